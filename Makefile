@@ -1,0 +1,70 @@
+# Everything a person does with a clone. `make help` lists it.
+#
+# Paths are relative on purpose: a checkout whose own path holds spaces works too.
+
+PYTHON ?= python3
+ARGS ?=
+PYTEST_ARGS ?=
+UPGRADE ?=
+
+BIN := .venv/bin
+LOCK_BIN := .venv-lock/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench lock clean
+
+help: ## list these targets
+	@echo 'usage: make TARGET [PYTHON=python3.12]'
+	@echo
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-8s %s\n", $$1, $$2 }'
+
+setup: .venv/.installed ## make .venv, with the program in it
+
+demo: setup ## the whole thing on this machine (ARGS=--once plays it once and ends)
+	$(BIN)/tillbridge demo $(ARGS)
+
+test: setup ## all tests (PYTEST_ARGS="tests/unit -x" for some)
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+check: setup ## format, lint, types, import floors
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup ## the measurements (ARGS=--help tells more)
+	$(BIN)/python -m bench $(ARGS)
+
+# A changed lock installs again; a changed pyproject.toml or version renews only the program's own entry.
+.venv/.locked: requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo 'tillbridge needs Python 3.11 or newer, and "$(PYTHON)" is not.' >&2; \
+		echo 'Install one and name it: make setup PYTHON=python3.12' >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+		echo '"$(PYTHON)" cannot make virtual environments. On Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.venv/.installed: .venv/.locked pyproject.toml src/tillbridge/__init__.py
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# UPGRADE=--upgrade moves every pin to the newest release; without it only what pyproject.toml asks for changes.
+lock: .venv-lock/.installed ## renew requirements/*.txt (maintainers; UPGRADE=--upgrade for new releases)
+	$(COMPILE) --group pyproject.toml:lock --output-file requirements/lock.txt
+	$(COMPILE) pyproject.toml --output-file requirements/run.txt
+	$(COMPILE) pyproject.toml --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
+
+COMPILE = UV_CUSTOM_COMPILE_COMMAND='make lock' $(LOCK_BIN)/uv pip compile --quiet $(UPGRADE) \
+	--universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-emit-index-url --no-emit-find-links
+
+.venv-lock/.installed: requirements/lock.txt
+	$(PYTHON) -m venv .venv-lock
+	$(LOCK_BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/lock.txt
+	@touch $@
+
+clean: ## remove what the targets above made
+	rm -rf .venv .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
