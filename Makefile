@@ -29,7 +29,7 @@ test: setup ## all tests (PYTEST_ARGS="tests/unit -x" for some)
 check: setup ## format, lint, types, import floors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	$(BIN)/mypy $(wildcard src tests bench)
 	$(BIN)/lint-imports
 
 bench: setup ## the measurements (ARGS=--help tells more)

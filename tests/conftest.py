@@ -1,0 +1,14 @@
+"""Hypothesis profiles; a fixture belongs beside the tests that use it, or in tests/support."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# A deadline per example would make tests fail on a busy machine: pytest-timeout catches hangs.
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The same examples every time, so that a red build can be repeated.
+settings.register_profile("ci", settings.get_profile("default"), derandomize=True)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default")
+)
