@@ -30,7 +30,7 @@ check: setup ## format, lint, types, import floors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(wildcard src tests bench)
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 bench: setup ## the measurements (ARGS=--help tells more)
 	$(BIN)/python -m bench $(ARGS)
