@@ -1,0 +1,61 @@
+"""What a POS can answer instead of a ticket: the failures an adapter raises.
+
+The core turns each into the cancel reason the customer is told (contract: Failures of a POS).
+An adapter only states the fact; it never retries.
+"""
+
+from collections.abc import Iterable
+
+
+class PosFailure(Exception):
+    """The POS refused; `message` holds the POS's own words. By itself: reason OTHER."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class ItemUnavailable(PosFailure):
+    """These items (external ids) cannot be sold now: ITEM_OUT_OF_STOCK, and they are 86ed."""
+
+    def __init__(self, message: str = "", *, external_ids: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.external_ids = tuple(external_ids)
+
+
+class StoreClosed(PosFailure):
+    """The POS takes no orders now (no open session, closed for the day): STORE_CLOSED."""
+
+
+class PosOffline(PosFailure):
+    """The POS cannot be reached, and nothing was written. The order waits and is written later."""
+
+
+class AtCapacity(PosFailure):
+    """The kitchen cannot take more: CAPACITY."""
+
+
+class PriceMismatch(PosFailure):
+    """The POS has other prices than the order: PRICE_MISMATCH, and the menu is re-synced."""
+
+
+class TicketOutcomeUnknown(PosFailure):
+    """The order was sent and no answer came: the POS may or may not have it.
+
+    The core asks `find_ticket` before it writes again.
+    """
+
+
+class ExportUnreadable(Exception):
+    """The export as a whole cannot be read now (missing, locked, half-written, not a table).
+
+    The last good menu stays. `place` names file and row, `fix` says what to do; `passing` is True
+    for what mends itself (still being written, locked by the till), which is read again soon.
+    """
+
+    def __init__(self, text: str, *, place: str = "", fix: str = "", passing: bool = False) -> None:
+        super().__init__(text)
+        self.text = text
+        self.place = place
+        self.fix = fix
+        self.passing = passing

@@ -1,0 +1,137 @@
+"""What an adapter can do, one small protocol per capability.
+
+An adapter is one object with the methods of the capabilities it has; the core looks which are
+there. Methods are plain blocking calls: the core runs them in a thread of the adapter's own, one
+for reading and one for tickets, never two calls of the same kind at once. They state facts, and
+raise a failure of `tillbridge.adapter.failures` for anything else; they never retry, buffer or
+persist.
+"""
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from tillbridge.adapter.tickets import Health, Ticket, TicketUpdate
+from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
+from tillbridge.model.order import Order
+from tillbridge.model.table import Table
+
+
+@runtime_checkable
+class ReadsCatalogue(Protocol):
+    """Reads the whole menu."""
+
+    def read_catalogue(self) -> Catalogue:
+        """Return what the POS sells now. Raises ExportUnreadable or PosOffline."""
+        ...
+
+
+@runtime_checkable
+class ReadsCatalogueChanges(Protocol):
+    """Reads a large menu as its difference; an addition to ReadsCatalogue, for speed."""
+
+    def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        """Return what differs from the records whose fingerprints are `known`.
+
+        Raises as `read_catalogue` does.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadsAvailability(Protocol):
+    """Tells what is sold out apart from the menu: the fast path for 86ing."""
+
+    def read_availability(self) -> Mapping[str, Availability]:
+        """Return by external id what the POS says; items it does not name are on sale.
+
+        Raises ExportUnreadable or PosOffline.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadsTables(Protocol):
+    """Reads the floor plan."""
+
+    def read_tables(self) -> Sequence[Table]:
+        """Return all tables. Raises ExportUnreadable or PosOffline."""
+        ...
+
+
+@runtime_checkable
+class WritesTickets(Protocol):
+    """Writes orders into the POS. `key` (the order's id) is what makes writing idempotent."""
+
+    def write_ticket(self, order: Order, key: str) -> Ticket:
+        """Write the order, findable by `key`, and return its ticket once the POS has it for good.
+
+        Raises a PosFailure; TicketOutcomeUnknown where the POS may have it.
+        """
+        ...
+
+    def find_ticket(self, key: str) -> Ticket | None:
+        """Return the ticket that was written with `key`, None where there is surely none.
+
+        Raises PosOffline where the POS cannot say.
+        """
+        ...
+
+
+@runtime_checkable
+class CancelsTickets(Protocol):
+    """Takes a written ticket back out of the kitchen."""
+
+    def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
+        """Cancel the ticket; cancelling one twice, or one that never was, does nothing.
+
+        Raises a PosFailure.
+        """
+        ...
+
+
+@runtime_checkable
+class TellsTicketUpdates(Protocol):
+    """Tells how tickets go on. News is told again until it is handled."""
+
+    def read_updates(self) -> Sequence[TicketUpdate]:
+        """Return the news not yet handled, oldest first. Raises PosOffline."""
+        ...
+
+    def update_handled(self, update: TicketUpdate) -> None:
+        """Take note that the core has kept this piece of news for good."""
+        ...
+
+
+@runtime_checkable
+class ReportsHealth(Protocol):
+    """Tells whether the POS is there. A probe has no side effects and answers soon."""
+
+    def health(self) -> Health:
+        """Return whether the POS can be reached; never raises for a POS that is off."""
+        ...
+
+
+@runtime_checkable
+class NamesFiles(Protocol):
+    """Says which files a change of which means there is something to read.
+
+    An adapter without it is read every `poll_s` seconds.
+    """
+
+    def catalogue_files(self) -> Sequence[Path]:
+        """Return the files the catalogue is read from."""
+        ...
+
+    def availability_files(self) -> Sequence[Path]:
+        """Return the files availability is read from."""
+        ...
+
+    def table_files(self) -> Sequence[Path]:
+        """Return the files the tables are read from."""
+        ...
+
+    def update_folders(self) -> Sequence[Path]:
+        """Return the folders in which ticket updates appear as files."""
+        ...

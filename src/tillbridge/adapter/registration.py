@@ -1,0 +1,42 @@
+"""How an adapter makes itself known: one `Adapter` under the entry points `tillbridge.adapters`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+API_VERSION = 1
+
+
+class AdapterOptions(BaseModel):
+    """Base of an adapter's options: the keys of its table in the configuration."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterContext:
+    """What an adapter is told of its store. Relative paths of options count from `base_dir`."""
+
+    store: str
+    currency: str
+    location_id: str
+    base_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """An adapter as it is registered.
+
+    `open` checks the options against the world without writing anything and returns the object
+    whose methods are its capabilities; it raises ValueError (text for a person) for options that
+    cannot work.
+    """
+
+    name: str
+    summary: str
+    options: type[AdapterOptions]
+    open: Callable[[Any, AdapterContext], object]
+    api_version: int = API_VERSION

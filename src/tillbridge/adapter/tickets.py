@@ -1,0 +1,56 @@
+"""Tickets: an order inside the POS, and what the POS tells about it."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """An order as the POS knows it; `reference` is the POS's own number or name for it."""
+
+    reference: str
+
+
+class TicketStatus(StrEnum):
+    """How far a ticket is (contract: `updates_dir`)."""
+
+    ACCEPTED = "accepted"
+    PREPARING = "preparing"
+    READY = "ready"
+    COMPLETED = "completed"
+    REJECTED = "rejected"
+
+
+class RejectReason(StrEnum):
+    """Why the POS rejects a ticket (contract: `updates_dir`, `reason`)."""
+
+    ITEM_UNAVAILABLE = "item_unavailable"
+    STORE_CLOSED = "store_closed"
+    POS_OFFLINE = "pos_offline"
+    CAPACITY = "capacity"
+    PRICE_MISMATCH = "price_mismatch"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class TicketUpdate:
+    """News of a ticket from the POS.
+
+    `key` names this piece of news to the adapter (a file name, a row id) for `update_handled`.
+    `reason`, `external_ids` and `message` belong to a rejection.
+    """
+
+    key: str
+    order_id: str
+    status: TicketStatus
+    reason: RejectReason | None = None
+    external_ids: tuple[str, ...] = ()
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether the POS can be reached now. `detail` is one plain sentence for the technician."""
+
+    online: bool
+    detail: str = ""

@@ -1,0 +1,94 @@
+"""Failures, by how one recovers from them.
+
+The type of a failure is the decision how to go on (invariant 5); it is made once, at the edge
+that met the failure, and nobody further in looks at a status or an errno again. Failures of a
+POS are in `tillbridge.adapter.failures`, since vendors raise them.
+"""
+
+
+class BridgeError(Exception):
+    """Something a person has to hear of: what happened, and what to do next."""
+
+    def __init__(self, text: str, *, fix: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.fix}".strip()
+
+
+class ConfigError(BridgeError):
+    """The configuration cannot be used. Names file, key, line and remedy."""
+
+
+class LedgerError(BridgeError):
+    """The ledger cannot be used at all."""
+
+
+class LedgerLocked(LedgerError):
+    """Another daemon has the ledger. Never waited for: a second daemon refuses to start."""
+
+
+class LedgerUnwritable(LedgerError):
+    """Nothing was committed: disk full, read-only, or a failing disk. The caller answers 503."""
+
+
+class ServiceError(BridgeError):
+    """The ordering service did not do what was asked (specification: Errors).
+
+    `code` is the envelope's code ("" where the service gave none), `status` the HTTP status
+    (0 where there was no answer), `operation` a short name such as "menus.push".
+    """
+
+    def __init__(
+        self, text: str, *, code: str = "", status: int = 0, operation: str = "", fix: str = ""
+    ) -> None:
+        super().__init__(text, fix=fix)
+        self.code = code
+        self.status = status
+        self.operation = operation
+
+
+class Unreachable(ServiceError):
+    """No connection was made, so nothing was applied. Try again later."""
+
+
+class ServiceDown(ServiceError):
+    """5xx: the service failed (500, 502, 503). Try again later, with backoff and jitter."""
+
+
+class OutcomeUnknown(ServiceError):
+    """The line dropped or a 504 came after a write was sent: read state before repeating it."""
+
+
+class RateLimited(ServiceError):
+    """429: try again after `retry_after_s` seconds."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        retry_after_s: float,
+        code: str = "rate.limited",
+        operation: str = "",
+        fix: str = "",
+    ) -> None:
+        super().__init__(text, code=code, status=429, operation=operation, fix=fix)
+        self.retry_after_s = retry_after_s
+
+
+class Unauthorised(ServiceError):
+    """401: refresh the token once and repeat once; after that it stands."""
+
+
+class ConsentLost(ServiceError):
+    """The merchant's consent is missing, expired or revoked: a person must consent again."""
+
+
+class Conflict(ServiceError):
+    """409: read the state and reconcile; never repeat."""
+
+
+class Refused(ServiceError):
+    """400, 403, 404, 422 and unknown codes: the same request will never succeed."""

@@ -1,0 +1,1 @@
+"""The ledger: one SQLite file that remembers what was received, written and accepted."""

@@ -1,0 +1,1 @@
+"""Frozen values of the field: money, instants, the catalogue, orders, tables."""

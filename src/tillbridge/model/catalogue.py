@@ -1,0 +1,177 @@
+"""The catalogue: what a POS export says, normalised. Specification: Resources, Menu push body.
+
+All prices are integer minor units; every `external_id` is the POS's own stable id.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A size or kind of an item. Missing from a re-push, the service deactivates it."""
+
+    external_id: str
+    variant_name: str
+    price: int
+    available: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TaxComponent:
+    """One part of an item's tax; `rate` is percent as decimal text (`8.25`), never a float."""
+
+    agency: str
+    rate: str
+
+
+@dataclass(frozen=True, slots=True)
+class ItemTax:
+    """The tax of an item."""
+
+    name: str
+    components: tuple[TaxComponent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that can be ordered, or (`product_type` "addon") added to it.
+
+    `categories`, `addon_groups` and `menus` hold external ids. `snooze_until` (milliseconds since
+    the epoch) is set only while `available` is False and its end is known.
+    """
+
+    external_id: str
+    name: str
+    price: int
+    description: str = ""
+    image_url: str = ""
+    available: bool = True
+    snooze_until: int | None = None
+    categories: tuple[str, ...] = ()
+    addon_groups: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    variant_type: str = ""
+    tax: ItemTax | None = None
+    product_type: str = ""
+    menus: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Category:
+    """A heading of the menu."""
+
+    external_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddOn:
+    """An extra; never a storefront product of its own."""
+
+    external_id: str
+    name: str
+    price: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddOnGroup:
+    """A choice of add-ons (their external ids), of which `min_select` to `max_select` are taken."""
+
+    external_id: str
+    name: str
+    min_select: int = 0
+    max_select: int = 0
+    required: bool = False
+    add_ons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Menu:
+    """One menu of the store; items name the menus they are on."""
+
+    external_id: str
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A record of an export that could not be read, told so that a person can mend it.
+
+    `place` is file and row ("menu.csv, row 17"); `external_id` is "" where even that is unknown.
+    The item it stands for keeps the last good state: it is neither changed nor removed.
+    """
+
+    place: str
+    text: str
+    fix: str
+    external_id: str = ""
+    field: str = ""
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """What one export says, whole: each kind of thing by its external id, in the export's order.
+
+    `fingerprints` tells, for each item, a stable 64-bit number of the record it was read from; two
+    readings with the same number gave the same item. An item without one is compared by content.
+    """
+
+    items: Mapping[str, Item] = field(default_factory=dict)
+    categories: Mapping[str, Category] = field(default_factory=dict)
+    add_ons: Mapping[str, AddOn] = field(default_factory=dict)
+    addon_groups: Mapping[str, AddOnGroup] = field(default_factory=dict)
+    menus: Mapping[str, Menu] = field(default_factory=dict)
+    bad_rows: tuple[BadRow, ...] = ()
+    fingerprints: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        items: Iterable[Item] = (),
+        *,
+        categories: Iterable[Category] = (),
+        add_ons: Iterable[AddOn] = (),
+        addon_groups: Iterable[AddOnGroup] = (),
+        menus: Iterable[Menu] = (),
+        bad_rows: Iterable[BadRow] = (),
+        fingerprints: Mapping[str, int] | None = None,
+    ) -> "Catalogue":
+        """Build a catalogue from things; of two with the same external id the later one counts."""
+        return cls(
+            items={item.external_id: item for item in items},
+            categories={category.external_id: category for category in categories},
+            add_ons={add_on.external_id: add_on for add_on in add_ons},
+            addon_groups={group.external_id: group for group in addon_groups},
+            menus={menu.external_id: menu for menu in menus},
+            bad_rows=tuple(bad_rows),
+            fingerprints=dict(fingerprints or {}),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueChanges:
+    """A reading told as its difference from records already known by fingerprint.
+
+    `fresh` holds what was read from records whose fingerprint was not known (items with their
+    fingerprints, the parts they name, and the bad rows); `unseen` the known fingerprints that did
+    not occur; `items_read` how many items the export has in all.
+    """
+
+    fresh: Catalogue
+    unseen: frozenset[int]
+    items_read: int
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    """Whether an item can be ordered; `until` (ms since the epoch) ends a False by itself."""
+
+    available: bool
+    until: int | None = None
+
+    def at(self, now_ms: int) -> bool:
+        """Return whether the item is on sale at `now_ms`."""
+        return self.available or (self.until is not None and self.until <= now_ms)

@@ -1,0 +1,26 @@
+"""Instants: UTC, integer milliseconds since the epoch inside, ISO 8601 at the edges.
+
+Specification: General conventions ("ISO 8601 UTC strings with milliseconds").
+"""
+
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def to_iso(at_ms: int) -> str:
+    """Return the instant as the service writes it: `2026-11-21T19:02:00.000Z`."""
+    moment = _EPOCH + timedelta(milliseconds=at_ms)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def from_iso(text: str) -> int:
+    """Return the milliseconds since the epoch of an ISO 8601 timestamp; without a zone it is UTC.
+
+    Raises ValueError for anything else.
+    """
+    moment = datetime.fromisoformat(text.strip())
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MILLISECOND

@@ -1,0 +1,212 @@
+"""The registry of problems: every state a person has to know of, with a stable code.
+
+A problem is opened and closed by the part of the bridge that sees it and kept in the ledger; its
+words come from here. `docs/problems.md` explains each, and a test holds the two together.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tillbridge.i18n import _
+
+
+class Severity(StrEnum):
+    """How bad a problem is: `down` stops orders or sync, `warning` needs a person soon."""
+
+    DOWN = "down"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemKind:
+    """A kind of problem. `text` and `fix` may hold `{field}`s that the finder of it fills in."""
+
+    code: str
+    severity: Severity
+    text: str
+    fix: str
+
+
+_KINDS = (
+    # -- the link to the service
+    ProblemKind(
+        "service.unreachable",
+        Severity.WARNING,
+        _("The ordering service cannot be reached."),
+        _("Check the internet connection. Orders that arrive are still written; the rest is told later."),
+    ),
+    ProblemKind(
+        "service.refused",
+        Severity.WARNING,
+        _("The ordering service refused {operation}: {detail}"),
+        _("Read the message; what was refused is not sent again until it changes."),
+    ),
+    ProblemKind(
+        "service.bad_client",
+        Severity.DOWN,
+        _("The ordering service does not accept this app's client id and secret."),
+        _("Put the current client_secret from the service's console in place and restart the bridge."),
+    ),
+    ProblemKind(
+        "consent.missing",
+        Severity.DOWN,
+        _("The merchant has not yet allowed this bridge to work for the store."),
+        _("Run: tillbridge connect {store}"),
+    ),
+    ProblemKind(
+        "consent.expired",
+        Severity.DOWN,
+        _("The merchant's consent has ended (it lasts 7 days)."),
+        _("Ask the merchant to consent again: tillbridge connect {store}"),
+    ),
+    ProblemKind(
+        "consent.revoked",
+        Severity.DOWN,
+        _("The merchant has withdrawn the consent, or uninstalled the app."),
+        _("Ask the merchant why, then consent again: tillbridge connect {store}"),
+    ),
+    ProblemKind(
+        "consent.ending",
+        Severity.WARNING,
+        _("The merchant's consent ends in {left}."),
+        _("Ask the merchant to consent again before then: tillbridge connect {store}"),
+    ),
+    ProblemKind(
+        "integration.missing",
+        Severity.DOWN,
+        _("The store is not integrated with this bridge, so no orders can arrive."),
+        _("Run: tillbridge connect {store}"),
+    ),
+    ProblemKind(
+        "integration.secret_missing",
+        Severity.DOWN,
+        _("The store is integrated, but this bridge does not have its webhook secret."),
+        _("Get a new one: tillbridge connect {store} --reintegrate"),
+    ),
+    ProblemKind(
+        "receiver.bad_signature",
+        Severity.WARNING,
+        _("Deliveries arrive whose signature does not match the webhook secret."),
+        _("If orders are missing, get a new secret: tillbridge connect {store} --reintegrate"),
+    ),
+    # -- the POS
+    ProblemKind(
+        "pos.offline",
+        Severity.DOWN,
+        _("The till cannot be reached: {detail}"),
+        _("Check that the till is on and connected. Orders wait and are written when it is back."),
+    ),
+    ProblemKind(
+        "pos.update_unreadable",
+        Severity.WARNING,
+        _("The till wrote an order update that cannot be read: {detail}"),
+        _("See the .error file beside it in the folder bad/."),
+    ),
+    ProblemKind(
+        "adapter.failed",
+        Severity.WARNING,
+        _("The adapter {adapter} failed in a way it should not: {detail}"),
+        _("Tell the adapter's vendor; the log has the details (event adapter.failed)."),
+    ),
+    # -- the menu
+    ProblemKind(
+        "export.unreadable",
+        Severity.WARNING,
+        _("The menu export cannot be read: {detail}"),
+        _("{remedy}"),
+    ),
+    ProblemKind(
+        "export.bad_rows",
+        Severity.WARNING,
+        _("{count} rows of the export cannot be read; the first: {detail}"),
+        _("{remedy}"),
+    ),
+    ProblemKind(
+        "menu.held",
+        Severity.WARNING,
+        _("A menu change waits for a person: {detail}"),
+        _("Look at it with: tillbridge menu plan {store}; release it with: tillbridge menu approve {store}"),
+    ),
+    ProblemKind(
+        "menu.items_refused",
+        Severity.WARNING,
+        _("The service refused {count} items; the first: {detail}"),
+        _("Mend them in the till; they are sent again once they change."),
+    ),
+    ProblemKind(
+        "menu.push_failed",
+        Severity.WARNING,
+        _("The last menu push failed: {detail}"),
+        _("It is tried again by itself; if it stays, mend what the message names."),
+    ),
+    ProblemKind(
+        "menu.push_not_allowed",
+        Severity.WARNING,
+        _("The integration's menu_sync_direction does not let this bridge push menus."),
+        _("Set menu_sync_direction to pos_to_quiqqy or bidirectional, then run: tillbridge connect {store}"),
+    ),
+    # -- orders
+    ProblemKind(
+        "order.unreadable",
+        Severity.DOWN,
+        _("An order arrived that cannot be read: {detail}"),
+        _("Look at it with: tillbridge orders list; call the customer or the service."),
+    ),
+    ProblemKind(
+        "order.unknown_item",
+        Severity.WARNING,
+        _("Order {order} names an item that this bridge does not know: {detail}"),
+        _("Check the ticket with the customer's order; then look why the menu differs."),
+    ),
+    ProblemKind(
+        "order.price_differs",
+        Severity.WARNING,
+        _("Order {order} has another price than the menu had: {detail}"),
+        _("Check the menu of the till and of the storefront."),
+    ),
+    ProblemKind(
+        "order.not_written",
+        Severity.DOWN,
+        _("Order {order} could not be written to the till: {detail}"),
+        _("Write it by hand, or try again: tillbridge orders retry {order}"),
+    ),
+    ProblemKind(
+        "order.untold",
+        Severity.WARNING,
+        _("{count} orders wait to be told to the service."),
+        _("Nothing to do while the service or the consent is the problem: they are told when it is back."),
+    ),
+    ProblemKind(
+        "order.closed_by_service",
+        Severity.WARNING,
+        _("The service says that order {order} is already finished or cancelled."),
+        _("Tell the kitchen; check the order on the merchant's dashboard."),
+    ),
+    ProblemKind(
+        "store.paused",
+        Severity.WARNING,
+        _("The store is paused by the bridge because the till is offline."),
+        _("It is resumed by itself when the till is back."),
+    ),
+    # -- the machine
+    ProblemKind(
+        "ledger.unwritable",
+        Severity.DOWN,
+        _("The ledger cannot be written ({detail}); new orders are refused until it can."),
+        _("Free disk space or mend the disk. Refused deliveries come again for about nine hours."),
+    ),
+    ProblemKind(
+        "ledger.rebuilt",
+        Severity.WARNING,
+        _("The ledger was damaged and has been set aside as {detail}; a new one was begun."),
+        _("Keep the file for support. Orders are compared with the till before any is written."),
+    ),
+    ProblemKind(
+        "bridge.stopped",
+        Severity.DOWN,
+        _("The bridge is not running, so no orders can arrive."),
+        _("Start it: systemctl start tillbridge, or tillbridge run"),
+    ),
+)
+
+PROBLEMS: dict[str, ProblemKind] = {kind.code: kind for kind in _KINDS}
