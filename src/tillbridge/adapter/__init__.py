@@ -21,6 +21,7 @@ from tillbridge.adapter.protocols import (
     TellsTicketUpdates,
     WritesTickets,
 )
+from tillbridge.adapter.readings import AvailabilityReading, TablesReading
 from tillbridge.adapter.registration import API_VERSION, Adapter, AdapterContext, AdapterOptions
 from tillbridge.adapter.tickets import Health, RejectReason, Ticket, TicketStatus, TicketUpdate
 from tillbridge.model.catalogue import (
@@ -49,6 +50,7 @@ __all__ = [
     "AddOnGroup",
     "AtCapacity",
     "Availability",
+    "AvailabilityReading",
     "BadRow",
     "CancelsTickets",
     "Catalogue",
@@ -75,6 +77,7 @@ __all__ = [
     "ReportsHealth",
     "StoreClosed",
     "Table",
+    "TablesReading",
     "TaxComponent",
     "TellsTicketUpdates",
     "Ticket",

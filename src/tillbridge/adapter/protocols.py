@@ -7,15 +7,15 @@ raise a failure of `tillbridge.adapter.failures` for anything else; they never r
 persist.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from tillbridge.adapter.readings import AvailabilityReading, TablesReading
 from tillbridge.adapter.tickets import Health, Ticket, TicketUpdate
-from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
+from tillbridge.model.catalogue import Catalogue, CatalogueChanges
 from tillbridge.model.order import Order
-from tillbridge.model.table import Table
 
 
 @runtime_checkable
@@ -43,8 +43,8 @@ class ReadsCatalogueChanges(Protocol):
 class ReadsAvailability(Protocol):
     """Tells what is sold out apart from the menu: the fast path for 86ing."""
 
-    def read_availability(self) -> Mapping[str, Availability]:
-        """Return by external id what the POS says; items it does not name are on sale.
+    def read_availability(self) -> AvailabilityReading:
+        """Return by external id what the POS says; items it does not name are as the menu says.
 
         Raises ExportUnreadable or PosOffline.
         """
@@ -55,7 +55,7 @@ class ReadsAvailability(Protocol):
 class ReadsTables(Protocol):
     """Reads the floor plan."""
 
-    def read_tables(self) -> Sequence[Table]:
+    def read_tables(self) -> TablesReading:
         """Return all tables. Raises ExportUnreadable or PosOffline."""
         ...
 

@@ -1,0 +1,27 @@
+"""One reading of availability or of the floor plan: its values, and the rows that are bad."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tillbridge.model.catalogue import Availability, BadRow
+from tillbridge.model.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class AvailabilityReading:
+    """What the POS says is sold out or on sale, by external id (of items and of variants).
+
+    Items that `items` does not name are as the menu says. An item that only a bad row names keeps
+    the state it had.
+    """
+
+    items: Mapping[str, Availability] = field(default_factory=dict)
+    bad_rows: tuple[BadRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TablesReading:
+    """The whole floor plan; a table that only a bad row names keeps the state it had."""
+
+    tables: tuple[Table, ...] = ()
+    bad_rows: tuple[BadRow, ...] = ()
