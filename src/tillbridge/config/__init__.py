@@ -1,0 +1,63 @@
+"""The settings of `bridge.toml`: their names, types, defaults and meaning.
+
+Reading the file, and telling a person what is wrong with it, is in `tillbridge.configfile`.
+Durations are in seconds (`_s`) or milliseconds (`_ms`). Each field's description becomes the JSON
+Schema in `config/` and the reference in `docs/configuration.md`.
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tillbridge.config.bridge import (
+    AssumptionSettings,
+    BridgeSettings,
+    ReceiverSettings,
+    Secret,
+    SecretSource,
+    ServiceSettings,
+    StatusPageSettings,
+)
+from tillbridge.config.store import (
+    AdapterSection,
+    MenuSettings,
+    MenuSyncDirection,
+    OrderSettings,
+    PosSettings,
+    StoreSettings,
+)
+from tillbridge.config.values import Section, host_and_port
+
+__all__ = [
+    "AdapterSection",
+    "AssumptionSettings",
+    "BridgeSettings",
+    "MenuSettings",
+    "MenuSyncDirection",
+    "OrderSettings",
+    "PosSettings",
+    "ReceiverSettings",
+    "Secret",
+    "SecretSource",
+    "Section",
+    "ServiceSettings",
+    "Settings",
+    "StatusPageSettings",
+    "StoreName",
+    "StoreSettings",
+    "host_and_port",
+]
+
+# It stands in the webhook's address.
+StoreName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+
+
+class Settings(Section):
+    """The whole of bridge.toml."""
+
+    bridge: BridgeSettings = Field(default_factory=BridgeSettings)
+    service: ServiceSettings
+    receiver: ReceiverSettings
+    status_page: StatusPageSettings = Field(default_factory=StatusPageSettings)
+    assumptions: AssumptionSettings = Field(default_factory=AssumptionSettings)
+    stores: dict[StoreName, StoreSettings] = Field(min_length=1)

@@ -1,0 +1,207 @@
+"""The tables of the bridge itself: bridge, service, receiver, status_page and assumptions."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Field, SecretStr, Tag, model_validator
+
+from tillbridge.config.values import HttpUrl, Listener, Seconds, Section
+
+
+class BridgeSettings(Section):
+    """The table [bridge]."""
+
+    data_dir: Path = Field(
+        Path("/var/lib/tillbridge"),
+        strict=False,
+        description=(
+            "Folder of the ledger, the key file and back-ups. TILLBRIDGE_DATA_DIR overrides it."
+        ),
+    )
+    log_format: Literal["auto", "json", "console"] = Field(
+        "auto",
+        description="How logs are written; auto is console on a terminal and JSON elsewhere.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="The least severe log lines that are written."
+    )
+    keep_personal_data_days: int = Field(
+        30,
+        ge=1,
+        description="Customers' personal data in handled orders is removed after this many days.",
+    )
+    keep_history_days: int = Field(
+        400,
+        ge=30,
+        description=(
+            "Handled orders (without personal data) and pushes are forgotten after this many days."
+        ),
+    )
+    drain_s: Seconds = Field(
+        8, le=9, description="On SIGTERM, how long work that has begun may take to finish."
+    )
+
+
+class SecretSource(Section):
+    """Where a secret comes from: exactly one of file, env and credential."""
+
+    file: Path | None = Field(
+        None,
+        strict=False,
+        description="A file that holds the secret; a relative one counts from this file's folder.",
+    )
+    env: str | None = Field(
+        None, min_length=1, description="The environment variable that holds the secret."
+    )
+    credential: str | None = Field(
+        None,
+        pattern=r"^[^/\\]+$",
+        description="The systemd credential (LoadCredential=) that holds the secret.",
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if sum(source is not None for source in (self.file, self.env, self.credential)) != 1:
+            msg = "give exactly one of file, env and credential"
+            raise ValueError(msg)
+        return self
+
+
+def _secret_kind(value: object) -> str:
+    return "source" if isinstance(value, dict | SecretSource) else "text"
+
+
+Secret = Annotated[
+    Annotated[SecretStr, Tag("text"), Field(min_length=1)] | Annotated[SecretSource, Tag("source")],
+    Discriminator(_secret_kind),
+]
+
+
+class ServiceSettings(Section):
+    """The table [service]."""
+
+    base_url: HttpUrl = Field(
+        description="The ordering service's versioned API root, with /v2 at its end."
+    )
+    client_id: str = Field(
+        min_length=1, description="The app's client id, from the service's console."
+    )
+    client_secret: Secret = Field(
+        description=(
+            "The app's secret: { file = ... }, { env = ... }, { credential = ... } or text."
+        ),
+    )
+    redirect_uri: HttpUrl = Field(
+        "http://127.0.0.1:8089/oauth/callback",
+        description=(
+            "Where the service sends the merchant back after consent; registered with the service."
+        ),
+    )
+    timeout_s: Seconds = Field(15, description="How long one call to the service may take.")
+    max_attempts: int = Field(
+        5,
+        ge=1,
+        description=(
+            "How often one call is tried when the service fails, before it waits for the next "
+            "round."
+        ),
+    )
+    backoff_first_s: Seconds = Field(
+        0.5,
+        description=(
+            "Upper bound of the first wait after a failure of the service; it doubles, with "
+            "full jitter."
+        ),
+    )
+    backoff_cap_s: Seconds = Field(60, description="The longest wait between two tries.")
+    job_poll_s: Seconds = Field(2, description="How often a menu sync job is asked for its state.")
+    refresh_early_s: Seconds = Field(
+        60, description="Access tokens are refreshed this long before they expire."
+    )
+    consent_warn_days: float = Field(
+        2,
+        ge=0,
+        description="The page warns when the merchant's consent ends within this many days.",
+    )
+
+
+class ReceiverSettings(Section):
+    """The table [receiver]."""
+
+    listen: Listener = Field(
+        "127.0.0.1:8088", description="Where webhooks are received; port 0 picks a free one."
+    )
+    public_url: HttpUrl = Field(
+        description=(
+            "The address under which the internet reaches the receiver; deliveries go to "
+            "{public_url}/webhooks/{store}."
+        ),
+    )
+    max_body_bytes: int = Field(
+        1_048_576, ge=1024, description="Larger deliveries are refused with 413."
+    )
+    max_connections: int = Field(
+        256, ge=1, description="Connections beyond this many are closed at once."
+    )
+    head_timeout_s: Seconds = Field(
+        5, description="How long a sender may take for a request's head."
+    )
+    body_timeout_s: Seconds = Field(
+        8, description="How long a sender may take for a request's body."
+    )
+    keepalive_s: Seconds = Field(30, description="How long an idle connection is kept open.")
+
+
+class StatusPageSettings(Section):
+    """The table [status_page]."""
+
+    listen: Listener = Field("127.0.0.1:8089", description="Where the technician's page is served.")
+
+
+class AssumptionSettings(Section):
+    """[assumptions] What the specification does not show; see docs/assumptions.md."""
+
+    delivery_success_status: int = Field(
+        200,
+        ge=200,
+        le=299,
+        description="What the receiver answers for a delivery that is committed or already known.",
+    )
+    accept_body: dict[str, Any] = Field(
+        default_factory=dict, description="Body of POST /pos/orders/{id}/accept."
+    )
+    status_body: dict[str, Any] = Field(
+        default_factory=lambda: {"status": "{status}"},
+        description='Body of POST /pos/orders/{id}/status; "{status}" stands for the state.',
+    )
+    preparing_status: str = Field(
+        "preparing", description="What the status body calls the state preparing."
+    )
+    ready_body: dict[str, Any] = Field(
+        default_factory=dict, description="Body of POST /pos/orders/{id}/ready."
+    )
+    rotate_secret_field: str = Field(
+        "rotate_webhook_secret",
+        description="Field of PUT /pos/integrations/{id} that asks for a new webhook secret.",
+    )
+    background_threshold: int = Field(
+        100,
+        ge=1,
+        description="About how many items make the service take a full push as a background job.",
+    )
+    batch_max_items: int = Field(
+        1000, ge=1, description="The most items that are sent in one batch or availability call."
+    )
+    service_restores_snoozed: bool = Field(
+        default=False,
+        description=(
+            "Whether the service ends a snooze by itself. If not, the bridge tells it when "
+            "one ends (harmless either way)."
+        ),
+    )
+    authorize_email: bool = Field(
+        default=True,
+        description=(
+            "Whether the authorize URL carries the merchant's e-mail (notification_email)."
+        ),
+    )

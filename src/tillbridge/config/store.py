@@ -1,0 +1,203 @@
+"""The tables of a store: [stores.NAME] and its pos, orders and menu."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, field_validator
+
+from tillbridge.config.values import Percent, Seconds, Section, TimeOfDay
+from tillbridge.model.order import ReasonCode
+
+MenuSyncDirection = Literal["none", "quiqqy_to_pos", "pos_to_quiqqy", "bidirectional"]
+
+
+class AdapterSection(Section):
+    """A table whose other keys are options of an adapter, checked by the adapter's own model."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The adapter's own keys, to be checked by its options model."""
+        return dict(self.model_extra or {})
+
+
+class PosSettings(AdapterSection):
+    """The table [stores.NAME.pos]."""
+
+    adapter: str = Field(
+        min_length=1,
+        description=(
+            "The adapter's name: folder, or one that is installed. Its options stand beside it."
+        ),
+    )
+    poll_s: Seconds = Field(
+        2,
+        description=(
+            "How often files are looked at beside change events, and an adapter without files "
+            "is read."
+        ),
+    )
+    health_s: Seconds = Field(5, description="How often the POS is probed.")
+
+
+class OrderSettings(AdapterSection):
+    """The table [stores.NAME.orders]."""
+
+    adapter: str | None = Field(
+        None,
+        min_length=1,
+        description=(
+            "The adapter that writes orders; without it the one of [stores.NAME.pos] does."
+        ),
+    )
+    accept: Literal["when_written", "when_confirmed"] = Field(
+        "when_written",
+        description="Accept an order when its ticket is written, or when the POS confirms it.",
+    )
+    accept_within_s: Seconds = Field(
+        120,
+        description=(
+            "An order the POS has not taken by then is cancelled with the reason code that fits."
+        ),
+    )
+    retry_s: Seconds = Field(
+        2, description="How long after a failed write of a ticket the next try comes; it doubles."
+    )
+    retry_cap_s: Seconds = Field(
+        15, description="The longest wait between two tries to write a ticket."
+    )
+    write_timeout_s: Seconds = Field(
+        20,
+        description=(
+            "A POS that has not answered a write by then may have it: it is asked before the "
+            "next write."
+        ),
+    )
+    unknown_item: Literal["write_and_warn", "cancel"] = Field(
+        "write_and_warn",
+        description=(
+            "What to do with an order that names an item the ledger does not know (cancel: "
+            "ITEM_OUT_OF_STOCK)."
+        ),
+    )
+    price_differs: Literal["write_and_warn", "cancel"] = Field(
+        "write_and_warn",
+        description=(
+            "What to do with an order whose prices are not the menu's when it was placed "
+            "(cancel: PRICE_MISMATCH)."
+        ),
+    )
+    unconfirmed_reason: ReasonCode = Field(
+        ReasonCode.OTHER,
+        strict=False,
+        description="The reason code for an order that the kitchen did not confirm in time.",
+    )
+    pause_after_s: Annotated[float, Field(ge=0)] = Field(
+        30, description="A POS offline for this long pauses the store; 0 never pauses it."
+    )
+    resume_after_s: Annotated[float, Field(ge=0)] = Field(
+        5, description="A POS that is back for this long resumes the store the bridge paused."
+    )
+    max_pauses_per_hour: int = Field(
+        4,
+        ge=1,
+        description=(
+            "After this many pauses in an hour the store stays paused until the POS is steady "
+            "for 10 minutes."
+        ),
+    )
+
+
+class MenuSettings(Section):
+    """The table [stores.NAME.menu]."""
+
+    settle_ms: int = Field(
+        150,
+        ge=0,
+        le=60_000,
+        description="A changed export is read once it has been quiet this long.",
+    )
+    max_removed_percent: Percent = Field(
+        10, description="Hold a plan that removes more of the items than this (and more than 5)."
+    )
+    max_price_change_percent: Annotated[float, Field(ge=0)] = Field(
+        50, description="Hold a plan that moves more than a fifth of the prices by more than this."
+    )
+    full_compare: TimeOfDay = Field(
+        "03:30",
+        description=(
+            "When the whole menu is read and compared each day, in the store's local time."
+        ),
+    )
+    full_push_percent: Percent = Field(
+        50,
+        description=(
+            "Push the menu whole when more of its items than this changed (and more than a "
+            "job's threshold)."
+        ),
+    )
+
+
+class StoreSettings(Section):
+    """The table [stores.NAME]."""
+
+    store_id: str | None = Field(
+        None,
+        description="The store's id at the service; where the merchant has one store it is found.",
+    )
+    location_id: str = Field(
+        min_length=1, description="Your own id of the location; sent as external_store_id."
+    )
+    currency: str = Field(
+        pattern=r"^[A-Z]{3}$", description="ISO 4217 code of the store's currency."
+    )
+    timezone: str | None = Field(
+        None, description="IANA name of the store's time zone; else this machine's."
+    )
+    menu_sync_direction: MenuSyncDirection = Field(
+        "pos_to_quiqqy",
+        description="Which way menus go; pos_to_quiqqy or bidirectional lets the bridge push.",
+    )
+    auto_accept_orders: bool = Field(
+        default=False,
+        description="Whether the service accepts orders by itself as soon as they are placed.",
+    )
+    notification_email: str | None = Field(
+        None, description="Where the service writes to about this store."
+    )
+    pos: PosSettings = Field(
+        description="Where the catalogue, tables and (unless orders says otherwise) orders live."
+    )
+    orders: OrderSettings = Field(
+        default_factory=OrderSettings, description="How orders are written and accepted."
+    )
+    menu: MenuSettings = Field(
+        default_factory=MenuSettings, description="How menus are read, guarded and pushed."
+    )
+
+    @property
+    def order_adapter(self) -> tuple[str, dict[str, Any]]:
+        """The adapter that writes orders, and its options: that of `pos` unless told otherwise."""
+        if self.orders.adapter is None or (
+            self.orders.adapter == self.pos.adapter and not self.orders.options
+        ):
+            return self.pos.adapter, self.pos.options
+        return self.orders.adapter, self.orders.options
+
+    @property
+    def orders_apart(self) -> bool:
+        """Whether orders go to another adapter, or to the same one with options of their own."""
+        return self.order_adapter != (self.pos.adapter, self.pos.options)
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_timezone(cls, name: str | None) -> str | None:
+        if name is not None:
+            from zoneinfo import ZoneInfo  # noqa: PLC0415 -- few files name a time zone
+
+            try:
+                ZoneInfo(name)
+            except (KeyError, ValueError, OSError):
+                msg = 'must be an IANA time zone name, for example "Europe/Prague"'
+                raise ValueError(msg) from None
+        return name

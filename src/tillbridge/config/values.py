@@ -1,0 +1,68 @@
+"""What every table of the settings is built from: strict sections, and kinds of text."""
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+
+def _http_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        msg = "must be a URL that begins with http:// or https://"
+        raise ValueError(msg)
+    if parts.username or parts.password:
+        msg = "must not hold a user name or password"
+        raise ValueError(msg)
+    if parts.query or parts.fragment:
+        msg = "must end before any ? or #"
+        raise ValueError(msg)
+    try:
+        parts.port  # noqa: B018 -- reading it checks it
+    except ValueError:
+        msg = "must have a port from 0 to 65535, or none"
+        raise ValueError(msg) from None
+    return text.rstrip("/")
+
+
+def _listener(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535 or (":" in host) != (host[0] == "["):
+        msg = 'must be "address:port", for example "127.0.0.1:8088"'
+        raise ValueError(msg)
+    return text
+
+
+def host_and_port(listener: str) -> tuple[str, int]:
+    """Return the two parts of a listener; an IPv6 address without its brackets."""
+    host, _, port = listener.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _time_of_day(text: str) -> str:
+    hours, _, minutes = text.partition(":")
+    if not (hours.isdigit() and minutes.isdigit() and len(hours) == len(minutes) == 2):
+        msg = 'must be a time of day as "HH:MM"'
+        raise ValueError(msg)
+    if int(hours) > 23 or int(minutes) > 59:
+        msg = 'must be a time of day from "00:00" to "23:59"'
+        raise ValueError(msg)
+    return text
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+Listener = Annotated[str, AfterValidator(_listener)]
+TimeOfDay = Annotated[str, AfterValidator(_time_of_day)]
+Seconds = Annotated[float, Field(gt=0)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class Section(BaseModel):
+    """A table of the file: unknown keys are errors, values never change and never show in errors.
+
+    Strict: `"150"` is no number and `1` is no true, so that a slip is told rather than guessed at.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, hide_input_in_errors=True
+    )
