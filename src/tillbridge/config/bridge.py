@@ -72,7 +72,7 @@ def _secret_kind(value: object) -> str:
 
 
 Secret = Annotated[
-    Annotated[SecretStr, Tag("text"), Field(min_length=1)] | Annotated[SecretSource, Tag("source")],
+    Annotated[SecretStr, Field(min_length=1), Tag("text")] | Annotated[SecretSource, Tag("source")],
     Discriminator(_secret_kind),
 ]
 

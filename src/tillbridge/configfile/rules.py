@@ -1,0 +1,137 @@
+"""Settings that contradict each other, though each is right by itself. Pure."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from tillbridge.config import Settings, StoreSettings, host_and_port
+from tillbridge.configfile.faults import Fault
+from tillbridge.configfile.lines import Path
+from tillbridge.configfile.translate import unknown_key
+from tillbridge.i18n import _
+
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+_ANYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- recognised, not listened on
+_STATUS_PATHS = {"", "/", "/api/status", "/metrics", "/healthz"}
+# What reads or guards a push of menus.
+_PUSH_SETTINGS = ("max_removed_percent", "max_price_change_percent", "full_push_percent")
+
+
+def contradictions(settings: Settings) -> Iterator[Fault]:
+    """Return a fault for each setting that another one contradicts, or that cannot be meant."""
+    yield from _listeners(settings)
+    yield from _redirect(settings)
+    yield from _service(settings)
+    yield from _names(settings)
+    for name, store in settings.stores.items():
+        yield from _store(("stores", name), store)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address can only be this machine."""
+    return host in _LOOPBACK or host.startswith("127.")
+
+
+def _listeners(settings: Settings) -> Iterator[Fault]:
+    receiver_host, receiver_port = host_and_port(settings.receiver.listen)
+    status_host, status_port = host_and_port(settings.status_page.listen)
+    overlap = receiver_host == status_host or {receiver_host, status_host} & _ANYWHERE
+    if overlap and receiver_port == status_port != 0:
+        yield Fault(
+            ("status_page", "listen"),
+            _("is the address of receiver.listen: the page would stand on the internet."),
+            _('Give it another port, for example "127.0.0.1:8089".'),
+        )
+    if not is_loopback(status_host):
+        yield Fault(
+            ("status_page", "listen"),
+            _("lets other machines see the page, which has no password yet."),
+            _("Use 127.0.0.1, and reach it from elsewhere through an SSH tunnel."),
+        )
+
+
+def _redirect(settings: Settings) -> Iterator[Fault]:
+    path: Path = ("service", "redirect_uri")
+    parts = urlsplit(settings.service.redirect_uri)
+    if parts.scheme != "http" or not is_loopback(parts.hostname or ""):
+        yield Fault(
+            path,
+            _("must be an http address of this machine: the browser comes back to the bridge."),
+            _('Use for example "http://127.0.0.1:8089/oauth/callback".'),
+        )
+        return
+    port = parts.port or 80
+    if port == host_and_port(settings.receiver.listen)[1]:
+        yield Fault(
+            path,
+            _("has the port of receiver.listen, which takes nothing but webhooks."),
+            _("Give it the port of status_page.listen, or one of its own."),
+        )
+    if port == host_and_port(settings.status_page.listen)[1] and (
+        parts.path in _STATUS_PATHS or parts.path.startswith(("/control", "/static"))
+    ):
+        yield Fault(
+            path,
+            _("has the port of status_page.listen and the path of one of its pages."),
+            _("Give it a path of its own, for example /oauth/callback."),
+        )
+
+
+def _service(settings: Settings) -> Iterator[Fault]:
+    service = settings.service
+    base = urlsplit(service.base_url)
+    if base.scheme == "http" and not is_loopback(base.hostname or ""):
+        yield Fault(
+            ("service", "base_url"),
+            _("is plain http to another machine: tokens and orders could be read on the way."),
+            _("Use https://."),
+        )
+    if service.backoff_first_s > service.backoff_cap_s:
+        yield Fault(
+            ("service", "backoff_first_s"),
+            _("is longer than backoff_cap_s, the longest wait."),
+            _("Make it shorter."),
+        )
+
+
+def _names(settings: Settings) -> Iterator[Fault]:
+    for field in ("location_id", "store_id"):
+        seen: dict[str, str] = {}
+        for name, store in settings.stores.items():
+            value = getattr(store, field)
+            if value is not None and value in seen:
+                yield Fault(
+                    ("stores", name, field),
+                    _("is also that of the store {other}.").format(other=seen[value]),
+                    _("Each store needs its own."),
+                )
+            elif value is not None:
+                seen[value] = name
+
+
+def _store(path: Path, store: StoreSettings) -> Iterator[Fault]:
+    orders = store.orders
+    if orders.accept == "when_confirmed" and store.auto_accept_orders:
+        yield Fault(
+            (*path, "orders", "accept"),
+            _("waits for the till, but auto_accept_orders makes the service accept at once."),
+            _('Set auto_accept_orders = false, or accept = "when_written".'),
+        )
+    if orders.adapter is None:
+        for key in orders.options:
+            yield unknown_key((*path, "orders", key))
+    if orders.retry_s > orders.retry_cap_s:
+        yield Fault(
+            (*path, "orders", "retry_s"),
+            _("is longer than retry_cap_s, the longest wait."),
+            _("Make it shorter."),
+        )
+    if store.menu_sync_direction in {"none", "quiqqy_to_pos"}:
+        for key in _PUSH_SETTINGS:
+            if key in store.menu.model_fields_set:
+                yield Fault(
+                    (*path, "menu", key),
+                    _(
+                        'is about pushing menus, which menu_sync_direction = "{way}" forbids.'
+                    ).format(way=store.menu_sync_direction),
+                    _("Remove it, or let the direction be pos_to_quiqqy or bidirectional."),
+                )

@@ -1,0 +1,83 @@
+"""Secrets that the configuration only points at: read when they are needed, never shown."""
+
+import os
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from tillbridge.config import SecretSource
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+
+
+def resolve_secret(source: SecretStr | SecretSource, *, key: str, base_dir: Path) -> SecretStr:
+    """Return the secret that `key` names.
+
+    White space around it is dropped: editors end files with a new line. Raises ConfigError, which
+    says where it was looked for, and never holds the secret.
+    """
+    if isinstance(source, SecretStr):
+        return source
+    if source.env is not None:
+        return _checked(_from_environment(source.env, key), f"${source.env}", key)
+    if source.credential is not None:
+        path = _credential_path(source.credential, key)
+    else:
+        path = base_dir / (source.file or "")
+    return _checked(_from_file(path, key), str(path), key)
+
+
+def _from_environment(name: str, key: str) -> str:
+    value = os.environ.get(name)
+    if value is None:
+        raise ConfigError(
+            _("{key}: the environment variable {name} is not set.").format(key=key, name=name),
+            fix=_("Set it where the bridge is started, or use file = ... instead."),
+        )
+    return value
+
+
+def _credential_path(name: str, key: str) -> Path:
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if not folder:
+        raise ConfigError(
+            _("{key}: there is no systemd credential {name} here.").format(key=key, name=name),
+            fix=_(
+                "Start the bridge as its systemd service with LoadCredential={name}:PATH, "
+                "or use file = ... instead."
+            ).format(name=name),
+        )
+    return Path(folder) / name
+
+
+def _from_file(path: Path, key: str) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        text, fix = _("there is no file {path}."), _("Put the secret there, and nothing else.")
+    except PermissionError:
+        text, fix = (
+            _("the file {path} may not be read."),
+            _("Let this user read it (and no other)."),
+        )
+    except UnicodeDecodeError:
+        text, fix = _("the file {path} is not plain text."), _("Save it as UTF-8.")
+    except OSError as failure:
+        text = _("the file {path} cannot be read ({why}).").replace("{why}", str(failure.strerror))
+        fix = _("Check the path.")
+    raise ConfigError(f"{key}: {text.format(path=path)}", fix=fix)
+
+
+def _checked(value: str, place: str, key: str) -> SecretStr:
+    value = value.strip()
+    if not value:
+        raise ConfigError(
+            _("{key}: {place} is empty.").format(key=key, place=place),
+            fix=_("Put the secret there, and nothing else."),
+        )
+    if any(character.isspace() for character in value):
+        raise ConfigError(
+            _("{key}: {place} holds more than one word.").format(key=key, place=place),
+            fix=_("Put the secret there, and nothing else."),
+        )
+    return SecretStr(value)

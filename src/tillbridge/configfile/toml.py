@@ -1,0 +1,95 @@
+"""Finds and parses a configuration file. Light: `status` uses it without the settings' models."""
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tillbridge.configfile.faults import ConfigFaults, Fault
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+
+SEARCHED = (Path("bridge.toml"), Path("/etc/tillbridge/bridge.toml"))
+DEFAULT_DATA_DIR = Path("/var/lib/tillbridge")
+DATA_DIR_VARIABLE = "TILLBRIDGE_DATA_DIR"
+
+_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+
+
+def find_file(path: Path | None = None) -> Path:
+    """Return the configuration file: `path`, or the first that exists of those searched.
+
+    Raises ConfigError where there is none.
+    """
+    if path is not None:
+        if not path.is_file():
+            raise ConfigError(
+                _("There is no configuration file {path}.").format(path=path),
+                fix=_("Check what --config names."),
+            )
+        return path
+    for candidate in SEARCHED:
+        if candidate.is_file():
+            return candidate
+    raise ConfigError(
+        _("There is no configuration file: looked for {places}.").format(
+            places=", ".join(str(candidate) for candidate in SEARCHED)
+        ),
+        fix=_("Name it with --config FILE, or begin with the sample config/bridge.toml."),
+    )
+
+
+def read_file(path: Path) -> tuple[str, dict[str, Any]]:
+    """Return the file's text and what it says. Raises ConfigError, with the line of a slip."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        fault = Fault((), _("is not UTF-8 text."), _("Save it as UTF-8 in the editor."))
+        raise ConfigFaults(str(path), [fault]) from None
+    except OSError as failure:
+        raise ConfigError(
+            _("{path} cannot be read: {why}.").format(path=path, why=failure.strerror),
+            fix=_("Check that this user may read it."),
+        ) from None
+    try:
+        return text, tomllib.loads(text)
+    except tomllib.TOMLDecodeError as slip:
+        raise ConfigFaults(str(path), [_slip(str(slip), text)]) from None
+
+
+def data_dir_of(path: Path, document: dict[str, Any]) -> Path:
+    """Return the absolute data folder a file means; TILLBRIDGE_DATA_DIR overrides it.
+
+    A relative one counts from the file's folder, that of the variable from the current folder.
+    """
+    if override := os.environ.get(DATA_DIR_VARIABLE):
+        return Path(override).expanduser().absolute()
+    bridge = document.get("bridge")
+    named = bridge.get("data_dir") if isinstance(bridge, dict) else None
+    folder = Path(named) if isinstance(named, str) else DEFAULT_DATA_DIR
+    return path.absolute().parent / folder.expanduser()
+
+
+def _slip(message: str, text: str) -> Fault:
+    found = _PLACE.search(message)
+    line = int(found[1]) if found and found[1] else text.count("\n") + 1
+    words = message[: found.start()] if found else message
+    lines = text.splitlines()
+    written = lines[line - 1] if line <= len(lines) else ""
+    return Fault((), _("is not TOML: {words}.").format(words=words), _remedy(words, written), line)
+
+
+def _remedy(words: str, written: str) -> str:
+    if "\\" in written and '"' in written:
+        return _(
+            "A backslash in double quotes means something else: write Windows paths in single "
+            r"quotes, for example 'C:\POS\export'."
+        )
+    if "Invalid value" in words:
+        return _("Text needs quotes, and true and false small letters.")
+    if "overwrite" in words or "twice" in words:
+        return _("The key or table stands there twice: remove one.")
+    if "Expected '='" in words:
+        return _("Each line is key = value, or [table].")
+    return _("Look at that line, and the end of the one before.")

@@ -1,0 +1,209 @@
+"""Turns what pydantic found into faults in plain words, with lines and the nearest valid key."""
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from tillbridge.config import (
+    AssumptionSettings,
+    BridgeSettings,
+    MenuSettings,
+    OrderSettings,
+    PosSettings,
+    ReceiverSettings,
+    SecretSource,
+    ServiceSettings,
+    Settings,
+    StatusPageSettings,
+    StoreSettings,
+)
+from tillbridge.configfile.faults import Fault
+from tillbridge.configfile.lines import Path, dotted
+from tillbridge.i18n import _
+
+Section = type[BaseModel]
+
+# The tables of the file, as they are written there.
+TABLES: Mapping[str, Section] = {
+    "": Settings,
+    "bridge": BridgeSettings,
+    "service": ServiceSettings,
+    "receiver": ReceiverSettings,
+    "status_page": StatusPageSettings,
+    "assumptions": AssumptionSettings,
+    "stores.NAME": StoreSettings,
+    "stores.NAME.pos": PosSettings,
+    "stores.NAME.orders": OrderSettings,
+    "stores.NAME.menu": MenuSettings,
+}
+
+
+def faults_of(error: ValidationError, document: Mapping[str, Any]) -> Iterator[Fault]:
+    """Return a fault for each error; `document` is what was validated. Values are never shown."""
+    for found in error.errors(include_url=False, include_input=False):
+        path = _real_path(found["loc"])
+        yield _fault(found, path, document)
+
+
+def unknown_key(path: Path) -> Fault:
+    """Return the fault of a key that is no setting, with the one that was probably meant."""
+    *parents, key = path
+    section, name = _section(tuple(parents))
+    table = f"[{dotted(tuple(parents))}]" if parents else _("the top of the file")
+    known = list(section.model_fields) if section else []
+    close = difflib.get_close_matches(str(key).lower(), known, n=1, cutoff=0.6)
+    if close:
+        fix = _('Did you mean "{key}"?').format(key=close[0])
+    else:
+        homes = [f"[{place or name}]" for place, home in TABLES.items() if key in home.model_fields]
+        if homes:
+            fix = _("It belongs in {place}.").format(place=homes[0])
+        elif known:
+            fix = _("Remove it. {table} knows: {known}.").format(
+                table=table, known=", ".join(sorted(known))
+            )
+        else:
+            fix = _("Remove it.")
+    return Fault(path, _("is no setting of {table}.").format(table=table), fix)
+
+
+def _real_path(location: Sequence[str | int]) -> Path:
+    """Drop what pydantic adds to a path: tags of unions, and the mark of a mapping's key."""
+    path: list[str | int] = []
+    for part in location:
+        if part == "[key]" or (part in {"text", "source"} and path[-1:] == ["client_secret"]):
+            continue
+        path.append(part)
+    return tuple(path)
+
+
+def _section(path: Path) -> tuple[Section | None, str]:
+    """Return the model of a table, and the name under which the table is documented."""
+    if not path:
+        return Settings, ""
+    if path[0] == "stores" and len(path) > 1:
+        name = ".".join(["stores.NAME", *map(str, path[2:])])
+        return TABLES.get(name), name
+    if path == ("service", "client_secret"):
+        return SecretSource, "service.client_secret"
+    name = ".".join(map(str, path))
+    return TABLES.get(name), name
+
+
+def _fault(found: ErrorDetails, path: Path, document: Mapping[str, Any]) -> Fault:
+    kind = found["type"]
+    context = found.get("ctx", {})
+    if kind == "missing":
+        *parents, name = path
+        section, _documented = _section(tuple(parents))
+        field = section.model_fields.get(str(name)) if section else None
+        meaning = field.description if field and field.description else ""
+        return Fault(
+            path,
+            _("is missing."),
+            _("Add it: {meaning}").format(meaning=meaning) if meaning else _("Add it."),
+        )
+    if kind == "extra_forbidden":
+        return unknown_key(path)
+    if kind == "value_error":
+        return Fault(path, f"{context['error']}.", _how(path))
+    if kind == "string_pattern_mismatch":
+        return Fault(path, _PATTERNS.get(context["pattern"], _("has a form it cannot have.")), "")
+    words = _WORDS.get(kind)
+    given = _given(path, document)
+    if words is None:
+        return Fault(path, found["msg"][:1].lower() + found["msg"][1:] + ".", _how(path))
+    return Fault(path, words(context, given), _how(path))
+
+
+def _how(path: Path) -> str:
+    *parents, name = path
+    section, _documented = _section(tuple(parents))
+    field = section.model_fields.get(str(name)) if section else None
+    if field is None or section is None:
+        return ""
+    if field.is_required() or field.default is None or issubclass(section, SecretSource):
+        return ""
+    default = field.get_default(call_default_factory=True)
+    if isinstance(default, BaseModel | dict):
+        return ""
+    return _("Without it, it is {default}.").format(default=toml_value(default))
+
+
+def toml_value(value: object) -> str:
+    """Return a default as it would be written in the file."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _given(path: Path, document: Mapping[str, Any]) -> str:
+    """Return the kind of value that stands there, never the value."""
+    value: Any = document
+    try:
+        for part in path:
+            value = value[part]
+    except (KeyError, IndexError, TypeError):
+        return _("something else")
+    if isinstance(value, bool):
+        return _("true or false")
+    if isinstance(value, int | float):
+        return _("a number")
+    if isinstance(value, str):
+        return _("text in quotes")
+    if isinstance(value, dict):
+        return _("a table")
+    return _("a list") if isinstance(value, list) else _("a date or time")
+
+
+def _must(words: str) -> Callable[[Mapping[str, Any], str], str]:
+    return lambda context, given: _("must be {words}, not {given}.").format(
+        words=words.format(**context), given=given
+    )
+
+
+def _bound(words: str) -> Callable[[Mapping[str, Any], str], str]:
+    return lambda context, _given: _("must be {words}.").format(
+        words=words.format(**{name: _plain(value) for name, value in context.items()})
+    )
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, int | float) else str(value).replace("'", '"')
+
+
+_WORDS: Mapping[str, Callable[[Mapping[str, Any], str], str]] = {
+    "string_type": _must(_("text in quotes")),
+    "path_type": _must(_("a path in quotes")),
+    "int_type": _must(_("a whole number without quotes")),
+    "int_from_float": _bound(_("a whole number")),
+    "float_type": _must(_("a number without quotes")),
+    "finite_number": _bound(_("a finite number")),
+    "bool_type": _must(_("true or false, without quotes")),
+    "dict_type": _must(_("a table")),
+    "model_type": _must(_("a table")),
+    "model_attributes_type": _must(_("a table")),
+    "list_type": _must(_("a list")),
+    "greater_than": _bound(_("more than {gt}")),
+    "greater_than_equal": _bound(_("{ge} or more")),
+    "less_than": _bound(_("less than {lt}")),
+    "less_than_equal": _bound(_("{le} or less")),
+    "literal_error": _bound(_("one of {expected}")),
+    "enum": _bound(_("one of {expected}")),
+    "string_too_short": lambda _context, _given: _("must not be empty."),
+    "too_short": lambda _context, _given: _("must not be empty."),
+}
+
+_PATTERNS: Mapping[str, str] = {
+    r"^[A-Z]{3}$": _('must be the three capital letters of a currency, for example "EUR".'),
+    r"^[a-z0-9][a-z0-9_-]{0,62}$": _(
+        "cannot be a store's name: it stands in the webhook's address. "
+        "Use small letters, digits, - and _, for example [stores.main]."
+    ),
+    r"^[^/\\]+$": _("must be the credential's plain name, not a path."),
+}
