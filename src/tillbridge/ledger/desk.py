@@ -1,0 +1,120 @@
+"""The problem desk: the parts of the bridge report problems here, and that they are over.
+
+The desk answers from memory, so it works while the ledger cannot be written too; what it knows is
+written down as soon as it can be.
+"""
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from typing import Self
+
+from sqlalchemy import Connection
+
+from tillbridge.clock import Clock
+from tillbridge.errors import LedgerError
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.problems import close_problem, open_problem, open_problems
+from tillbridge.ledger.writer import Storage
+from tillbridge.log import get_logger
+from tillbridge.problems import PROBLEMS
+
+log = get_logger()
+
+_Key = tuple[str, str, str]  # code, store, subject
+
+
+class ProblemDesk:
+    """The open problems of a running bridge; used from the event loop. Logs transitions only."""
+
+    def __init__(self, ledger: Ledger, clock: Clock, known: tuple[OpenProblem, ...]) -> None:
+        """Use `start`, which reads what is known."""
+        self._ledger = ledger
+        self._clock = clock
+        self._open = {(each.code, each.store, each.subject): each for each in known}
+        self._unwritten: set[_Key] = set()
+        self._writing: asyncio.Task[None] | None = None
+        ledger.on_writable_changed(self._writable_changed)
+
+    @classmethod
+    async def start(cls, ledger: Ledger, *, clock: Clock) -> Self:
+        """Return the desk with the problems that the ledger knows; a rebuilt ledger is one more."""
+        desk = cls(ledger, clock, await ledger.read(open_problems))
+        if ledger.rebuilt_from:
+            desk.open("ledger.rebuilt", detail=ledger.rebuilt_from.name)
+        desk._writable_changed(ledger.storage)
+        return desk
+
+    def open(self, code: str, store: str = "", subject: str = "", **detail: object) -> None:
+        """Report a problem; of one that is open only the detail changes. KeyError: no such code."""
+        kind = PROBLEMS[code]
+        key = (code, store, subject)
+        before = self._open.get(key)
+        if before is None:
+            self._open[key] = OpenProblem(code, store, subject, self._clock.now_ms(), detail)
+            log.warning(
+                "problem.opened", code=code, severity=kind.severity, store=store, subject=subject
+            )
+        elif before.detail == detail:
+            return
+        else:
+            self._open[key] = replace(before, detail=detail)
+        self._write_down(key)
+
+    def close(self, code: str, store: str = "", subject: str = "") -> None:
+        """Report that a problem is over; nothing where it was not open. KeyError: no such code."""
+        kind = PROBLEMS[code]
+        key = (kind.code, store, subject)
+        if self._open.pop(key, None) is not None:
+            log.info("problem.closed", code=code, store=store, subject=subject)
+            self._write_down(key)
+
+    def is_open(self, code: str, store: str = "", subject: str = "") -> bool:
+        """Whether this problem is open."""
+        return (code, store, subject) in self._open
+
+    def current(self) -> tuple[OpenProblem, ...]:
+        """Return what is open, oldest first."""
+        return tuple(sorted(self._open.values(), key=lambda each: (each.since, each.code)))
+
+    async def settle(self) -> None:
+        """Wait until what is known is written, or cannot be. Call it before the ledger closes."""
+        while self._writing is not None:
+            await asyncio.shield(self._writing)
+
+    # -- writing it down
+
+    def _write_down(self, key: _Key) -> None:
+        self._unwritten.add(key)
+        if self._writing is None and self._ledger.writable:
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        try:
+            while self._unwritten:
+                keys, self._unwritten = self._unwritten, set()
+                now = {key: self._open.get(key) for key in keys}
+                try:
+                    await self._ledger.write(partial(_apply, now=now))
+                except LedgerError:
+                    self._unwritten |= keys  # written when the disk works again
+                    return
+        finally:
+            self._writing = None
+
+    def _writable_changed(self, storage: Storage) -> None:
+        if storage.failure:
+            self.open("ledger.unwritable", detail=storage.failure)
+            return
+        self.close("ledger.unwritable")
+        for key in tuple(self._unwritten):
+            self._write_down(key)
+
+
+def _apply(connection: Connection, now: dict[_Key, OpenProblem | None]) -> None:
+    for (code, store, subject), problem in now.items():
+        if problem is None:
+            close_problem(connection, code, store, subject)
+        else:
+            open_problem(connection, code, store, subject, problem.detail, problem.since)

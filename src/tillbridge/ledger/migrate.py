@@ -1,0 +1,126 @@
+"""Bringing the ledger's schema up to this version's, with a back-up first.
+
+alembic takes most of half a second to import, so it is imported only where there is a migration
+to run: a new ledger is made from the tables at once, which a test holds equal to the migrations.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from tillbridge.errors import LedgerError
+from tillbridge.i18n import _
+from tillbridge.ledger.backup import back_up
+from tillbridge.ledger.database import LEDGER_FILE, writer_engine
+from tillbridge.ledger.durable import sync_folder
+from tillbridge.ledger.schema import metadata
+from tillbridge.log import get_logger
+
+log = get_logger()
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+def versions() -> tuple[str, ...]:
+    """Return every version of the schema that this program knows, oldest first."""
+    return tuple(sorted(path.name[:4] for path in (_MIGRATIONS / "versions").glob("[0-9]*_*.py")))
+
+
+def bring_up_to_date(data_dir: Path, *, at: int) -> None:
+    """Make the schema of a new ledger, or migrate an older one.
+
+    Raises LedgerError where the ledger is from a newer program, and where a migration fails: the
+    ledger is then as it was.
+    """
+    engine = writer_engine(data_dir / LEDGER_FILE)
+    try:
+        current, is_new = _state(engine)
+        if is_new:
+            _create(engine)
+            return
+    finally:
+        engine.dispose()
+    if current == versions()[-1]:
+        return
+    if current not in versions():
+        raise LedgerError(
+            _(
+                "The ledger in {data_dir} was written by a newer tillbridge (schema {schema})."
+            ).format(data_dir=data_dir, schema=current),
+            fix=_(
+                "Install that version again, or put a back-up of before its first start in place."
+            ),
+        )
+    _migrate(data_dir, current, at)
+
+
+def _state(engine: Engine) -> tuple[str, bool]:
+    """Return the schema's version ("" without one), and whether there are no tables at all."""
+    with engine.connect() as connection:
+        tables = inspect(connection).get_table_names()
+        if "alembic_version" not in tables:
+            return "", not tables
+        return str(connection.scalar(text("SELECT version_num FROM alembic_version")) or ""), False
+
+
+def _create(engine: Engine) -> None:
+    with engine.connect() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        metadata.create_all(connection, checkfirst=False)
+        connection.exec_driver_sql(
+            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL,"
+            " CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO alembic_version (version_num) VALUES (?)", (versions()[-1],)
+        )
+        connection.exec_driver_sql("COMMIT")
+
+
+def _migrate(data_dir: Path, current: str, at: int) -> None:
+    saved = back_up(data_dir, at=at)
+    path = data_dir / LEDGER_FILE
+    engine = writer_engine(path)
+    try:
+        with engine.connect() as connection:
+            upgrade(connection, "head")
+    except Exception as failure:
+        engine.dispose()
+        _restore(saved, path)
+        raise LedgerError(
+            _("The ledger could not be brought to this version: {detail}.").format(detail=failure),
+            fix=_("It is as it was; install the version from before, and report this."),
+        ) from failure
+    finally:
+        engine.dispose()
+    log.info("ledger.migrated", schema_from=current, schema_to=versions()[-1], back_up=saved.name)
+
+
+def upgrade(connection: Connection, to: str) -> None:
+    """Run the migrations up to version `to` ("head": all) in one transaction."""
+    from alembic import command  # noqa: PLC0415 -- costs half a second, and is hardly ever needed
+    from alembic.config import Config  # noqa: PLC0415 -- (as above)
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    # Batch mode copies tables and drops the old ones: references must not follow.
+    connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+    command.upgrade(config, to)
+    connection.exec_driver_sql("COMMIT")
+    connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+
+
+def _restore(saved: Path, path: Path) -> None:
+    for leftover in ("-wal", "-shm"):
+        path.with_name(path.name + leftover).unlink(missing_ok=True)
+    beside = path.with_name(f"{path.name}.new")
+    shutil.copyfile(saved, beside)
+    with beside.open("rb+") as file:
+        os.fsync(file.fileno())
+    beside.chmod(0o600)
+    beside.replace(path)
+    sync_folder(path.parent)

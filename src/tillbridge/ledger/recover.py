@@ -1,0 +1,88 @@
+"""A damaged ledger: noticed at start, set aside, and as much of it as can be read carried over.
+
+What the menu was comes back from the POS and the service. Orders must not be written twice: each
+that is not known to be in the POS is marked as begun with an unknown outcome, so that the POS is
+asked before anything is written (invariant 2).
+"""
+
+import contextlib
+import sqlite3
+from pathlib import Path
+
+from tillbridge.errors import LedgerError
+from tillbridge.i18n import _
+from tillbridge.ledger.backup import back_ups, stamp
+from tillbridge.ledger.database import LEDGER_FILE, is_damage
+from tillbridge.ledger.migrate import bring_up_to_date
+from tillbridge.ledger.salvage import Salvage
+from tillbridge.log import get_logger
+
+log = get_logger()
+
+# Checking the indexes too reads everything several times over: only where that is quick.
+_FULL_CHECK_BELOW_BYTES = 16 * 1024 * 1024
+
+
+def rebuild_if_damaged(data_dir: Path, *, at: int) -> Path | None:
+    """Check the ledger; set a damaged one aside and begin a new one with what can be saved.
+
+    Returns where the damaged one is, None where nothing was wrong. Raises LedgerError where the
+    file cannot be opened at all, which says nothing about what is in it.
+    """
+    path = data_dir / LEDGER_FILE
+    if not path.exists():
+        return None
+    damage = find_damage(path)
+    if not damage:
+        return None
+    aside = _set_aside(path, at)
+    log.error("ledger.damaged", detail=damage, set_aside=aside.name)
+    bring_up_to_date(data_dir, at=at)
+    saved = _carry_over(data_dir, aside, at)
+    log.warning("ledger.rebuilt", set_aside=aside.name, **saved)
+    return aside
+
+
+def find_damage(path: Path) -> str:
+    """Return what is wrong with the database in one line, "" where it is sound."""
+    try:
+        with contextlib.closing(sqlite3.connect(path, timeout=5)) as connection:
+            small = path.stat().st_size < _FULL_CHECK_BELOW_BYTES
+            check = "PRAGMA integrity_check(1)" if small else "PRAGMA quick_check(1)"
+            (verdict,) = connection.execute(check).fetchone()
+            if verdict != "ok":
+                return str(verdict)
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
+            # Our tables without our version: the page that told of it is gone.
+            return "no schema version" if names and "alembic_version" not in names else ""
+    except sqlite3.Error as failure:
+        if is_damage(failure):
+            return str(failure)
+        raise LedgerError(
+            _("The ledger {path} cannot be opened: {detail}.").format(path=path, detail=failure),
+            fix=_("Check the disk, its free space, and that the bridge's user may write there."),
+        ) from failure
+
+
+def _set_aside(path: Path, at: int) -> Path:
+    aside = path.with_name(f"{path.name}.damaged-{stamp(at)}")
+    path.rename(aside)
+    for kind in ("-wal", "-shm"):
+        with contextlib.suppress(FileNotFoundError):
+            path.with_name(path.name + kind).rename(aside.with_name(aside.name + kind))
+    return aside
+
+
+def _carry_over(data_dir: Path, aside: Path, at: int) -> dict[str, int]:
+    with contextlib.closing(
+        sqlite3.connect(data_dir / LEDGER_FILE, isolation_level=None)
+    ) as connection:
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("BEGIN IMMEDIATE")
+        salvage = Salvage(connection)
+        salvage.take_all_from(aside)
+        for saved in back_ups(data_dir)[:1]:
+            salvage.take_orders_from(saved)
+        salvage.ask_the_pos_first(aside.name, at)
+        connection.execute("COMMIT")
+        return salvage.counts

@@ -1,0 +1,141 @@
+"""Secrets at rest: tokens and webhook secrets, encrypted, beside the ledger and not inside it.
+
+The key is kept apart (`ledger.key`, or the systemd credential `ledger_key`), and the file is one
+of its own, so that a damaged ledger costs no token and no webhook secret (invariant 8).
+"""
+
+import json
+import os
+import threading
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken
+
+from tillbridge.errors import LedgerError, LedgerUnwritable
+from tillbridge.i18n import _
+from tillbridge.ledger.durable import write_durably
+
+_VAULT_FILE = "ledger.vault"
+_KEY_FILE = "ledger.key"
+_CREDENTIAL = "ledger_key"
+
+
+class Vault:
+    """Named secrets. Every change is on disk when the call returns; safe to use from any thread.
+
+    Names: `{store}/refresh_token`, `{store}/webhook_secrets`, ... Raises LedgerError where the
+    key does not open the vault, or the vault cannot be read.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / _VAULT_FILE
+        self._lock = threading.Lock()
+        stored = _read(self._path)
+        self._fernet = _fernet(data_dir, has_vault=stored is not None)
+        self._secrets = {} if stored is None else self._decrypt(stored)
+
+    def get(self, name: str) -> str | None:
+        """Return the secret, or None."""
+        return self._secrets.get(name)
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all secrets."""
+        return tuple(self._secrets)
+
+    def put(self, name: str, value: str) -> None:
+        """Keep the secret, in place of what was kept. LedgerUnwritable where the disk refuses."""
+        with self._lock:
+            if self._secrets.get(name) != value:
+                self._save({**self._secrets, name: value})
+
+    def drop(self, name: str) -> None:
+        """Forget the secret. LedgerUnwritable where the disk refuses."""
+        with self._lock:
+            if name in self._secrets:
+                self._save({key: value for key, value in self._secrets.items() if key != name})
+
+    def _save(self, secrets: dict[str, str]) -> None:
+        token = self._fernet.encrypt(json.dumps(secrets).encode())
+        try:
+            write_durably(self._path, token)
+        except OSError as failure:
+            raise LedgerUnwritable(
+                _("{path} cannot be written: {detail}.").format(path=self._path, detail=failure),
+                fix=_("Free disk space, or let the bridge's user write there."),
+            ) from failure
+        self._secrets = secrets
+
+    def _decrypt(self, token: bytes) -> dict[str, str]:
+        try:
+            secrets = json.loads(self._fernet.decrypt(token))
+        except (InvalidToken, ValueError):
+            # No cause: what was decrypted has no place in a traceback.
+            raise LedgerError(
+                _(
+                    "The key does not open {path}: it is another key, or the file is damaged."
+                ).format(path=self._path),
+                fix=_(
+                    "Put the right {key} back. If it is lost, move {path} away and run"
+                    " tillbridge connect for each store."
+                ).format(key=_KEY_FILE, path=self._path.name),
+            ) from None
+        return {str(name): str(value) for name, value in secrets.items()}
+
+
+def _fernet(data_dir: Path, *, has_vault: bool) -> Fernet:
+    path, key = _find_key(data_dir)
+    if key is None:
+        if has_vault:
+            raise LedgerError(
+                _("The key {path} is missing, so the stored secrets cannot be read.").format(
+                    path=path
+                ),
+                fix=_(
+                    "Put it back from a back-up, or move {vault} away and run tillbridge connect"
+                    " for each store."
+                ).format(vault=_VAULT_FILE),
+            )
+        key = Fernet.generate_key()
+        _write_key(path, key)
+    try:
+        return Fernet(key.strip())
+    except ValueError:
+        raise LedgerError(
+            _("{path} holds no key.").format(path=path),
+            fix=_("It is 44 characters of URL-safe base64; put the right one back."),
+        ) from None
+
+
+def _find_key(data_dir: Path) -> tuple[Path, bytes | None]:
+    credentials = os.environ.get("CREDENTIALS_DIRECTORY")
+    if credentials:
+        path = Path(credentials) / _CREDENTIAL
+        if (key := _read(path)) is not None:
+            return path, key
+    path = data_dir / _KEY_FILE
+    key = _read(path)
+    if key is not None and path.stat().st_mode & 0o077 and os.name == "posix":
+        path.chmod(0o600)
+    return path, key
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as failure:
+        raise LedgerError(
+            _("{path} cannot be read: {detail}.").format(path=path, detail=failure.strerror),
+            fix=_("Let the bridge's user, and nobody else, read it."),
+        ) from failure
+
+
+def _write_key(path: Path, key: bytes) -> None:
+    try:
+        write_durably(path, key + b"\n")
+    except OSError as failure:
+        raise LedgerError(
+            _("{path} cannot be written: {detail}.").format(path=path, detail=failure.strerror),
+            fix=_("Free disk space, or let the bridge's user write there."),
+        ) from failure

@@ -1,0 +1,220 @@
+"""The one writer: a thread with the write connection, which groups commits (invariant 7).
+
+Whoever wants something written leaves it in the queue and waits. The idle writer takes all that
+has gathered: deliveries go in as one insert, each job runs in a savepoint of its own, one COMMIT
+makes all of it durable, and one wake-up of the event loop tells every waiter.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tillbridge.errors import LedgerError, LedgerUnwritable
+from tillbridge.i18n import _
+from tillbridge.ledger import facts, inbox
+from tillbridge.ledger.database import driver_error, is_damage, is_storage_failure
+from tillbridge.log import get_logger
+
+log = get_logger()
+
+Job = Callable[[Connection], Any]
+
+_BATCH_LIMIT = 512
+_PROBE_EVERY_S = 2.0  # while writing fails: how often it is tried without being asked
+_PROBE = "p" * 16_384  # more than the room a full disk may have left by chance
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How the disk does.
+
+    `failure` is what it said ("" while it works); `damaged`: the file is no sound database.
+    """
+
+    failure: str = ""
+    damaged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Delivery:
+    """A delivery to be kept, and who waits for it."""
+
+    delivery: inbox.Delivery
+    waiter: asyncio.Future[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A job to be run, and who waits for it."""
+
+    job: Job
+    waiter: asyncio.Future[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    waiter: asyncio.Future[Any]
+    value: Any = None
+    failure: Exception | None = None
+
+
+_Asked = _Delivery | _Job
+
+
+class Writer:
+    """Runs what it is handed in a thread of its own. Made in, and asked from, the event loop.
+
+    `on_storage` is called in the event loop whenever the disk's state changes.
+    """
+
+    def __init__(self, connection: Connection, on_storage: Callable[[Storage], None]) -> None:
+        self._connection = connection
+        self._on_storage = on_storage
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[_Asked | None] = SimpleQueue()
+        self._closed = False
+        self._storage = Storage()  # as the thread saw it last
+        self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
+        self._thread.start()
+
+    def deliver(self, delivery: inbox.Delivery) -> asyncio.Future[bool]:
+        """Queue a delivery; the future tells after the commit whether it is new."""
+        waiter: asyncio.Future[bool] = self._loop.create_future()
+        self._ask(_Delivery(delivery, waiter))
+        return waiter
+
+    def run(self, job: Job) -> asyncio.Future[Any]:
+        """Queue a job; the future has its value after the commit that holds it."""
+        waiter = self._loop.create_future()
+        self._ask(_Job(job, waiter))
+        return waiter
+
+    async def close(self) -> None:
+        """Write what is queued, then end the thread."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    def _ask(self, asked: _Asked) -> None:
+        if self._closed:
+            raise LedgerError(_("The ledger is closed."))
+        self._queue.put(asked)
+
+    # -- in the thread
+
+    def _run(self) -> None:
+        ending = False
+        while not ending:
+            batch, ending = self._take()
+            answers = self._write(batch)
+            if answers:
+                self._tell(_settle, answers)
+        self._connection.close()
+        self._connection.engine.dispose()
+
+    def _take(self) -> tuple[list[_Asked], bool]:
+        """Sleep until there is something to do, and take all of it; nothing: a probe is due."""
+        batch: list[_Asked] = []
+        with contextlib.suppress(Empty):
+            asked = self._queue.get(timeout=_PROBE_EVERY_S if self._storage.failure else None)
+            while asked is not None:
+                batch.append(asked)
+                if len(batch) == _BATCH_LIMIT:
+                    return batch, False
+                asked = self._queue.get_nowait()
+            return batch, True
+        return batch, False
+
+    def _write(self, batch: Sequence[_Asked]) -> list[_Answer]:
+        try:
+            answers = self._transaction(batch)
+        except Exception as failure:  # noqa: BLE001 -- whatever it was, nobody may hear that it is written
+            self._roll_back()
+            text = str(driver_error(failure) or failure)
+            self._storage_is(Storage(text, damaged=is_damage(failure)))
+            return [_Answer(asked.waiter, failure=_unwritable(text)) for asked in batch]
+        self._storage_is(Storage())
+        return answers
+
+    def _transaction(self, batch: Sequence[_Asked]) -> list[_Answer]:
+        deliveries = [asked for asked in batch if isinstance(asked, _Delivery)]
+        jobs = [asked for asked in batch if isinstance(asked, _Job)]
+        self._sql("BEGIN IMMEDIATE")
+        if not batch:
+            self._probe()
+        answers = self._record(deliveries)
+        answers += [self._run_job(asked) for asked in jobs]
+        self._sql("COMMIT")
+        return answers
+
+    def _record(self, asked: Sequence[_Delivery]) -> list[_Answer]:
+        recorded = inbox.record(self._connection, [each.delivery for each in asked])
+        for each, was in zip(asked, recorded, strict=True):
+            if was.reuses_delivery_id:
+                log.warning(
+                    "inbox.delivery_id_reused",
+                    store=each.delivery.store,
+                    delivery=each.delivery.delivery_id,
+                    event_id=each.delivery.event_id,
+                )
+        return [_Answer(each.waiter, was.new) for each, was in zip(asked, recorded, strict=True)]
+
+    def _run_job(self, asked: _Job) -> _Answer:
+        self._sql("SAVEPOINT job")
+        try:
+            value = asked.job(self._connection)
+        except Exception as failure:
+            if is_storage_failure(failure):
+                raise  # SQLite may have rolled back all of it
+            self._sql("ROLLBACK TO job")
+            self._sql("RELEASE job")
+            return _Answer(asked.waiter, failure=failure)
+        self._sql("RELEASE job")
+        return _Answer(asked.waiter, value)
+
+    def _probe(self) -> None:
+        facts.put_fact(self._connection, "", "write_probe", _PROBE, at=0)
+        facts.drop_fact(self._connection, "", "write_probe")
+
+    def _roll_back(self) -> None:
+        # Fails where SQLite has rolled back by itself, which is as good.
+        with contextlib.suppress(Exception):
+            self._sql("ROLLBACK")
+
+    def _storage_is(self, storage: Storage) -> None:
+        if storage != self._storage:
+            self._storage = storage
+            self._tell(self._on_storage, storage)
+
+    def _sql(self, sql: str) -> None:
+        self._connection.exec_driver_sql(sql)
+
+    def _tell(self, function: Callable[[Any], None], value: object) -> None:
+        # A loop that is closed has nobody left who waits.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(function, value)
+
+
+def _settle(answers: Sequence[_Answer]) -> None:
+    """Tell the waiters, in the event loop; those that were cancelled meanwhile need no answer."""
+    for answer in answers:
+        if answer.waiter.done():
+            continue
+        if answer.failure is None:
+            answer.waiter.set_result(answer.value)
+        else:
+            answer.waiter.set_exception(answer.failure)
+
+
+def _unwritable(text: str) -> LedgerUnwritable:
+    return LedgerUnwritable(
+        _("The ledger cannot be written: {detail}.").format(detail=text),
+        fix=_("Free disk space or mend the disk; nothing was committed."),
+    )
