@@ -103,11 +103,15 @@ def _insert_sql(rows: int) -> str:
     return str(compiled)
 
 
-def open_deliveries(connection: Connection, limit: int) -> list[OpenDelivery]:
-    """Return the oldest deliveries that wait to be handled, in the order they came."""
-    rows = connection.execute(
-        select(inbox).where(inbox.c.handled_at.is_(None)).order_by(inbox.c.id).limit(limit)
-    )
+def open_deliveries(
+    connection: Connection, limit: int, *, store: str | None = None
+) -> list[OpenDelivery]:
+    """Return the oldest deliveries that wait to be handled, in the order they came.
+
+    `store` leaves out those of other stores.
+    """
+    query = select(inbox).where(inbox.c.handled_at.is_(None)).order_by(inbox.c.id).limit(limit)
+    rows = connection.execute(query if store is None else query.where(inbox.c.store == store))
     return [
         OpenDelivery(
             row.id,
