@@ -1,0 +1,156 @@
+"""Orders, one row each: how far the ticket is, what is wanted, what the service was told."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, func, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from tillbridge.ledger.schema import orders
+from tillbridge.model.order import OrderState, ReasonCode
+
+
+class TicketState(StrEnum):
+    """How far an order's ticket is.
+
+    A row that was once `writing` never goes back to `waiting`: the POS may have the ticket, and is
+    asked before it is written again (invariant 2).
+    """
+
+    WAITING = "waiting"
+    WRITING = "writing"
+    WRITTEN = "written"
+    REFUSED = "refused"  # the POS does not have it, and never will
+    WITHDRAWN = "withdrawn"  # it was taken back out of the POS, or is left to a person
+
+
+UNWRITTEN = frozenset({TicketState.WAITING, TicketState.WRITING})
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRow:
+    """An order as the ledger has it. Instants are ms since the epoch.
+
+    `payload` is the event's data as JSON ("" once pruned); `last_failure` is "kind" or
+    "kind: the POS's words"; `reason_code` and `message` belong to a cancel.
+    """
+
+    store: str
+    order_id: str
+    received_at: int
+    payload: str = field(repr=False)
+    wanted: OrderState
+    told: OrderState
+    ticket: TicketState = TicketState.WAITING
+    order_number: str = ""
+    placed_at: int | None = None
+    ticket_reference: str = ""
+    written_at: int | None = None
+    attempts: int = 0
+    last_failure: str = ""
+    reason_code: ReasonCode | None = None
+    message: str = ""
+    closed_at: int | None = None
+    updated_at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OrderSummary:
+    """The orders of one store that are not closed, in numbers.
+
+    `waiting` are those the POS does not have yet, the oldest received at `oldest_waiting_at`;
+    `by_state` counts by what the service has been told.
+    """
+
+    waiting: int
+    oldest_waiting_at: int | None
+    by_state: Mapping[str, int]
+
+
+def insert_order(connection: Connection, row: OrderRow) -> bool:
+    """Insert the order; False where the store has one with that id already: the first stays."""
+    statement = insert(orders).values(
+        **{column.name: _plain(getattr(row, column.name)) for column in orders.columns}
+    )
+    inserted = connection.execute(
+        statement.on_conflict_do_nothing().returning(orders.c.order_id)
+    ).first()
+    return inserted is not None
+
+
+def get_order(connection: Connection, store: str, order_id: str) -> OrderRow | None:
+    """Return the order, None where it is not known."""
+    row = connection.execute(
+        select(orders).where(orders.c.store == store, orders.c.order_id == order_id)
+    ).first()
+    return None if row is None else _order(row)
+
+
+def find_orders(connection: Connection, order_id: str) -> list[OrderRow]:
+    """Return the order with this id, of whichever store."""
+    return _all(connection, select(orders).where(orders.c.order_id == order_id))
+
+
+def open_orders(connection: Connection, store: str) -> list[OrderRow]:
+    """Return the store's orders with something left to do, in the order they were received."""
+    return _all(
+        connection,
+        select(orders)
+        .where(orders.c.store == store, orders.c.closed_at.is_(None))
+        .order_by(orders.c.received_at, orders.c.order_id),
+    )
+
+
+def latest_orders(
+    connection: Connection, stores: Collection[str] | None = None, limit: int = 100
+) -> list[OrderRow]:
+    """Return the orders received last, newest first; of all stores where none are named."""
+    query = select(orders).order_by(orders.c.received_at.desc(), orders.c.order_id).limit(limit)
+    return _all(connection, query if stores is None else query.where(orders.c.store.in_(stores)))
+
+
+def update_order(connection: Connection, store: str, order_id: str, at: int, **values: Any) -> None:  # noqa: ANN401 -- columns of several types
+    """Set the named columns of the order."""
+    connection.execute(
+        update(orders)
+        .where(orders.c.store == store, orders.c.order_id == order_id)
+        .values(updated_at=at, **{name: _plain(value) for name, value in values.items()})
+    )
+
+
+def summary(connection: Connection, store: str) -> OrderSummary:
+    """Return the store's open orders in numbers."""
+    is_open = (orders.c.store == store) & orders.c.closed_at.is_(None)
+    waiting = connection.execute(
+        select(func.count(), func.min(orders.c.received_at)).where(
+            is_open,
+            orders.c.ticket.in_([state.value for state in UNWRITTEN]),
+            orders.c.wanted != OrderState.CANCELLED.value,
+        )
+    ).one()
+    states = connection.execute(
+        select(orders.c.told, func.count()).where(is_open).group_by(orders.c.told)
+    )
+    return OrderSummary(waiting[0], waiting[1], {row[0]: row[1] for row in states})
+
+
+def _all(connection: Connection, query: Select[Any]) -> list[OrderRow]:
+    return [_order(row) for row in connection.execute(query)]
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 -- columns of several types
+    return value.value if isinstance(value, StrEnum) else value
+
+
+def _order(row: Row[Any]) -> OrderRow:
+    return OrderRow(
+        **{
+            **row._mapping,  # noqa: SLF001 -- the documented way to read a row by name
+            "ticket": TicketState(row.ticket),
+            "wanted": OrderState(row.wanted),
+            "told": OrderState(row.told),
+            "reason_code": None if row.reason_code is None else ReasonCode(row.reason_code),
+        }
+    )

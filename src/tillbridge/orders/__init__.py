@@ -1,0 +1,1 @@
+"""Orders: from a delivery to a ticket in the POS, and from the POS's news to the service."""

@@ -1,0 +1,163 @@
+"""From anything that ends an order to what the service is told: one total function.
+
+Contract: Failures of a POS. Specification: Orders, reason_code values and their effects.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tillbridge.adapter import (
+    AtCapacity,
+    ItemUnavailable,
+    PosFailure,
+    PosOffline,
+    PriceMismatch,
+    RejectReason,
+    StoreClosed,
+    TicketOutcomeUnknown,
+    TicketUpdate,
+)
+from tillbridge.i18n import _
+from tillbridge.model.order import ReasonCode
+
+_LONGEST_MESSAGE = 300
+
+_BY_FAILURE: tuple[tuple[type[PosFailure], ReasonCode], ...] = (
+    (ItemUnavailable, ReasonCode.ITEM_OUT_OF_STOCK),
+    (StoreClosed, ReasonCode.STORE_CLOSED),
+    (PosOffline, ReasonCode.POS_OFFLINE),
+    (AtCapacity, ReasonCode.CAPACITY),
+    (PriceMismatch, ReasonCode.PRICE_MISMATCH),
+    # A till that does not answer is, for whoever ordered, a till that is not there.
+    (TicketOutcomeUnknown, ReasonCode.POS_OFFLINE),
+)
+_BY_REJECTION = {
+    RejectReason.ITEM_UNAVAILABLE: ReasonCode.ITEM_OUT_OF_STOCK,
+    RejectReason.STORE_CLOSED: ReasonCode.STORE_CLOSED,
+    RejectReason.POS_OFFLINE: ReasonCode.POS_OFFLINE,
+    RejectReason.CAPACITY: ReasonCode.CAPACITY,
+    RejectReason.PRICE_MISMATCH: ReasonCode.PRICE_MISMATCH,
+    RejectReason.OTHER: ReasonCode.OTHER,
+}
+_TO_THE_CUSTOMER = {
+    ReasonCode.ITEM_OUT_OF_STOCK: _(
+        "Sorry, something in your order has just sold out. You will be refunded in full."
+    ),
+    ReasonCode.STORE_CLOSED: _(
+        "Sorry, the restaurant is closed at the moment. You will be refunded in full."
+    ),
+    ReasonCode.POS_OFFLINE: _(
+        "Sorry, the restaurant could not receive your order. You will be refunded in full."
+    ),
+    ReasonCode.CAPACITY: _(
+        "Sorry, the kitchen cannot take more orders at the moment. You will be refunded in full."
+    ),
+    ReasonCode.PRICE_MISMATCH: _(
+        "Sorry, a price in your order has changed. You will be refunded in full; "
+        "please order again from the current menu."
+    ),
+    ReasonCode.OTHER: _(
+        "Sorry, the restaurant could not take your order. You will be refunded in full."
+    ),
+}
+
+
+class Lapse(StrEnum):
+    """What did not happen before an order's time was up."""
+
+    NOT_WRITTEN = "not_written"
+    NOT_WRITTEN_OFFLINE = "not_written_offline"
+    NOT_CONFIRMED = "not_confirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class Lapsed:
+    """An order's time was up. `unconfirmed_reason` is the setting's code for NOT_CONFIRMED."""
+
+    lapse: Lapse
+    unconfirmed_reason: ReasonCode = ReasonCode.OTHER
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksFailed:
+    """The policy cancels an order for what its lines say; `text` tells support what it was."""
+
+    code: ReasonCode
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ByPerson:
+    """Somebody of the restaurant cancels the order."""
+
+    code: ReasonCode
+
+
+Cause = PosFailure | TicketUpdate | Lapsed | ChecksFailed | ByPerson
+
+
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    """What a cancel says, and what follows from it in the bridge.
+
+    `reason` is shown to the customer, `message` goes to support. `items_out` are external ids to
+    be taken off sale; `price_mismatch` and `pos_offline` tell the rooms that mend these.
+    """
+
+    code: ReasonCode
+    reason: str
+    message: str
+    items_out: tuple[str, ...] = ()
+    price_mismatch: bool = False
+    pos_offline: bool = False
+
+
+def customer_text(code: ReasonCode) -> str:
+    """Return what a customer whose order is cancelled for `code` reads."""
+    return _TO_THE_CUSTOMER[code]
+
+
+def cancellation(cause: Cause) -> Cancellation:
+    """Return what the service is told when `cause` ends an order. Total: there is always a code."""
+    code, message = _code_and_message(cause)
+    items: tuple[str, ...] = ()
+    if code is ReasonCode.ITEM_OUT_OF_STOCK and isinstance(cause, ItemUnavailable | TicketUpdate):
+        items = tuple(dict.fromkeys(each for each in cause.external_ids if each))
+    from_pos = isinstance(cause, PosFailure | TicketUpdate)
+    return Cancellation(
+        code=code,
+        reason=customer_text(code),
+        message=_trimmed(message),
+        items_out=items,
+        price_mismatch=code is ReasonCode.PRICE_MISMATCH and not isinstance(cause, ByPerson),
+        pos_offline=from_pos and code is ReasonCode.POS_OFFLINE,
+    )
+
+
+def _code_and_message(cause: Cause) -> tuple[ReasonCode, str]:
+    match cause:
+        case PosFailure():
+            code = next(
+                (code for kind, code in _BY_FAILURE if isinstance(cause, kind)), ReasonCode.OTHER
+            )
+            return code, cause.message or _("The POS refused the order without saying why.")
+        case TicketUpdate():
+            code = _BY_REJECTION[cause.reason] if cause.reason else ReasonCode.OTHER
+            return code, cause.message or _("The POS rejected the order without saying why.")
+        case Lapsed(Lapse.NOT_WRITTEN_OFFLINE, _code):
+            return ReasonCode.POS_OFFLINE, _("The POS could not be reached in time.")
+        case Lapsed(Lapse.NOT_WRITTEN, _code):
+            return ReasonCode.OTHER, _("The order could not be written to the POS in time.")
+        case Lapsed(_lapse, code):
+            return code, _("The POS did not confirm the order in time.")
+        case ChecksFailed():
+            return cause.code, cause.text
+        case ByPerson():
+            return cause.code, _("Cancelled by the restaurant's staff.")
+
+
+def _trimmed(message: str) -> str:
+    """Return the POS's words on one line of at most 300 characters, without control characters."""
+    printable = "".join(each if each.isprintable() else " " for each in message)
+    line = " ".join(printable.split())
+    return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1].rstrip() + "…"
