@@ -19,8 +19,8 @@ _ROWS_IN_ONE_INSERT = 64
 # Whether the delivery id of the inserted row has come with another event before. It is text,
 # because SQLAlchemy leaves out the table's name in RETURNING, where a subquery needs it.
 _REUSED = (
-    "inbox.delivery_id <> '' AND EXISTS (SELECT 1 FROM inbox AS other WHERE other.store = inbox.store"
-    " AND other.delivery_id = inbox.delivery_id AND other.event_id <> inbox.event_id)"
+    "inbox.delivery_id <> '' AND EXISTS (SELECT 1 FROM inbox AS other"
+    " WHERE other.store = inbox.store AND other.delivery_id = inbox.delivery_id AND other.event_id <> inbox.event_id)"
 )
 
 

@@ -130,7 +130,7 @@ class Ledger:
         return not self.storage.failure
 
     def on_writable_changed(self, callback: Callable[[Storage], None]) -> None:
-        """Call `callback` in the event loop when writing begins to fail, and when it works again."""
+        """Call `callback` in the event loop when writing begins to fail, or works again."""
         self._watchers.append(callback)
 
     def _storage_changed(self, storage: Storage) -> None:

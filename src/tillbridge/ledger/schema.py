@@ -63,6 +63,7 @@ orders = Table(
     Column("updated_at", Integer, nullable=False),
     Index("ix_orders_open", "store", "received_at", sqlite_where=text("closed_at IS NULL")),
     Index("ix_orders_received", "received_at"),
+    Index("ix_orders_told", "store", "told"),
 )
 
 # The life of each order, for people: `event` is a dotted name, `detail` JSON without personal data.
@@ -84,7 +85,9 @@ menu_items = Table(
     metadata,
     Column("store", Text, primary_key=True),
     Column("external_id", Text, primary_key=True),
-    Column("body", Text, nullable=False),  # the Item as JSON (catalogue codec), as told to the service
+    Column(
+        "body", Text, nullable=False
+    ),  # the Item as JSON (catalogue codec), as told to the service
     Column("fingerprint", Integer),  # of the export's record it came from (64 bit, signed)
     Column("pos_available", Boolean, nullable=False),  # what the export said, under any overlay
     # told_available or told_until differ from what the export said: an overlay lies over it

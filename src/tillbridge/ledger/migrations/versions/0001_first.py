@@ -123,6 +123,7 @@ def upgrade() -> None:
         sqlite_where=sa.text("closed_at IS NULL"),
     )
     op.create_index("ix_orders_received", "orders", ["received_at"])
+    op.create_index("ix_orders_told", "orders", ["store", "told"])
 
     op.create_table(
         "overrides",

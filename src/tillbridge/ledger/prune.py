@@ -1,0 +1,94 @@
+"""Forgetting: customers' personal data after some days, history after some more.
+
+Each call to `prune` removes one small batch, so that an order never waits behind it: call it
+until it says that nothing is left.
+"""
+
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    Connection,
+    Integer,
+    Table,
+    Update,
+    delete,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.sql import ColumnElement
+
+from tillbridge.ledger.schema import inbox, order_log, orders, pushes
+
+_DAY_MS = 86_400_000
+BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class CutOffs:
+    """Instants (ms): what was closed before them goes."""
+
+    personal_data: int
+    history: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many rows lost their personal data, and how many were forgotten altogether."""
+
+    emptied: int = 0
+    forgotten: int = 0
+
+    def __add__(self, other: "Pruned") -> "Pruned":
+        return Pruned(self.emptied + other.emptied, self.forgotten + other.forgotten)
+
+    def __bool__(self) -> bool:
+        return bool(self.emptied or self.forgotten)
+
+
+def cut_offs(now: int, *, keep_personal_data_days: int, keep_history_days: int) -> CutOffs:
+    """Return the cut-offs for this instant; history never outlives its own rows' personal data."""
+    return CutOffs(
+        personal_data=now - min(keep_personal_data_days, keep_history_days) * _DAY_MS,
+        history=now - keep_history_days * _DAY_MS,
+    )
+
+
+def prune(connection: Connection, before: CutOffs, limit: int = BATCH) -> Pruned:
+    """Remove up to `limit` rows' worth of each kind; falsy when there was nothing to remove.
+
+    Open orders, unhandled deliveries and running pushes are kept however old they are.
+    """
+    emptied = (
+        connection.execute(_empty_deliveries(before, limit)).rowcount
+        + connection.execute(_empty_orders(before, limit)).rowcount
+    )
+    forgotten = (
+        _forget(connection, order_log, order_log.c.at < before.history, limit)
+        + _forget(connection, orders, orders.c.closed_at < before.history, limit)
+        + _forget(connection, inbox, inbox.c.handled_at < before.history, limit)
+        + _forget(connection, pushes, pushes.c.finished_at < before.history, limit)
+    )
+    return Pruned(emptied, forgotten)
+
+
+def _empty_deliveries(before: CutOffs, limit: int) -> Update:
+    rows = select(inbox.c.id).where(inbox.c.handled_at < before.personal_data, inbox.c.body != b"")
+    return update(inbox).where(inbox.c.id.in_(rows.limit(limit))).values(body=b"")
+
+
+def _empty_orders(before: CutOffs, limit: int) -> Update:
+    # An order that the POS has may stay open for ever, if nobody says that it was delivered.
+    done = (orders.c.closed_at < before.personal_data) | (
+        (orders.c.ticket == "written") & (orders.c.updated_at < before.personal_data)
+    )
+    rows = select(orders.c.store, orders.c.order_id).where(done, orders.c.payload != "")
+    key = tuple_(orders.c.store, orders.c.order_id)
+    return update(orders).where(key.in_(rows.limit(limit))).values(payload="")
+
+
+def _forget(connection: Connection, table: Table, is_old: ColumnElement[bool], limit: int) -> int:
+    rowid = literal_column("rowid", Integer)
+    rows = select(rowid).select_from(table).where(is_old).limit(limit)
+    return connection.execute(delete(table).where(rowid.in_(rows))).rowcount
