@@ -1,0 +1,134 @@
+"""`/control/...`: commands ask a running bridge, with the token that only this user can read."""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from json import JSONDecodeError
+from typing import Any
+
+from aiohttp import web
+
+from tillbridge.errors import BridgeError
+from tillbridge.status.ports import Answer, Control
+
+_Ask = Callable[[web.Request, dict[str, Any]], Awaitable[Answer]]
+
+
+def control_routes(control: Control, token: str) -> list[web.RouteDef]:
+    """Return the routes; each wants `Authorization: Bearer <token>` and answers JSON.
+
+    A `BridgeError` is answered 409 with `error: {kind, text, fix}`.
+    """
+
+    def route(method: str, path: str, ask: _Ask) -> web.RouteDef:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            if not _allowed(request, token):
+                return web.json_response(_error("Unauthorised", "No.", ""), status=401)
+            try:
+                body = await _body(request)
+                return web.json_response(await ask(request, body))
+            except BridgeError as failure:
+                told = _error(type(failure).__name__, failure.text, failure.fix)
+                return web.json_response(told, status=409)
+            except (KeyError, TypeError, ValueError) as slip:
+                told = _error("BadRequest", f"The request is not understood: {slip}", "")
+                return web.json_response(told, status=400)
+
+        return web.route(method, f"/control/{path}", handle)
+
+    return [
+        route("GET", "status", lambda _request, _body: control.status()),
+        route(
+            "POST",
+            "connect",
+            lambda _request, body: control.connect(
+                _text(body, "store"), reintegrate=body.get("reintegrate") is True
+            ),
+        ),
+        route(
+            "GET",
+            "connect/{state}",
+            lambda request, _body: control.connect_result(request.match_info["state"]),
+        ),
+        route(
+            "GET",
+            "stores/{store}/plan",
+            lambda request, _body: control.menu_plan(request.match_info["store"]),
+        ),
+        route(
+            "POST",
+            "stores/{store}/push",
+            lambda request, body: control.menu_push(
+                request.match_info["store"], full=body.get("full") is True
+            ),
+        ),
+        route(
+            "POST",
+            "stores/{store}/approve",
+            lambda request, _body: control.menu_approve(request.match_info["store"]),
+        ),
+        route(
+            "POST",
+            "stores/{store}/86",
+            lambda request, body: control.item_86(
+                request.match_info["store"],
+                _text(body, "external_id"),
+                until_ms=_instant(body.get("until_ms")),
+                by=_text(body, "by"),
+            ),
+        ),
+        route(
+            "POST",
+            "stores/{store}/restore",
+            lambda request, body: control.item_restore(
+                request.match_info["store"], _text(body, "external_id"), by=_text(body, "by")
+            ),
+        ),
+        route(
+            "POST", "orders/retry", lambda _request, body: control.order_retry(_text(body, "order"))
+        ),
+        route(
+            "POST",
+            "orders/cancel",
+            lambda _request, body: control.order_cancel(
+                _text(body, "order"), reason_code=_text(body, "reason_code")
+            ),
+        ),
+    ]
+
+
+def _allowed(request: web.Request, token: str) -> bool:
+    given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+    return hmac.compare_digest(given, f"Bearer {token}".encode())
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    if not request.can_read_body:
+        return {}
+    try:
+        body = await request.json()
+    except (JSONDecodeError, UnicodeDecodeError):
+        msg = "the body is not JSON"
+        raise ValueError(msg) from None
+    if not isinstance(body, dict):
+        msg = "the body is not an object"
+        raise TypeError(msg)
+    return body
+
+
+def _text(body: dict[str, Any], name: str) -> str:
+    value = body[name]
+    if not isinstance(value, str):
+        msg = f"{name} is not text"
+        raise TypeError(msg)
+    return value
+
+
+def _instant(value: object) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    msg = "until_ms is not a whole number"
+    raise TypeError(msg)
+
+
+def _error(kind: str, text: str, fix: str) -> dict[str, Any]:
+    return {"error": {"kind": kind, "text": text, "fix": fix}}

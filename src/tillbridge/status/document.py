@@ -1,0 +1,138 @@
+"""The status as one JSON document: `status --json`, `/api/status`, what the page shows. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tillbridge.i18n import _, ngettext
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.model.instant import to_iso
+from tillbridge.problems import PROBLEMS, Severity
+from tillbridge.status.facts import BridgeFacts
+from tillbridge.status.words import waiting
+
+_RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
+_DAY_MS = 86_400_000
+
+
+def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
+    """Return the document of the contract at `now_ms`; the worst problem comes first."""
+    problems = [problem for problem in facts.problems if problem.code in PROBLEMS]
+    if not facts.running:
+        since = now_ms if facts.stopped_at is None else facts.stopped_at
+        problems.append(OpenProblem("bridge.stopped", "", "", since))
+    problems.sort(key=lambda problem: (_RANK[problem.kind.severity], problem.since, problem.code))
+    known = {name: facts.stores.get(name) or StoreSnapshot() for name in facts.adapters}
+    uptime = None
+    if facts.running and facts.started_at is not None:
+        uptime = max(0, now_ms - facts.started_at) // 1000
+    return {
+        "verdict": _verdict(problems, known, now_ms),
+        "problems": [_problem(problem) for problem in problems],
+        "stores": {
+            name: _store(store, facts.adapters[name], now_ms) for name, store in known.items()
+        },
+        "bridge": {
+            "version": facts.version,
+            "running": facts.running,
+            "uptime_s": uptime,
+            "pid": facts.pid if facts.running else None,
+        },
+    }
+
+
+def _verdict(
+    problems: Sequence[OpenProblem], stores: Mapping[str, StoreSnapshot], now_ms: int
+) -> dict[str, str]:
+    count = sum(store.waiting for store in stores.values())
+    since = [s.oldest_waiting_at for s in stores.values() if s.oldest_waiting_at is not None]
+    orders = waiting(count, (now_ms - min(since)) / 1000 if since else None)
+    if not problems:
+        return {"level": "ok", "text": " ".join(filter(None, [_("Taking orders."), orders]))}
+    worst = problems[0]
+    text = worst.text
+    if worst.store and len(stores) > 1:
+        text = f"{worst.store}: {text}"
+    more = len(problems) - 1
+    others = ngettext("(And {n} more problem.)", "(And {n} more problems.)", more).format(n=more)
+    level = "down" if worst.kind.severity is Severity.DOWN else "warning"
+    return {"level": level, "text": " ".join(filter(None, [text, others if more else "", orders]))}
+
+
+def _problem(problem: OpenProblem) -> dict[str, Any]:
+    return {
+        "code": problem.code,
+        "severity": str(problem.kind.severity),
+        "store": problem.store,
+        "subject": problem.subject,
+        "text": problem.text,
+        "fix": problem.fix,
+        "since": to_iso(problem.since),
+    }
+
+
+def _store(store: StoreSnapshot, adapter: str, now_ms: int) -> dict[str, Any]:
+    held = store.held
+    oldest = store.oldest_waiting_at
+    return {
+        "service": _service(store.facts, now_ms),
+        "pos": {"adapter": adapter, **_pos(store.facts.get("pos_health"))},
+        "menu": {
+            "acknowledged_items": store.acknowledged_items,
+            "pending": _pending(store),
+            "refused_items": store.refused_items,
+            "held": held is not None,
+            "held_reasons": list(held.reasons) if held else [],
+            "held_since": to_iso(held.since) if held else None,
+            "last_synced_at": _iso(store.facts.get("last_synced_at")),
+        },
+        "orders": {
+            "waiting": store.waiting,
+            "by_state": dict(store.by_state),
+            "oldest_waiting_s": None if oldest is None else max(0, now_ms - oldest) // 1000,
+            "untold": store.untold,
+        },
+    }
+
+
+def _pending(store: StoreSnapshot) -> int:
+    """Changes the service has not accepted yet; without a count, the pushes that are under way."""
+    counted = store.facts.get("menu_pending")
+    return counted if isinstance(counted, int) else store.pushes_running
+
+
+def _service(facts: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+    consent = _mapping(facts.get("consent"))
+    integration = _mapping(facts.get("integration"))
+    pause = _mapping(facts.get("pause"))
+    contact = _mapping(facts.get("service_contact"))
+    expires = consent.get("expires_at")
+    left = round(max(0, expires - now_ms) / _DAY_MS, 1) if isinstance(expires, int) else None
+    return {
+        "store_id": facts.get("service_store_id"),
+        "integrated": bool(integration),
+        "integration_status": integration.get("status"),
+        "menu_sync_direction": integration.get("menu_sync_direction"),
+        "last_contact_at": _iso(contact.get("ok_at")),
+        "consent_expires_at": _iso(expires),
+        "consent_days_left": left,
+        "paused": bool(pause),
+        "paused_since": _iso(pause.get("since_ms")),
+    }
+
+
+def _pos(health: object) -> dict[str, Any]:
+    told = _mapping(health)
+    return {
+        "online": told.get("online"),
+        "since": _iso(told.get("since_ms")),
+        "detail": told.get("detail") or "",
+    }
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _iso(at_ms: object) -> str | None:
+    return to_iso(at_ms) if isinstance(at_ms, int) else None

@@ -1,0 +1,26 @@
+"""What the status is told of, read live by the daemon or from the ledger without it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.snapshot import StoreSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeFacts:
+    """The bridge and its stores at one moment. Instants are ms since the epoch.
+
+    `adapters` names the configured stores, each with its adapter; `stores` is what the ledger
+    knows of them. `pid` and `started_at` count only while the bridge is running, `stopped_at` only
+    while it is not.
+    """
+
+    version: str
+    running: bool
+    adapters: Mapping[str, str]
+    stores: Mapping[str, StoreSnapshot] = field(default_factory=dict)
+    problems: Sequence[OpenProblem] = ()
+    pid: int | None = None
+    started_at: int | None = None
+    stopped_at: int | None = None

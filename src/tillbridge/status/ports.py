@@ -1,0 +1,70 @@
+"""What the status listener asks of the rest of the bridge; the daemon hands it in."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackAnswer:
+    """What the merchant's browser shows after consent: whether it worked, and one sentence."""
+
+    ok: bool
+    text: str
+    fix: str = ""
+
+
+# Takes the query of a request to redirect_uri (code and state, or error).
+OnCallback = Callable[[Mapping[str, str]], Awaitable[CallbackAnswer]]
+
+
+class Control(Protocol):
+    """What commands ask of a running bridge. JSON out; failures are `BridgeError`s.
+
+    Instants are ms since the epoch. Each answer of an action holds `text`, one sentence for the
+    person who asked.
+    """
+
+    async def status(self) -> Answer:
+        """Return the status document."""
+        ...
+
+    async def connect(self, store: str, *, reintegrate: bool) -> Answer:
+        """Begin to connect a store; return `url`, which the merchant opens, and `state`."""
+        ...
+
+    async def connect_result(self, state: str) -> Answer:
+        """Return `done`; once it is true also `ok`, `text`, `fix` and `webhook_url`."""
+        ...
+
+    async def menu_plan(self, store: str) -> Answer:
+        """Return what would be pushed now (see docs/commands.md); pushes nothing."""
+        ...
+
+    async def menu_push(self, store: str, *, full: bool) -> Answer:
+        """Push now: what differs, or everything."""
+        ...
+
+    async def menu_approve(self, store: str) -> Answer:
+        """Release the plan that is held."""
+        ...
+
+    async def item_86(
+        self, store: str, external_id: str, *, until_ms: int | None, by: str
+    ) -> Answer:
+        """Take an item off sale, whatever the POS says."""
+        ...
+
+    async def item_restore(self, store: str, external_id: str, *, by: str) -> Answer:
+        """Lift the staff's word on an item: what the POS says counts again."""
+        ...
+
+    async def order_retry(self, order_id: str) -> Answer:
+        """Try at once what still has to be done for an order."""
+        ...
+
+    async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
+        """Cancel an order with a reason code."""
+        ...

@@ -1,0 +1,35 @@
+"""Words for lengths of time and counts, as the page and the commands say them."""
+
+from tillbridge.i18n import ngettext
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+
+
+def span(seconds: float) -> str:
+    """Return a length of time in its largest fitting unit, rounded down: `3 minutes`."""
+    whole = max(0, int(seconds))
+    if whole < _MINUTE:
+        return ngettext("{n} second", "{n} seconds", whole).format(n=whole)
+    if whole < 2 * _HOUR:
+        minutes = whole // _MINUTE
+        return ngettext("{n} minute", "{n} minutes", minutes).format(n=minutes)
+    if whole < 2 * _DAY:
+        hours = whole // _HOUR
+        return ngettext("{n} hour", "{n} hours", hours).format(n=hours)
+    days = whole // _DAY
+    return ngettext("{n} day", "{n} days", days).format(n=days)
+
+
+def waiting(count: int, oldest_s: float | None) -> str:
+    """Return the sentence about orders that the till does not have yet; "" where there are none."""
+    if not count:
+        return ""
+    if oldest_s is None:
+        return ngettext(
+            "{n} order waits for the till.", "{n} orders wait for the till.", count
+        ).format(n=count)
+    return ngettext(
+        "{n} order waits for the till, for {span}.",
+        "{n} orders wait for the till, the oldest for {span}.",
+        count,
+    ).format(n=count, span=span(oldest_s))
