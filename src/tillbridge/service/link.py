@@ -1,0 +1,106 @@
+"""The link to one service: what all stores share, and what each store gets of it."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tillbridge.clock import Clock
+from tillbridge.service.caller import Caller, NoCredential, OnContact, Sleep, ignore_contact
+from tillbridge.service.client import ServiceClient
+from tillbridge.service.gate import Gate
+from tillbridge.service.oauth import OAuth
+from tillbridge.service.order_calls import OrderBodies
+from tillbridge.service.retry import Limits
+from tillbridge.service.tokens import TokenKeeper, TokenStore
+from tillbridge.service.transport import Transport
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """Who the bridge is to the service; the secret is asked for only when it is sent."""
+
+    client_id: str
+    client_secret: Callable[[], str]
+    redirect_uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreLink:
+    """One store's access: its tokens, and the calls that use them."""
+
+    tokens: TokenKeeper
+    client: ServiceClient
+
+
+class ServiceLink:
+    """One per base_url. Durations in seconds; `sleep` and `jitter` are for tests."""
+
+    def __init__(
+        self,
+        base_url: str,
+        app: App,
+        *,
+        clock: Clock,
+        timeout_s: float = 15.0,
+        refresh_early_s: float = 60.0,
+        limits: Limits | None = None,
+        sleep: Sleep = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._clock = clock
+        self._refresh_early_s = refresh_early_s
+        self._limits = limits or Limits()
+        self._sleep = sleep
+        self._jitter = jitter
+        self._transport = Transport(base_url, timeout_s=timeout_s, clock=clock)
+        self._gate = Gate()
+        self._keepers: list[TokenKeeper] = []
+        self.base_url = base_url
+        self.app = app
+        self.oauth = OAuth(
+            Caller(
+                self._transport,
+                self._gate,
+                NoCredential(),
+                limits=self._limits,
+                sleep=sleep,
+                jitter=jitter,
+            ),
+            client_id=app.client_id,
+            client_secret=app.client_secret,
+            redirect_uri=app.redirect_uri,
+            clock=clock,
+        )
+
+    def store(
+        self,
+        token_store: TokenStore,
+        *,
+        bodies: OrderBodies | None = None,
+        on_contact: OnContact = ignore_contact,
+    ) -> StoreLink:
+        """Return the access of one store."""
+        keeper = TokenKeeper(
+            token_store,
+            self.oauth.refresh,
+            clock=self._clock,
+            refresh_early_s=self._refresh_early_s,
+        )
+        self._keepers.append(keeper)
+        caller = Caller(
+            self._transport,
+            self._gate,
+            keeper,
+            limits=self._limits,
+            on_contact=on_contact,
+            sleep=self._sleep,
+            jitter=self._jitter,
+        )
+        return StoreLink(keeper, ServiceClient(caller, bodies))
+
+    async def close(self) -> None:
+        """End refreshes nobody waits for, and close the connections."""
+        for keeper in self._keepers:
+            await keeper.close()
+        await self._transport.close()

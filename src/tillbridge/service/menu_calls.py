@@ -1,0 +1,151 @@
+"""The menu calls. Specification: Menus and items; Menu sync job; Menu sync status.
+
+Pushes, batches, patches and availability are upserts keyed on external ids, so that repeating one
+does no harm; what the state is read for is to learn whether a push of unknown outcome, which may
+take the service long, was applied already.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tillbridge.model.table import Table
+from tillbridge.service import types
+from tillbridge.service.caller import Settle, Write
+from tillbridge.service.calls import Calls
+from tillbridge.service.encoding import encode, encode_small
+from tillbridge.service.gate import Priority
+from tillbridge.service.transport import Answer
+
+
+class MenuCalls(Calls):
+    """Tells the service what is on the menu, the availability of it before the rest."""
+
+    _writes = 0  # begun or ended: whether another call may have moved last_synced_at
+
+    async def push_menus(self, store_id: str, body: Mapping[str, Any]) -> types.PushAnswer:
+        """Push the whole menu; done at once, or accepted as a background job.
+
+        The sync status is read first: should the answer be lost, a `last_synced_at` that has
+        moved shows that the push was applied (`settled_by` "status").
+        """
+        data = await encode(body)
+        before = (await self.menu_status(store_id, priority=Priority.MENU)).last_synced_at
+        others = self._writes
+
+        async def settle() -> Answer | None:
+            now = (await self.menu_status(store_id, priority=Priority.MENU)).last_synced_at
+            moved = now is not None and now != before
+            return Answer(200, None) if moved and self._writes == others else None
+
+        operation = "menus.push"
+        path = ("pos", "stores", store_id, "menus")
+        try:
+            outcome = await self._write(
+                (operation, "POST", path), data, priority=Priority.MENU, write=Write(settle)
+            )
+        finally:
+            self._writes += 1
+        if outcome.settled:
+            return types.PushDone("success", settled_by="status")
+        return types.parse_push(
+            outcome.answer.body, status=outcome.answer.status, operation=operation
+        )
+
+    async def menu_job(self, store_id: str, job_id: str, *, poll_url: str = "") -> types.MenuJob:
+        """Return the state of a background push; Refused `menu.job_not_found` once it is gone.
+
+        A `poll_url` that is not the service's own is never called: Refused.
+        """
+        operation = "menus.job"
+        origin = self._caller.origin
+        url = (
+            origin.poll_url(poll_url)
+            if poll_url
+            else origin.url("pos", "stores", store_id, "menus", "jobs", job_id)
+        )
+        answer = await self._read_url(operation, url, priority=Priority.POLL)
+        return types.parse_job(answer.body, operation)
+
+    async def menu_status(
+        self, store_id: str, *, priority: Priority = Priority.POLL
+    ) -> types.MenuStatus:
+        """Return the menu sync status."""
+        operation = "menus.status"
+        path = ("pos", "stores", store_id, "menus", "status")
+        answer = await self._read(operation, *path, priority=priority)
+        return types.parse_menu_status(answer.body, operation)
+
+    async def batch(self, store_id: str, body: Mapping[str, Any]) -> types.BatchResult:
+        """Add, update and delete several items in one call."""
+        operation = "menus.batch"
+        path = ("pos", "stores", store_id, "menus", "batch")
+        answer = await self._upsert(
+            operation, "POST", path, await encode(body), priority=Priority.MENU
+        )
+        return types.parse_batch(answer.body, operation)
+
+    async def set_availability(
+        self, store_id: str, items: Iterable[Mapping[str, Any]]
+    ) -> types.AvailabilityResult:
+        """Take items off sale or back on: `{external_id, available, snooze_until?}` each.
+
+        `not_found` in the answer names external ids that the service does not know.
+        """
+        operation = "items.availability"
+        path = ("pos", "stores", store_id, "items", "availability")
+        body = await encode({"items": list(items)})
+        answer = await self._upsert(operation, "POST", path, body, priority=Priority.AVAILABILITY)
+        return types.parse_availability(answer.body, operation)
+
+    async def patch_item(
+        self, store_id: str, external_id: str, fields: Mapping[str, Any]
+    ) -> types.PatchResult:
+        """Change one item; Refused `menu.item_not_found` where the service does not know it."""
+        operation = "items.patch"
+        path = ("pos", "stores", store_id, "items", external_id)
+        answer = await self._upsert(
+            operation, "PATCH", path, encode_small(fields), priority=Priority.MENU
+        )
+        return types.parse_patch(answer.body, operation)
+
+    async def push_tables(self, store_id: str, tables: Sequence[Table]) -> list[types.TableQr]:
+        """Push the floor plan whole: tables that are missing from it are deactivated."""
+        operation = "tables.push"
+        body = await encode({"tables": [_table(table) for table in tables]})
+        # No call reads tables; the repeat's answer is the state.
+        outcome = await self._write(
+            (operation, "POST", ("pos", "stores", store_id, "tables")),
+            body,
+            priority=Priority.MENU,
+        )
+        return types.parse_tables(outcome.answer.body, operation)
+
+    async def _upsert(
+        self, operation: str, method: str, path: tuple[str, ...], body: bytes, *, priority: Priority
+    ) -> Answer:
+        self._writes += 1
+        write = Write(self._read_before_repeat(path[2], priority))
+        try:
+            outcome = await self._write(
+                (operation, method, path), body, priority=priority, write=write
+            )
+        finally:
+            self._writes += 1
+        return outcome.answer
+
+    def _read_before_repeat(self, store_id: str, priority: Priority) -> Settle:
+        async def settle() -> None:
+            # The status does not say which items were taken, only whether it makes sense to go on
+            # (it fails where the integration is gone); the repeat then gives the answer.
+            await self.menu_status(store_id, priority=priority)
+
+        return settle
+
+
+def _table(table: Table) -> dict[str, Any]:
+    body: dict[str, Any] = {"external_id": table.external_id, "name": table.name}
+    if table.seats is not None:
+        body["seats"] = table.seats
+    if table.zone:
+        body["zone"] = table.zone
+    return body
