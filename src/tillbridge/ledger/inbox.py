@@ -20,7 +20,8 @@ _ROWS_IN_ONE_INSERT = 64
 # because SQLAlchemy leaves out the table's name in RETURNING, where a subquery needs it.
 _REUSED = (
     "inbox.delivery_id <> '' AND EXISTS (SELECT 1 FROM inbox AS other"
-    " WHERE other.store = inbox.store AND other.delivery_id = inbox.delivery_id AND other.event_id <> inbox.event_id)"
+    " WHERE other.store = inbox.store AND other.delivery_id = inbox.delivery_id"
+    " AND other.event_id <> inbox.event_id)"
 )
 
 

@@ -137,6 +137,9 @@ class Writer:
             answers = self._transaction(batch)
         except Exception as failure:  # noqa: BLE001 -- whatever it was, nobody may hear that it is written
             self._roll_back()
+            if len(batch) > 1 and not is_storage_failure(failure):
+                # One of them cannot be written at all: let it not cost the others.
+                return [answer for asked in batch for answer in self._write([asked])]
             text = str(driver_error(failure) or failure)
             self._storage_is(Storage(text, damaged=is_damage(failure)))
             return [_Answer(asked.waiter, failure=_unwritable(text)) for asked in batch]

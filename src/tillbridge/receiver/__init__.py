@@ -1,0 +1,1 @@
+"""The webhook endpoint: verify, commit, acknowledge. Nothing here decides what an order means."""

@@ -1,0 +1,182 @@
+"""One delivery: check, verify, commit, acknowledge.
+
+An answer other than 2xx makes the service send the delivery again, so nothing is refused but what
+can never be right, or what cannot be committed now. Its age is no reason.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from tillbridge.clock import Clock
+from tillbridge.config import ReceiverSettings
+from tillbridge.errors import LedgerError
+from tillbridge.ledger.inbox import Delivery
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.log import get_logger
+from tillbridge.receiver.connections import SERVER
+from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
+from tillbridge.receiver.refusals import Refusals
+from tillbridge.receiver.secrets import WebhookSecret, current
+from tillbridge.receiver.signature import is_signed
+
+log = get_logger()
+
+_LONGEST_ID = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What a store's deliveries are checked by; `store_id` is "" while it is not known."""
+
+    secrets: tuple[WebhookSecret, ...]
+    store_id: str
+    location_id: str
+
+
+class _Refused(Exception):
+    """The delivery is refused with this status; `reason` is for the log, not for the sender."""
+
+    def __init__(self, status: int, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.status = status
+        self.reason = reason
+        self.detail = detail
+
+
+class Deliveries:
+    """Receives deliveries for the stores in `endpoints`."""
+
+    def __init__(
+        self,
+        settings: ReceiverSettings,
+        ledger: Ledger,
+        refusals: Refusals,
+        *,
+        clock: Clock,
+        wake: Callable[[str], None],
+        success_status: int,
+    ) -> None:
+        self.endpoints: dict[str, Endpoint] = {}
+        self._settings = settings
+        self._ledger = ledger
+        self._refusals = refusals
+        self._clock = clock
+        self._wake = wake
+        self._success_status = success_status
+
+    async def receive(self, request: web.BaseRequest, store: str) -> web.Response:
+        """Answer one delivery.
+
+        success_status: it is on disk, now or since before. 400 no JSON or no envelope. 401 the
+        signature is not one of this store's secrets (of which there are none before it is
+        connected), or the body is another store's. 404 no such store. 408 the body came too
+        slowly. 411, 413, 415 no length, too long, encoded or no JSON by its type. 503 the ledger
+        cannot be written.
+        """
+        endpoint = self.endpoints.get(store)
+        if endpoint is None:
+            # Its name is the sender's invention, and stays out of the log.
+            self._refusals.refused("", "no_such_store")
+            return _refusal(404)
+        try:
+            delivery = await self._check(request, store, endpoint)
+            new = await self._ledger.deliver(delivery)
+        except _Refused as refused:
+            self._refusals.refused(store, refused.reason, refused.detail)
+            return _refusal(refused.status)
+        except LedgerError as failure:
+            self._refusals.refused(store, "ledger_unwritable", failure.text)
+            return _refusal(503)
+        log.debug(
+            "delivery.received",
+            store=store,
+            event_id=delivery.event_id,
+            event_type=delivery.event_type,
+            delivery=delivery.delivery_id,
+            new=new,
+        )
+        if new:
+            self._wake(store)
+        return web.Response(status=self._success_status, headers=SERVER)
+
+    async def _check(self, request: web.BaseRequest, store: str, endpoint: Endpoint) -> Delivery:
+        self._check_head(request)
+        body = await self._body(request)
+        headers = request.headers
+        now = self._clock.now_ms()
+        signature = headers.get("X-Service-Signature", "")
+        if not is_signed(body, signature, current(endpoint.secrets, now)):
+            self._refusals.bad_signature(store)
+            raise _Refused(401, "signature" if endpoint.secrets else "no_secret_yet")
+        self._refusals.good_signature(store)
+        try:
+            envelope = read_envelope(body)
+        except NotAnEnvelope as failure:
+            raise _Refused(400, "no_envelope", str(failure)) from None
+        if _is_of_another_store(envelope, endpoint):
+            raise _Refused(401, "another_store")
+        return Delivery(
+            store=store,
+            delivery_id=_plain_text(headers.get("X-Service-Delivery-Id", "")),
+            event_id=envelope.event_id,
+            event_type=envelope.event_type,
+            received_at=now,
+            body=body,
+        )
+
+    def _check_head(self, request: web.BaseRequest) -> None:
+        length = request.content_length
+        headers = request.headers
+        if length is None or "Transfer-Encoding" in headers:
+            raise _Refused(411, "no_length")
+        if length > self._settings.max_body_bytes:
+            raise _Refused(413, "too_long")
+        if headers.get("Content-Encoding", "identity").strip().lower() != "identity":
+            raise _Refused(415, "encoded")
+        if "Content-Type" in headers and not _is_json(request.content_type):
+            raise _Refused(415, "not_json")
+
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        if request.headers.get("Expect", "").lower() == "100-continue":
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0
+        content = request.content
+        if content.is_eof():  # as a rule it has come with the head
+            return content.read_nowait()
+        try:
+            async with asyncio.timeout(self._settings.body_timeout_s):
+                return await content.read()
+        except TimeoutError:
+            raise _Refused(408, "slow_body") from None
+        except (web.RequestPayloadError, ConnectionError):
+            raise _Refused(400, "broken_off") from None
+
+
+def _is_json(content_type: str) -> bool:
+    return content_type == "application/json" or content_type.endswith("+json")
+
+
+def _is_of_another_store(envelope: Envelope, endpoint: Endpoint) -> bool:
+    """Whether the body names another store than the one whose secret signed it."""
+    return any(
+        told and known and told != known
+        for told, known in (
+            (envelope.store_id, endpoint.store_id),
+            (envelope.location_id, endpoint.location_id),
+        )
+    )
+
+
+def _plain_text(header: str) -> str:
+    return header.encode("ascii", "backslashreplace").decode("ascii")[:_LONGEST_ID]
+
+
+def _refusal(status: int) -> web.Response:
+    """Answer a refusal; the connection ends, since what follows on it may be a body nobody read."""
+    answer = web.Response(status=status, headers=SERVER)
+    if status != 503:
+        answer.force_close()
+    return answer

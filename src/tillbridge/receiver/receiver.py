@@ -1,0 +1,126 @@
+"""The receiver: a listener for webhooks of the ordering service, and nothing else.
+
+`POST /webhooks/{store}`, `GET /healthz`. Specification: Events, Transport.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+
+from aiohttp import web
+
+from tillbridge.clock import Clock
+from tillbridge.config import ReceiverSettings
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.facts import get_fact
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.log import get_logger
+from tillbridge.receiver.connections import SERVER, DeadlineServer
+from tillbridge.receiver.deliveries import Deliveries, Endpoint
+from tillbridge.receiver.refusals import Refusals
+from tillbridge.receiver.secrets import read_secrets
+
+log = get_logger()
+
+
+class Receiver:
+    """Receives for the stores in `locations` (local name to location id).
+
+    `success_status` is what a delivery that is on disk is answered with; `wake(store)` is called
+    in the event loop after each commit of a new one. `port` and `url` are known after `start`.
+    """
+
+    def __init__(
+        self,
+        settings: ReceiverSettings,
+        locations: Mapping[str, str],
+        ledger: Ledger,
+        desk: ProblemDesk,
+        *,
+        clock: Clock,
+        wake: Callable[[str], None],
+        success_status: int = 200,
+    ) -> None:
+        self._settings = settings
+        self._locations = locations
+        self._ledger = ledger
+        self._deliveries = Deliveries(
+            settings,
+            ledger,
+            Refusals(desk, clock),
+            clock=clock,
+            wake=wake,
+            success_status=success_status,
+        )
+        self._server: DeadlineServer | None = None
+        self._listener: asyncio.Server | None = None
+        self.port = 0
+
+    @property
+    def url(self) -> str:
+        """Where this machine reaches the receiver."""
+        return f"http://{self._settings.listen.rpartition(':')[0]}:{self.port}"
+
+    async def start(self) -> None:
+        """Read the stores' secrets and listen. Raises ConfigError if the address cannot be had."""
+        for store in self._locations:
+            await self.refresh(store)
+        host, _colon, port = self._settings.listen.rpartition(":")
+        self._server = DeadlineServer(self._handle, self._settings)
+        try:
+            self._listener = await asyncio.get_running_loop().create_server(
+                self._server, host.strip("[]"), int(port), backlog=512
+            )
+        except OSError as failure:
+            raise ConfigError(
+                _("The receiver cannot listen on {listen}: {detail}.").format(
+                    listen=self._settings.listen, detail=failure.strerror or failure
+                ),
+                fix=_("Stop what listens there, or change listen in [receiver]."),
+            ) from failure
+        self.port = self._listener.sockets[0].getsockname()[1]
+        log.info("receiver.listening", address=host, port=self.port, url=self.url)
+
+    async def refresh(self, store: str) -> None:
+        """Read again what the store's deliveries are checked by: call it when a secret changes."""
+        store_id = await self._ledger.read(
+            lambda connection: get_fact(connection, store, "service_store_id")
+        )
+        self._deliveries.endpoints[store] = Endpoint(
+            secrets=read_secrets(self._ledger.vault, store),
+            store_id=store_id or "",
+            location_id=self._locations[store],
+        )
+
+    async def stop(self, drain_s: float) -> None:
+        """Take no new request, finish those that have begun within `drain_s` seconds."""
+        if self._listener is None or self._server is None:
+            return
+        self._listener.close()
+        self._server.pre_shutdown()
+        await self._server.shutdown(drain_s)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._listener.wait_closed(), drain_s)
+        self._listener = self._server = None
+        log.info("receiver.stopped")
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        path = request.path
+        if path.startswith("/webhooks/"):
+            if request.method != "POST":
+                return _plain(405, {"Allow": "POST"})
+            return await self._deliveries.receive(request, path.removeprefix("/webhooks/"))
+        if path == "/healthz":
+            if request.method not in {"GET", "HEAD"}:
+                return _plain(405, {"Allow": "GET, HEAD"})
+            return _plain(200 if self._ledger.writable else 503)
+        return _plain(404)
+
+
+def _plain(status: int, headers: Mapping[str, str] | None = None) -> web.Response:
+    words = {200: "ok\n", 503: "the ledger cannot be written\n"}
+    return web.Response(
+        status=status, text=words.get(status, ""), headers={**SERVER, **(headers or {})}
+    )

@@ -1,0 +1,49 @@
+"""What is said about refused deliveries: a log that cannot be flooded, and a problem."""
+
+from collections import deque
+
+from tillbridge.clock import Clock
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.log import get_logger
+
+log = get_logger()
+
+_LOG_EVERY_S = 60.0
+_BAD_SIGNATURES = 3
+_WITHIN_S = 600.0
+
+
+class Refusals:
+    """Counts refusals by store and reason; each kind is logged at most once a minute."""
+
+    def __init__(self, desk: ProblemDesk, clock: Clock) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._logged: dict[tuple[str, str], float] = {}
+        self._unlogged: dict[tuple[str, str], int] = {}
+        self._bad: dict[str, deque[float]] = {}
+
+    def refused(self, store: str, reason: str, detail: str = "") -> None:
+        """Log it, or count it if that kind was logged within the last minute."""
+        key = (store, reason)
+        now = self._clock.monotonic()
+        if now - self._logged.get(key, float("-inf")) < _LOG_EVERY_S:
+            self._unlogged[key] = self._unlogged.get(key, 0) + 1
+            return
+        self._logged[key] = now
+        others = self._unlogged.pop(key, 0)
+        log.warning("delivery.refused", store=store, reason=reason, detail=detail, others=others)
+
+    def bad_signature(self, store: str) -> None:
+        """Note a signature that does not match; several within ten minutes are a problem."""
+        now = self._clock.monotonic()
+        times = self._bad.setdefault(store, deque(maxlen=_BAD_SIGNATURES))
+        times.append(now)
+        if len(times) == _BAD_SIGNATURES and now - times[0] <= _WITHIN_S:
+            self._desk.open("receiver.bad_signature", store)
+
+    def good_signature(self, store: str) -> None:
+        """Note a signature that matches: the secret is right after all."""
+        self._bad.pop(store, None)
+        if self._desk.is_open("receiver.bad_signature", store):
+            self._desk.close("receiver.bad_signature", store)
