@@ -1,0 +1,73 @@
+"""What a store's calls tell about the link: problems open and close with them.
+
+Specification: Integration status; Errors. Transitions are told, not calls.
+"""
+
+import asyncio
+
+from tillbridge.clock import Clock
+from tillbridge.errors import LedgerError
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.facts import put_fact
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.service.caller import Contact
+from tillbridge.service.diagnosis import problem_of
+
+_NOTE_EVERY_MS = 60_000
+_CONSENT = ("consent.missing", "consent.expired", "consent.revoked")
+# Calls that only an active integration lets through.
+_INTEGRATED = ("menus.", "items.", "orders.", "tables.")
+_INTEGRATED_CALLS = ("integrations.create", "integrations.read", "integrations.change")
+_PUSHES = ("menus.push", "menus.batch", "items.", "tables.")
+
+
+class ServiceWatch:
+    """Hands one store's contacts on to the problem desk; `seen` is the client's `on_contact`."""
+
+    def __init__(self, store: str, ledger: Ledger, desk: ProblemDesk, *, clock: Clock) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._desk = desk
+        self._clock = clock
+        self._noted_ms: int | None = None
+        self._noting: asyncio.Task[None] | None = None
+
+    def seen(self, contact: Contact) -> None:
+        """Take note of what came of a call."""
+        problem = problem_of(contact.failure) if contact.failure else None
+        if contact.ok:
+            self._desk.close("service.unreachable", self._store)
+            self._note_contact()
+        if problem is not None:
+            self._desk.open(problem, self._store)
+        elif contact.failure is None:
+            self._all_well(contact.operation)
+
+    async def close(self) -> None:
+        """Wait for what is being written."""
+        if self._noting is not None:
+            await self._noting
+
+    def _all_well(self, operation: str) -> None:
+        for code in (*_CONSENT, "service.bad_client"):
+            self._desk.close(code, self._store)
+        if operation.startswith(_INTEGRATED) or operation in _INTEGRATED_CALLS:
+            self._desk.close("integration.missing", self._store)
+        if operation.startswith(_PUSHES):
+            self._desk.close("menu.push_not_allowed", self._store)
+
+    def _note_contact(self) -> None:
+        now = self._clock.now_ms()
+        recent = self._noted_ms is not None and 0 <= now - self._noted_ms < _NOTE_EVERY_MS
+        if recent or (self._noting is not None and not self._noting.done()):
+            return
+        self._noted_ms = now
+        self._noting = asyncio.get_running_loop().create_task(self._note(now))
+
+    async def _note(self, now: int) -> None:
+        try:
+            await self._ledger.write(
+                lambda db: put_fact(db, self._store, "service_contact", {"ok_at": now}, at=now)
+            )
+        except LedgerError:
+            self._noted_ms = None  # the desk knows that the ledger cannot be written
