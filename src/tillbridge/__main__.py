@@ -1,0 +1,5 @@
+"""`python -m tillbridge`."""
+
+from tillbridge.cli import main
+
+main()

@@ -1,0 +1,28 @@
+"""The command line. `main` is the program `tillbridge`.
+
+Importing this room is cheap, and each command imports what it needs when it runs.
+"""
+
+import sys
+
+from tillbridge.errors import BridgeError
+
+
+def main() -> None:
+    """Run the program and exit with the contract's codes."""
+    from tillbridge.cli.app import app
+
+    try:
+        app(prog_name="tillbridge")
+    except BridgeError as failure:
+        from tillbridge.cli.exits import exit_code_of
+        from tillbridge.cli.say import trouble
+
+        trouble(failure.text, failure.fix)
+        sys.exit(exit_code_of(failure))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as failure:  # noqa: BLE001 -- the last place: told in words, kept in a file
+        from tillbridge.cli.unexpected import report
+
+        sys.exit(report(failure))

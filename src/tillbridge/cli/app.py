@@ -1,0 +1,61 @@
+"""The commands and what is common to them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tillbridge
+from tillbridge.cli import config, connect, demonstrate, item, menu, orders, run, sandbox, status
+from tillbridge.i18n import _
+
+app = typer.Typer(
+    name="tillbridge",
+    help=_("The bridge between a restaurant's till and its online orders."),
+    epilog=_(
+        "Begin with: tillbridge demo. Then write bridge.toml and try: tillbridge config check"
+    ),
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tillbridge {tillbridge.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def begin(
+    context: typer.Context,
+    config_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help=_("The configuration; else ./bridge.toml, then /etc/tillbridge/bridge.toml."),
+        ),
+    ] = None,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help=_("Show the version.")
+        ),
+    ] = False,
+) -> None:
+    """Take what is common to all commands."""
+    context.obj = config_file
+
+
+app.command("run")(run.run)
+app.command("connect")(connect.connect)
+app.command("status")(status.status)
+app.add_typer(menu.app, name="menu")
+app.add_typer(orders.app, name="orders")
+app.add_typer(item.app, name="item")
+app.add_typer(config.app, name="config")
+app.command("sandbox")(sandbox.sandbox)
+app.command("demo")(demonstrate.demo)

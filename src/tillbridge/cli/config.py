@@ -1,0 +1,101 @@
+"""`tillbridge config ...`: check the configuration, show what holds, print its schema."""
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tillbridge.cli import say
+from tillbridge.cli.settings import load_settings
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _, ngettext
+
+if TYPE_CHECKING:
+    from tillbridge.configfile import LoadedSettings
+
+app = typer.Typer(help=_("Check and show the configuration."), no_args_is_help=True)
+
+
+@app.command()
+def check(context: typer.Context) -> None:
+    """Check the configuration, with the adapters' options and the secret; nothing is started.
+
+    Ends with 0 when it is right and with 2 when it is not, telling everything that is wrong.
+
+    Example: tillbridge --config bridge.toml config check
+    """
+    loaded = load_settings(context)
+    faults = [*_secret_faults(loaded), *_adapter_faults(loaded)]
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        head = _("{path}: {count} things are wrong:").format(path=loaded.path, count=len(faults))
+        raise ConfigError("\n".join([head, *(f"  {fault}" for fault in faults)]))
+    names = ", ".join(loaded.settings.stores)
+    count = len(loaded.settings.stores)
+    say.line(
+        ngettext(
+            "{file} is right: {count} store ({names}).",
+            "{file} is right: {count} stores ({names}).",
+            count,
+        ).format(file=loaded.path.name, count=count, names=names),
+        level="ok",
+    )
+
+
+@app.command()
+def show(context: typer.Context) -> None:
+    """Show the settings that hold, defaults included, as JSON; secrets are masked.
+
+    Example: tillbridge config show
+    """
+    loaded = load_settings(context)
+    say.document(loaded.settings.model_dump(mode="json"))
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of bridge.toml, for editors that complete and check.
+
+    Example: tillbridge config schema > bridge.schema.json
+    """
+    from tillbridge.configfile.schema import json_schema
+
+    say.document(json_schema())
+
+
+def _secret_faults(loaded: "LoadedSettings") -> list[ConfigError]:
+    try:
+        loaded.client_secret()
+    except ConfigError as fault:
+        line = loaded.line_of("service", "client_secret")
+        return [_placed(loaded, fault, line)]
+    return []
+
+
+def _adapter_faults(loaded: "LoadedSettings") -> list[ConfigError]:
+    """Let each adapter check its own options, by opening it; opening writes nothing."""
+    from tillbridge.adapter import AdapterContext
+    from tillbridge.adapters.loader import open_adapter
+
+    faults = []
+    for name, store in loaded.settings.stores.items():
+        context = AdapterContext(name, store.currency, store.location_id, loaded.base_dir)
+        chosen: list[tuple[str, str, dict[str, Any]]] = [
+            ("pos", store.pos.adapter, store.pos.options)
+        ]
+        if store.orders_apart:
+            chosen.append(("orders", *store.order_adapter))
+        for table, adapter, options in chosen:
+            try:
+                open_adapter(adapter, options, context)
+            except ConfigError as fault:
+                line = loaded.line_of("stores", name, table)
+                faults.append(_placed(loaded, fault, line, f"[stores.{name}.{table}]: "))
+    return faults
+
+
+def _placed(
+    loaded: "LoadedSettings", fault: ConfigError, line: int, table: str = ""
+) -> ConfigError:
+    place = _("{file}, line {line}: ").format(file=loaded.path, line=line) if line else ""
+    return ConfigError(f"{place}{table}{fault.text}", fix=fault.fix)

@@ -1,0 +1,114 @@
+"""Asks a running bridge. Its address and token stand in `control.json` in the data folder."""
+
+import http.client
+import json
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from tillbridge.cli.exits import CommandFailed, Exit, exit_code_of_name
+from tillbridge.errors import BridgeError
+from tillbridge.i18n import _
+
+CONTROL_FILE = "control.json"
+_CONNECT_S = 2.0
+_ANSWER_S = 120.0  # a push of a large menu is read, compared and sent meanwhile
+
+
+class NotRunning(BridgeError):
+    """Nobody answers where the bridge said it would be."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBridge:
+    """A bridge that runs on this machine."""
+
+    host: str
+    port: int
+    token: str = field(repr=False)
+    pid: int | None = None
+
+    def ask(
+        self,
+        method: str,
+        *path: str,
+        body: dict[str, Any] | None = None,
+        timeout_s: float = _ANSWER_S,
+    ) -> dict[str, Any]:
+        """Return the answer of `/control/<path>`.
+
+        Raises CommandFailed with the bridge's own words, NotRunning where nobody is there.
+        """
+        target = "/control/" + "/".join(quote(part, safe="") for part in path)
+        # http.client asks no proxy: the environment's would not know this machine.
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
+        try:
+            connection.request(
+                method,
+                target,
+                body=None if body is None else json.dumps(body).encode(),
+                headers={
+                    "Authorization": f"Bearer {self.token}",
+                    "Content-Type": "application/json",
+                },
+            )
+            response = connection.getresponse()
+            status, text = response.status, response.read()
+        except TimeoutError as failure:
+            raise CommandFailed(
+                _("The running bridge did not answer in time."),
+                fix=_("Look at: tillbridge status, and at the bridge's log."),
+            ) from failure
+        except (OSError, http.client.HTTPException) as failure:
+            raise NotRunning(_("The bridge does not answer.")) from failure
+        finally:
+            connection.close()
+        return _answer(status, text)
+
+
+def find_running(data_dir: Path) -> RunningBridge | None:
+    """Return the bridge that runs with this data folder, None where none does.
+
+    Raises CommandFailed where this user may not ask it.
+    """
+    path = data_dir / CONTROL_FILE
+    try:
+        told = json.loads(path.read_text("utf-8"))
+        address = urlsplit(told["url"])
+        bridge = RunningBridge(
+            address.hostname or "127.0.0.1", address.port or 80, told["token"], told.get("pid")
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError as failure:
+        raise CommandFailed(
+            _("This user may not speak to the bridge: {path} cannot be read.").format(path=path),
+            fix=_("Run the command as the bridge's user, for example: sudo -u tillbridge ..."),
+        ) from failure
+    except (ValueError, KeyError, TypeError):
+        return None  # left half-written by a crash: then nobody is there
+    try:
+        with socket.create_connection((bridge.host, bridge.port), timeout=_CONNECT_S):
+            return bridge
+    except OSError:
+        return None
+
+
+def _answer(status: int, text: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(text)
+    except ValueError:
+        answer = None
+    if status == 200 and isinstance(answer, dict):
+        return answer
+    error = answer.get("error") if isinstance(answer, dict) else None
+    if status == 401 or not isinstance(error, dict):
+        # Another program has the port now, or the bridge was started anew this very moment.
+        raise NotRunning(_("The bridge does not answer."))
+    raise CommandFailed(
+        str(error.get("text", "")),
+        fix=str(error.get("fix", "")),
+        exit_code=Exit.USAGE if status == 400 else exit_code_of_name(str(error.get("kind"))),
+    )

@@ -1,0 +1,24 @@
+"""`tillbridge demo`: the whole thing on this machine."""
+
+from typing import Annotated
+
+import typer
+
+from tillbridge.i18n import _
+
+
+def demo(
+    once: Annotated[
+        bool,
+        typer.Option("--once", help=_("Play the scenario once, tell what happened, and end.")),
+    ] = False,
+) -> None:
+    """Play the whole thing here: a local ordering service, a till, the bridge, and orders.
+
+    Nothing outside this machine is touched. With --once it ends with 0 only if all went well.
+
+    Example: tillbridge demo --once
+    """
+    from tillbridge.cli.demo import play
+
+    raise typer.Exit(play(once=once))

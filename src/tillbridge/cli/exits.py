@@ -1,0 +1,52 @@
+"""The exit codes, and which failure ends with which."""
+
+from enum import IntEnum
+
+from tillbridge import errors
+
+
+class Exit(IntEnum):
+    """What a command ends with (contract: Exit codes)."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    UNREACHABLE = 3
+
+
+_UNREACHABLE = (
+    errors.Unreachable,
+    errors.ServiceDown,
+    errors.OutcomeUnknown,
+    errors.RateLimited,
+)
+
+
+class CommandFailed(errors.BridgeError):
+    """What a running bridge answered instead of doing it; `exit_code` is what it means here."""
+
+    def __init__(self, text: str, *, fix: str = "", exit_code: Exit = Exit.FAILED) -> None:
+        super().__init__(text, fix=fix)
+        self.exit_code = exit_code
+
+
+def exit_code_of(failure: errors.BridgeError) -> Exit:
+    """Return the exit code a failure ends with."""
+    if isinstance(failure, CommandFailed):
+        return failure.exit_code
+    return exit_code_of_kind(type(failure))
+
+
+def exit_code_of_kind(kind: type[errors.BridgeError]) -> Exit:
+    """Return the exit code of a kind of failure."""
+    if issubclass(kind, errors.ConfigError):
+        return Exit.USAGE
+    return Exit.UNREACHABLE if issubclass(kind, _UNREACHABLE) else Exit.FAILED
+
+
+def exit_code_of_name(name: str) -> Exit:
+    """Return the exit code of a failure that a running bridge named."""
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, errors.BridgeError):
+        return exit_code_of_kind(kind)
+    return Exit.UNREACHABLE if name == "PosOffline" else Exit.FAILED

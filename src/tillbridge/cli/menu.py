@@ -1,0 +1,104 @@
+"""`tillbridge menu ...`: what would be pushed, pushing now, and releasing a hold."""
+
+from typing import Annotated
+
+import typer
+
+from tillbridge.cli import say
+from tillbridge.cli.reach import Answer, ask
+from tillbridge.cli.settings import load_settings, store_of
+from tillbridge.i18n import _
+
+app = typer.Typer(help=_("See, push and approve menu changes."), no_args_is_help=True)
+
+Store = Annotated[str, typer.Argument(metavar="STORE", help=_("The store's name in bridge.toml."))]
+Json = Annotated[bool, typer.Option("--json", help=_("Answer as JSON."))]
+
+_SIGNS = {"added": "+", "removed": "-", "changed": "~", "availability": "~"}
+_SHOWN = 50
+
+
+@app.command()
+def plan(context: typer.Context, store: Store, as_json: Json = False) -> None:
+    """Show what would be pushed now, as a difference; nothing is pushed.
+
+    Example: tillbridge menu plan main
+    """
+    loaded = load_settings(context)
+    store_of(loaded, store)
+    answer = ask(
+        loaded,
+        lambda bridge: bridge.ask("GET", "stores", store, "plan"),
+        lambda control: control.menu_plan(store),
+    )
+    if as_json:
+        say.document(answer)
+    else:
+        _show(answer)
+
+
+@app.command()
+def push(
+    context: typer.Context,
+    store: Store,
+    full: Annotated[
+        bool, typer.Option("--full", help=_("Everything, not only what differs."))
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Push the menu now, without waiting for the export to change.
+
+    A change that is held stays held: release it with menu approve.
+
+    Example: tillbridge menu push main --full
+    """
+    loaded = load_settings(context)
+    store_of(loaded, store)
+    answer = ask(
+        loaded,
+        lambda bridge: bridge.ask("POST", "stores", store, "push", body={"full": full}),
+        lambda control: control.menu_push(store, full=full),
+    )
+    say.answered(answer, as_json=as_json)
+    _end(answer)
+
+
+@app.command()
+def approve(context: typer.Context, store: Store, as_json: Json = False) -> None:
+    """Release the menu change that waits for a person.
+
+    Only that very change: if the export changes meanwhile, it is looked at anew.
+
+    Example: tillbridge menu approve main
+    """
+    loaded = load_settings(context)
+    store_of(loaded, store)
+    answer = ask(
+        loaded,
+        lambda bridge: bridge.ask("POST", "stores", store, "approve", body={}),
+        lambda control: control.menu_approve(store),
+    )
+    say.answered(answer, as_json=as_json)
+    _end(answer)
+
+
+def _end(answer: Answer) -> None:
+    """End with 1 where the answer says that it was not done."""
+    if answer.get("ok") is False:
+        raise typer.Exit(1)
+
+
+def _show(answer: Answer) -> None:
+    say.line(say.clean(answer.get("text", "")))
+    for reason in answer.get("reasons", ()):
+        say.line("  ! " + say.clean(reason), level="warning")
+    changes = answer.get("changes", [])
+    for change in changes[:_SHOWN]:
+        sign = _SIGNS.get(change.get("change", ""), "~")
+        detail = f": {change['detail']}" if change.get("detail") else ""
+        told = say.clean(f"{change['name']} ({change['external_id']}){detail}")
+        say.line(f"  {sign} {told}")
+    if (more := len(changes) - _SHOWN) > 0:
+        say.line("  " + _("... and {n} more (--json shows all)").format(n=more))
+    for row in answer.get("bad_rows", ()):
+        say.line("  ? " + say.clean(f"{row['place']}: {row['text']} {row['fix']}"), level="warning")

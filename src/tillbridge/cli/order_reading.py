@@ -1,0 +1,51 @@
+"""Reads orders from the ledger's file, with and without a daemon; nothing is written."""
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from tillbridge.errors import LedgerError
+from tillbridge.i18n import _
+from tillbridge.ledger.database import LEDGER_FILE, reader_engine
+from tillbridge.ledger.order_log import LogEntry, life
+from tillbridge.ledger.orders import OrderRow, find_orders, latest_orders
+
+T = TypeVar("T")
+
+
+def latest(data_dir: Path, stores: Collection[str] | None, limit: int) -> list[OrderRow]:
+    """Return the orders received last, newest first. Raises LedgerError."""
+    return _read(data_dir, lambda connection: latest_orders(connection, stores, limit))
+
+
+def one(data_dir: Path, order_id: str) -> tuple[OrderRow, list[LogEntry]] | None:
+    """Return the order and its life, None where it is not known. Raises LedgerError."""
+
+    def find(connection: Connection) -> tuple[OrderRow, list[LogEntry]] | None:
+        rows = find_orders(connection, order_id)
+        return (rows[0], life(connection, rows[0].store, order_id)) if rows else None
+
+    return _read(data_dir, find)
+
+
+def _read(data_dir: Path, query: Callable[[Connection], T]) -> T:
+    path = data_dir / LEDGER_FILE
+    if not path.exists():
+        raise LedgerError(
+            _("There is no ledger at {path} yet.").format(path=path),
+            fix=_("Check data_dir in [bridge]; the bridge makes it when it first runs."),
+        )
+    engine = reader_engine(path)
+    try:
+        with engine.connect() as connection:
+            return query(connection)
+    except DBAPIError as failure:
+        raise LedgerError(
+            _("The ledger {path} cannot be read: {detail}.").format(path=path, detail=failure.orig),
+            fix=_("Run the command as the bridge's user; a damaged ledger is mended at its start."),
+        ) from failure
+    finally:
+        engine.dispose()

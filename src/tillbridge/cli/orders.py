@@ -1,0 +1,230 @@
+"""`tillbridge orders ...`: look at orders, try one again, cancel one."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tillbridge.cli import say
+from tillbridge.cli.menu import Json
+from tillbridge.cli.reach import ask
+from tillbridge.cli.settings import load_settings, store_of
+from tillbridge.errors import BridgeError
+from tillbridge.i18n import _
+
+if TYPE_CHECKING:
+    from tillbridge.ledger.order_log import LogEntry
+    from tillbridge.ledger.orders import OrderRow
+
+app = typer.Typer(help=_("Look at orders, try one again, cancel one."), no_args_is_help=True)
+
+OrderId = Annotated[str, typer.Argument(metavar="ID", help=_("The order's id (ord_...)."))]
+
+
+class Reason(StrEnum):
+    """The reason codes of the specification, for the choice on the command line."""
+
+    ITEM_OUT_OF_STOCK = "ITEM_OUT_OF_STOCK"
+    STORE_CLOSED = "STORE_CLOSED"
+    POS_OFFLINE = "POS_OFFLINE"
+    CAPACITY = "CAPACITY"
+    PRICE_MISMATCH = "PRICE_MISMATCH"
+    OTHER = "OTHER"
+
+
+@app.command("list")
+def list_orders(
+    context: typer.Context,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="STORE", help=_("Only this store's orders.")),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000, help=_("How many, the newest first."))
+    ] = 20,
+    as_json: Json = False,
+) -> None:
+    """List the latest orders: how far each is in the till, and what the service was told.
+
+    Example: tillbridge orders list --limit 5
+    """
+    from tillbridge.cli.order_reading import latest
+
+    loaded = load_settings(context)
+    if store is not None:
+        store_of(loaded, store)
+    rows = latest(loaded.data_dir, None if store is None else (store,), limit)
+    if as_json:
+        say.document([_told(row) for row in rows])
+    elif not rows:
+        say.line(_("No orders yet."))
+    else:
+        say.table(
+            [_("ID"), _("NUMBER"), _("STORE"), _("RECEIVED"), _("TICKET"), _("TOLD"), _("NOTE")],
+            [_cells(row) for row in rows],
+        )
+
+
+@app.command()
+def show(context: typer.Context, order_id: OrderId, as_json: Json = False) -> None:
+    """Show an order whole: its lines, and all that happened to it.
+
+    Example: tillbridge orders show ord_123
+    """
+    from tillbridge.cli.order_reading import one
+
+    loaded = load_settings(context)
+    found = one(loaded.data_dir, order_id)
+    if found is None:
+        raise BridgeError(
+            _("There is no order {id} here.").format(id=order_id),
+            fix=_("See: tillbridge orders list"),
+        )
+    row, life = found
+    if as_json:
+        say.document(_whole(row, life))
+    else:
+        _show(row, life)
+
+
+@app.command()
+def retry(context: typer.Context, order_id: OrderId, as_json: Json = False) -> None:
+    """Try at once what still has to be done for an order.
+
+    A ticket that the till may already have is looked for before it is written again.
+
+    Example: tillbridge orders retry ord_123
+    """
+    loaded = load_settings(context)
+    answer = ask(
+        loaded,
+        lambda bridge: bridge.ask("POST", "orders", "retry", body={"order": order_id}),
+        lambda control: control.order_retry(order_id),
+    )
+    say.answered(answer, as_json=as_json)
+
+
+@app.command()
+def cancel(
+    context: typer.Context,
+    order_id: OrderId,
+    reason: Annotated[
+        Reason,
+        typer.Option("--reason", metavar="CODE", help=_("One of the service's reason codes.")),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Cancel an order: the customer is refunded and told the reason.
+
+    CODE: ITEM_OUT_OF_STOCK, STORE_CLOSED, POS_OFFLINE, CAPACITY, PRICE_MISMATCH or OTHER.
+
+    Example: tillbridge orders cancel ord_123 --reason STORE_CLOSED
+    """
+    loaded = load_settings(context)
+    body = {"order": order_id, "reason_code": reason.value}
+    answer = ask(
+        loaded,
+        lambda bridge: bridge.ask("POST", "orders", "cancel", body=body),
+        lambda control: control.order_cancel(order_id, reason_code=reason.value),
+    )
+    say.answered(answer, as_json=as_json)
+
+
+def _told(row: "OrderRow") -> dict[str, Any]:
+    from tillbridge.model.instant import to_iso
+
+    def iso(at: int | None) -> str | None:
+        return None if at is None else to_iso(at)
+
+    return {
+        "id": row.order_id,
+        "store": row.store,
+        "order_number": row.order_number,
+        "state": row.told.value,
+        "wanted": row.wanted.value,
+        "ticket": row.ticket.value,
+        "ticket_reference": row.ticket_reference,
+        "placed_at": iso(row.placed_at),
+        "received_at": iso(row.received_at),
+        "written_at": iso(row.written_at),
+        "closed_at": iso(row.closed_at),
+        "attempts": row.attempts,
+        "last_failure": row.last_failure,
+        "reason_code": None if row.reason_code is None else row.reason_code.value,
+        "message": row.message,
+    }
+
+
+def _cells(row: "OrderRow") -> list[str]:
+    told = row.told.value
+    if row.wanted is not row.told:
+        told += f" -> {row.wanted.value}"
+    note = row.last_failure if row.closed_at is None else ""
+    return [
+        row.order_id,
+        row.order_number,
+        row.store,
+        say.local_time(row.received_at),
+        row.ticket.value,
+        told,
+        row.reason_code.value if row.reason_code else note,
+    ]
+
+
+def _whole(row: "OrderRow", life: "list[LogEntry]") -> dict[str, Any]:
+    import json
+
+    from tillbridge.model.instant import to_iso
+
+    return {
+        **_told(row),
+        "order": json.loads(row.payload) if row.payload else None,
+        "life": [
+            {"at": to_iso(entry.at), "event": entry.event, "detail": dict(entry.detail)}
+            for entry in life
+        ],
+    }
+
+
+def _show(row: "OrderRow", life: "list[LogEntry]") -> None:
+    import json
+
+    from tillbridge.model.money import to_major
+    from tillbridge.model.order import parse_order
+
+    for name, text in _facts(row):
+        if text:
+            say.line(say.clean(f"{name:<18}{text}"))
+    say.line()
+    if row.payload:
+        order = parse_order(json.loads(row.payload))
+        for line in order.lines:
+            price = ""
+            if line.unit_price is not None and order.currency:
+                price = f"  {to_major(line.unit_price, order.currency)} {order.currency}"
+            say.line(say.clean(f"{line.quantity} x {line.product_name}{price}"))
+            for option in line.options:
+                say.line(say.clean(f"      {option.quantity} x {option.product_name}"))
+        if order.special_instructions:
+            say.line(say.clean(f"! {order.special_instructions}"))
+    else:
+        say.line(_("(What was ordered has been forgotten: keep_personal_data_days.)"))
+    say.line()
+    for entry in life:
+        detail = " ".join(f"{name}={value}" for name, value in entry.detail.items())
+        say.line(say.clean(f"{say.local_time(entry.at)}  {entry.event}  {detail}").rstrip())
+
+
+def _facts(row: "OrderRow") -> list[tuple[str, str]]:
+    return [
+        (_("order"), f"{row.order_id} {row.order_number}".strip()),
+        (_("store"), row.store),
+        (_("received"), say.local_time(row.received_at)),
+        (_("ticket"), f"{row.ticket.value} {row.ticket_reference}".strip()),
+        (_("told the service"), row.told.value),
+        (_("to be told"), row.wanted.value if row.wanted is not row.told else ""),
+        (_("reason"), row.reason_code.value if row.reason_code else ""),
+        (_("message"), row.message),
+        (_("last failure"), row.last_failure),
+        (_("tries"), str(row.attempts)),
+    ]

@@ -1,0 +1,73 @@
+"""How commands speak: answers on stdout, troubles on stderr, colour only on a terminal."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import typer
+
+from tillbridge.i18n import _
+from tillbridge.model.instant import from_iso
+
+_COLOURS = {"ok": "green", "warning": "yellow", "down": "red", "error": "red"}
+
+
+def line(text: str = "", *, level: str = "") -> None:
+    """Say one line of the answer, at once."""
+    typer.echo(_coloured(text, level, sys.stdout.isatty()))
+    sys.stdout.flush()
+
+
+def document(answer: object) -> None:
+    """Say the answer as JSON."""
+    typer.echo(json.dumps(answer, indent=2, ensure_ascii=not _speaks_unicode(), default=str))
+
+
+def trouble(text: str, fix: str = "") -> None:
+    """Say what went wrong, and on a line of its own what to do."""
+    typer.echo(_coloured(text, "error", sys.stderr.isatty()), err=True)
+    if fix:
+        typer.echo(fix, err=True)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Say rows in aligned columns; the last column may be of any width."""
+    cells = [list(heads), *([clean(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(heads))]
+    for row in cells:
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        typer.echo("  ".join(padded).rstrip())
+
+
+def clean(text: object) -> str:
+    """Return text from outside without the control characters that could steer a terminal."""
+    return "".join(c if c.isprintable() else " " for c in str(text))
+
+
+def local_time(at: int | str | None) -> str:
+    """Return an instant (ms or ISO 8601) in this machine's local time; "" for none."""
+    if at is None or at == "":
+        return ""
+    ms = from_iso(at) if isinstance(at, str) else at
+    return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def answered(answer: Mapping[str, Any], *, as_json: bool = False) -> None:
+    """Say what an action answered: its sentence, or all of it as JSON."""
+    if as_json:
+        document(answer)
+    else:
+        line(clean(answer.get("text") or _("Done.")))
+
+
+def _coloured(text: str, level: str, terminal: bool) -> str:
+    if not level or not terminal or os.environ.get("NO_COLOR"):
+        return text
+    return typer.style(text, fg=_COLOURS.get(level), bold=level != "ok")
+
+
+def _speaks_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -1,0 +1,51 @@
+"""What every command begins with: the configuration, and a store of it by name."""
+
+import difflib
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import typer
+
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+
+if TYPE_CHECKING:
+    from tillbridge.config import StoreSettings
+    from tillbridge.configfile import LoadedSettings
+
+
+def config_path(context: typer.Context) -> Path | None:
+    """Return what --config named, None for the search order."""
+    return cast("Path | None", context.find_root().obj)
+
+
+def load_settings(context: typer.Context) -> "LoadedSettings":
+    """Load the configuration, and set up the log that it asks for. Raises ConfigError."""
+    from tillbridge.configfile import load
+
+    loaded = load(config_path(context))
+    set_up_log(loaded)
+    return loaded
+
+
+def set_up_log(loaded: "LoadedSettings", *, quiet: bool = True) -> None:
+    """Set up logs on stderr; a `quiet` command tells only what goes wrong."""
+    from tillbridge.log import configure
+
+    bridge = loaded.settings.bridge
+    level = bridge.log_level
+    configure(bridge.log_format, "warning" if quiet and level == "info" else level)
+
+
+def store_of(loaded: "LoadedSettings", name: str) -> "StoreSettings":
+    """Return the store of that name. Raises ConfigError, which names those there are."""
+    stores = loaded.settings.stores
+    if name in stores:
+        return stores[name]
+    close = difflib.get_close_matches(name, stores, n=1)
+    raise ConfigError(
+        _("{path} has no store {name}.").format(path=loaded.path, name=name),
+        fix=_("Did you mean {name}?").format(name=close[0])
+        if close
+        else _("It has: {names}.").format(names=", ".join(stores)),
+    )

@@ -1,0 +1,128 @@
+"""`tillbridge status`: from the running bridge, or from the ledger while it is down."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import tillbridge
+from tillbridge.cli import say
+from tillbridge.cli.control import NotRunning, find_running
+from tillbridge.cli.settings import config_path
+from tillbridge.i18n import _
+
+_LEVELS = {"ok": 0, "warning": 1, "down": 2}
+_ANSWER_S = 5.0
+
+
+def status(
+    context: typer.Context,
+    as_json: Annotated[
+        bool, typer.Option("--json", help=_("The whole status as JSON, as at /api/status."))
+    ] = False,
+) -> None:
+    """Show how the bridge is, and what to do about what is wrong.
+
+    Works also while the bridge is down. Ends with 0 when all is well, 1 for a warning, 2 when
+    orders or the menu stand still.
+
+    Example: tillbridge status
+    """
+    # Without the settings' models, which would cost a third of the time this may take.
+    from tillbridge.configfile.toml import data_dir_of, find_file, read_file
+
+    path = find_file(config_path(context))
+    _text, configured = read_file(path)
+    told = _status(data_dir_of(path, configured), configured)
+    if as_json:
+        say.document(told)
+    else:
+        _show(told)
+    raise typer.Exit(_LEVELS[told["verdict"]["level"]])
+
+
+def _status(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:
+    running = find_running(data_dir)
+    if running is not None:
+        try:
+            return running.ask("GET", "status", timeout_s=_ANSWER_S)
+        except NotRunning:
+            pass  # it has ended this very moment, or was killed: the ledger tells the rest
+    return _from_ledger(data_dir, configured)
+
+
+def _from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:
+    from tillbridge.ledger.snapshot import Snapshot, read_snapshot
+    from tillbridge.status.document import document
+    from tillbridge.status.facts import BridgeFacts
+
+    path = data_dir / "ledger.db"
+    snapshot = read_snapshot(path) if path.exists() else Snapshot({}, (), {})
+    running = snapshot.facts.get("running")
+    stopped = running.get("stopped_at") if isinstance(running, dict) else None
+    facts = BridgeFacts(
+        version=tillbridge.__version__,
+        running=False,
+        adapters=_adapters(configured),
+        stores=snapshot.stores,
+        problems=snapshot.problems,
+        stopped_at=stopped if isinstance(stopped, int) else None,
+    )
+    return document(facts, time.time_ns() // 1_000_000)
+
+
+def _adapters(configured: Mapping[str, Any]) -> dict[str, str]:
+    """Return the stores of a file that nobody has checked."""
+    stores = configured.get("stores")
+    if not isinstance(stores, dict):
+        return {}
+    adapters = {}
+    for name, store in stores.items():
+        pos = store.get("pos") if isinstance(store, dict) else None
+        adapter = pos.get("adapter") if isinstance(pos, dict) else None
+        adapters[name] = adapter if isinstance(adapter, str) else ""
+    return adapters
+
+
+def _show(told: Mapping[str, Any]) -> None:
+    verdict = told["verdict"]
+    say.line(say.clean(verdict["text"]), level=verdict["level"])
+    for problem in told["problems"]:
+        say.line()
+        where = f"{problem['store']}: " if problem["store"] else ""
+        say.line(say.clean(f"{where}{problem['text']}"), level=problem["severity"])
+        say.line("  " + say.clean(problem["fix"]))
+        since = say.local_time(problem["since"])
+        say.line("  " + _("since {since} ({code})").format(since=since, code=problem["code"]))
+    for name, store in told["stores"].items():
+        say.line()
+        say.line(say.clean(name))
+        for head, text in _lines(store):
+            say.line(f"  {head:<10}{say.clean(text)}")
+
+
+def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
+    from tillbridge.status.words import waiting
+
+    orders, menu, pos, service = (store[part] for part in ("orders", "menu", "pos", "service"))
+    online = {True: _("online"), False: _("offline"), None: _("not known")}[pos["online"]]
+    days = service["consent_days_left"]
+    synced = say.local_time(menu["last_synced_at"]) or _("never")
+    return [
+        (
+            _("orders"),
+            waiting(orders["waiting"], orders["oldest_waiting_s"]) or _("none waits for the till"),
+        ),
+        (_("till"), " ".join(filter(None, [online, pos["detail"]]))),
+        (
+            _("menu"),
+            _("{n} items, last synced {when}").format(n=menu["acknowledged_items"], when=synced)
+            + (_(", a change waits for a person") if menu["held"] else ""),
+        ),
+        (
+            _("consent"),
+            _("none") if days is None else _("{n} days left").format(n=days),
+        ),
+    ]
