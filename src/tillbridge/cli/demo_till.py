@@ -11,11 +11,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-_STORE = files("tillbridge.cli").joinpath("demo_store")
-
 
 class SampleTill:
-    """A till whose folder holds `export/` (menu), `orders/` (tickets) and `updates/` (their life)."""
+    """A till: its folder holds `export/` (menu), `orders/` (tickets), `updates/` (their life)."""
 
     def __init__(self, folder: Path, *, cooking_s: float) -> None:
         """Make the folders and the first export; each step of cooking takes `cooking_s` seconds."""
@@ -27,12 +25,10 @@ class SampleTill:
         self._updates = folder / "updates"
         for each in (self._export, self._orders, self._updates):
             each.mkdir(parents=True, exist_ok=True)
-        rows = csv.DictReader(io.StringIO(_STORE.joinpath("menu.csv").read_text(encoding="utf-8")))
+        rows = csv.DictReader(io.StringIO(_stored("menu.csv")))
         self._columns = list(rows.fieldnames or [])
         self._rows = {row["external_id"]: row for row in rows}
-        _replace(
-            self._export / "addons.csv", _STORE.joinpath("addons.csv").read_text(encoding="utf-8")
-        )
+        _replace(self._export / "addons.csv", _stored("addons.csv"))
         self.export_menu()
 
     def export_menu(self) -> None:
@@ -48,9 +44,9 @@ class SampleTill:
         self._rows[external_id].update(values)
         self.export_menu()
 
-    def price(self, external_id: str) -> str:
-        """Return the price of an item, decimal in major units."""
-        return self._rows[external_id]["price"]
+    def item_ids(self) -> set[str]:
+        """Return the ids of the items, without those of their variants."""
+        return {row["external_id"] for row in self._rows.values() if not row["parent_id"]}
 
     async def work(self) -> None:
         """Take tickets as they appear and cook each: accepted, preparing, ready."""
@@ -69,6 +65,10 @@ class SampleTill:
                 self._updates / f"{order_id}-{step}.json",
                 json.dumps({"order_id": order_id, "status": status}),
             )
+
+
+def _stored(name: str) -> str:
+    return files("tillbridge.cli").joinpath("demo_store", name).read_text(encoding="utf-8")
 
 
 def _replace(path: Path, text: str) -> None:

@@ -1,0 +1,162 @@
+"""The demo's scenario: what a bridge is for, played once, with a mark for each scene."""
+
+import time
+from collections.abc import Awaitable, Callable
+
+from tillbridge.cli.demo_stage import DemoFailed, Stage
+from tillbridge.cli.say import line
+from tillbridge.errors import BridgeError
+from tillbridge.i18n import _
+
+_Scene = Callable[[Stage], Awaitable[str]]
+
+
+async def scenario(stage: Stage) -> int:
+    """Play every scene; return 0 only if all that should happen happened."""
+    for title, scene in _SCENES:
+        try:
+            told = await scene(stage)
+        except (BridgeError, TimeoutError) as failure:
+            line(f"  ✗ {title}", level="error")
+            line(f"    {failure}", level="error")
+            line()
+            line(_("Not all of it happened."), level="error")
+            return 1
+        line(f"  ✓ {title:<62} {told}", level="ok")
+    line()
+    line(_("All of it happened."), level="ok")
+    return 0
+
+
+async def _connect(stage: Stage) -> str:
+    await stage.connect()
+    return ""
+
+
+async def _menu(stage: Stage) -> str:
+    await stage.until(_("the menu is on sale"), stage.menu_is_on_sale)
+    return _("{count} items").format(count=len(stage.till.item_ids()))
+
+
+async def _order(stage: Stage) -> str:
+    order = await stage.place("P02", "B05")
+    took = await stage.until(_("the till has the ticket"), lambda: order in stage.till.tickets)
+    lines = [each["external_id"] for each in stage.till.tickets[order]["items"]]
+    if lines != ["P02", "B05"]:
+        raise DemoFailed(
+            _("The ticket has other lines than the order: {lines}").format(lines=lines)
+        )
+    return _in_ms(took)
+
+
+async def _life(stage: Stage) -> str:
+    order = await stage.place("D01")
+    await stage.until(_("the customer sees: ready"), lambda: stage.order_is(order, "ready"))
+    await stage.control(f"orders/{order}/deliver", {})
+    await stage.until(_("it is completed"), lambda: stage.order_is(order, "completed"))
+    return ""
+
+
+async def _sold_out(stage: Stage) -> str:
+    stage.till.change("D01", available="false")
+    took = await stage.until(_("D01 is off sale"), lambda: _on_sale(stage, "D01", wanted=False))
+    try:
+        await stage.place("D01")
+    except DemoFailed:
+        return _in_ms(took)
+    raise DemoFailed(_("A customer could still order what is sold out."))
+
+
+async def _back(stage: Stage) -> str:
+    stage.till.change("D01", available="true")
+    return _in_ms(await stage.until(_("D01 is back"), lambda: _on_sale(stage, "D01", wanted=True)))
+
+
+async def _on_sale(stage: Stage, external_id: str, *, wanted: bool) -> bool:
+    return bool((await stage.storefront())[external_id]["available"]) is wanted
+
+
+async def _price(stage: Stage) -> str:
+    await stage.control("requests", method="DELETE")
+    stage.till.change("P03", price="11.90")
+
+    async def told() -> bool:
+        return bool((await stage.storefront())["P03"]["price"] == 1190)
+
+    took = await stage.until(_("the new price is shown"), told)
+    calls = (await stage.control("requests", method="GET"))["requests"]
+    writes = [call["method"] for call in calls if call["method"] != "GET"]
+    if writes != ["PATCH"]:
+        raise DemoFailed(_("Other calls than one PATCH: {calls}").format(calls=writes))
+    return _in_ms(took)
+
+
+async def _emptied(stage: Stage) -> str:
+    before = await stage.storefront()
+    menu = stage.till.folder / "export" / "menu.csv"
+    head = menu.read_text(encoding="utf-8").splitlines()[0]
+    menu.write_text(head + "\n", encoding="utf-8")
+
+    async def held() -> bool:
+        return b'"menu.held"' in stage.log_path.read_bytes()
+
+    await stage.until(_("the plan is held"), held)
+    if set(await stage.storefront()) != set(before):
+        raise DemoFailed(_("An empty export has wiped the menu."))
+    stage.till.export_menu()
+    return _("{count} items still on sale").format(count=len(before))
+
+
+async def _killed(stage: Stage) -> str:
+    await stage.control("clock", {"speed": 60})  # a delivery that was missed comes again soon
+    orders = [await stage.place("P01") for _number in range(5)]
+    await stage.kill_bridge()
+    orders += [await stage.place("A02") for _number in range(5)]
+    await stage.start_bridge()
+    await stage.until(_("all tickets"), lambda: set(orders) <= stage.till.tickets.keys())
+    for order in orders:
+        await stage.until(_("accepted"), lambda order=order: _is_taken(stage, order))
+    await stage.control("clock", {"speed": 1})
+    return _("{count} orders, one ticket each").format(count=len(orders))
+
+
+async def _is_taken(stage: Stage, order: str) -> bool:
+    told = await stage.control(f"orders/{order}", method="GET")
+    return told["state"] in {"accepted", "preparing", "ready"}
+
+
+async def _service_gone(stage: Stage) -> str:
+    await stage.control("faults", {"path": "^/pos/", "action": "error", "status": 503})
+    order = await stage.place("S01")
+    await stage.until(_("the till has the ticket"), lambda: order in stage.till.tickets)
+    await stage.control("faults", method="DELETE")
+    gone_until = time.monotonic()
+    await stage.until(_("it is told"), lambda: _is_taken(stage, order))
+    return _("told {ms:.0f} ms after it was back").format(ms=(time.monotonic() - gone_until) * 1000)
+
+
+async def _stopped(stage: Stage) -> str:
+    started = time.monotonic()
+    code = await stage.stop_bridge()
+    if code != 0:
+        raise DemoFailed(_("The bridge ended with {code}.").format(code=code))
+    return _in_ms((time.monotonic() - started) * 1000)
+
+
+def _in_ms(milliseconds: float) -> str:
+    return _("in {ms:.0f} ms").format(ms=milliseconds)
+
+
+_SCENES: tuple[tuple[str, _Scene], ...] = (
+    (_("The restaurant allows the bridge to work for it"), _connect),
+    (_("The till's export reaches the storefront"), _menu),
+    (_("A signed order becomes a ticket in the till"), _order),
+    (_("The customer sees it accepted, prepared, ready, delivered"), _life),
+    (_("An item sold out in the till is off sale"), _sold_out),
+    (_("It comes back"), _back),
+    (_("A new price is one small call"), _price),
+    (_("An empty export does not wipe the menu"), _emptied),
+    (_("The plug is pulled while orders pour in; nothing is lost or doubled"), _killed),
+    (_("The service is down; the kitchen cooks, and the rest is told later"), _service_gone),
+    (_("The bridge stops when it is asked to"), _stopped),
+)

@@ -1,0 +1,243 @@
+"""The demo's stage: starts and ends the service, the till and the bridge, and asks them things."""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from tillbridge.cli.demo_till import SampleTill
+from tillbridge.errors import BridgeError
+from tillbridge.i18n import _
+from tillbridge.sandbox import RunningSandbox, SandboxSettings, start
+
+_SERVICE_PORT, _RECEIVER_PORT, _PAGE_PORT = 9000, 8088, 8089
+_PATIENCE_S = 30.0
+
+_CONFIG = """\
+[bridge]
+data_dir = "data"
+log_format = "json"
+
+[service]
+base_url = "{base_url}"
+client_id = "app_123"
+client_secret = {{ env = "TILLBRIDGE_DEMO_SECRET" }}
+redirect_uri = "{page_url}/oauth/callback"
+backoff_cap_s = 2
+job_poll_s = 0.5
+
+[receiver]
+listen = "127.0.0.1:{receiver_port}"
+public_url = "http://127.0.0.1:{receiver_port}"
+
+[status_page]
+listen = "127.0.0.1:{page_port}"
+
+[stores.main]
+location_id = "loc-1"
+currency = "USD"
+notification_email = "owner@example.net"
+
+[stores.main.pos]
+adapter = "folder"
+menu = "till/export/menu.csv"
+addons = "till/export/addons.csv"
+orders_dir = "till/orders"
+updates_dir = "till/updates"
+
+[stores.main.orders]
+accept = "when_confirmed"
+"""
+
+
+class DemoFailed(BridgeError):
+    """Something the demo waited for did not happen."""
+
+
+class Stage:
+    """What is on stage, made by `set_up`."""
+
+    def __init__(
+        self, folder: Path, sandbox: RunningSandbox, till: SampleTill, http: aiohttp.ClientSession
+    ) -> None:
+        self.folder = folder
+        self.till = till
+        self.service_url = sandbox.url
+        self.base_url = sandbox.base_url
+        self.page_url = ""
+        self.log_path = folder / "bridge.log"
+        self._http = http
+        self._config = folder / "bridge.toml"
+        self._bridge: asyncio.subprocess.Process | None = None
+        self._environment = {**os.environ, "TILLBRIDGE_DEMO_SECRET": "sandbox-secret"}
+
+    def configure(self, *, receiver_port: int, page_port: int) -> None:
+        """Write bridge.toml."""
+        self.page_url = f"http://127.0.0.1:{page_port}"
+        self._config.write_text(
+            _CONFIG.format(
+                base_url=self.base_url,
+                page_url=self.page_url,
+                receiver_port=receiver_port,
+                page_port=page_port,
+            ),
+            encoding="utf-8",
+        )
+
+    # -- the bridge
+
+    async def start_bridge(self) -> None:
+        """Start the bridge, and wait until it listens."""
+        grown = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with self.log_path.open("ab") as log:
+            self._bridge = await self._run("run", stdout=log, stderr=log)
+
+        def ready() -> bool:
+            with self.log_path.open("rb") as told:
+                told.seek(grown)
+                return b'"bridge.ready"' in told.read()
+
+        await self.until(_("the bridge is ready"), ready)
+
+    def bridge_runs(self) -> bool:
+        """Whether the bridge's process is there."""
+        return self._bridge is not None and self._bridge.returncode is None
+
+    async def kill_bridge(self) -> None:
+        """End the bridge as a power cut would."""
+        if self._bridge is not None and self._bridge.returncode is None:
+            self._bridge.kill()
+            await self._bridge.wait()
+
+    async def stop_bridge(self) -> int:
+        """Ask the bridge to stop, and return its exit code."""
+        if self._bridge is None:
+            return 0
+        if self._bridge.returncode is None:
+            self._bridge.terminate()
+        return await self._bridge.wait()
+
+    async def connect(self) -> None:
+        """Run `tillbridge connect main`, and be the merchant who allows it."""
+        pipe = asyncio.subprocess.PIPE
+        command = await self._run("connect", "main", "--no-browser", stdout=pipe, stderr=pipe)
+        if command.stdout is None:  # pragma: no cover -- a pipe was asked for
+            raise DemoFailed(_("The command's output cannot be read."))
+        async with asyncio.timeout(_PATIENCE_S):
+            while told := (await command.stdout.readline()).decode():
+                if told.startswith("Open: "):
+                    async with self._http.get(told.removeprefix("Open: ").strip()) as page:
+                        await page.read()
+                    break
+            _out, trouble = await command.communicate()
+        if command.returncode != 0:
+            raise DemoFailed(
+                _("Connecting failed: {detail}").format(detail=trouble.decode().strip())
+            )
+
+    async def _run(self, *arguments: str, **streams: Any) -> asyncio.subprocess.Process:  # noqa: ANN401 -- as asyncio's
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "tillbridge",
+            "--config",
+            str(self._config),
+            *arguments,
+            env=self._environment,
+            **streams,
+        )
+
+    # -- the service
+
+    async def control(self, path: str, body: object = None, *, method: str = "POST") -> Any:  # noqa: ANN401 -- JSON
+        """Ask the sandbox's control API (docs/sandbox.md)."""
+        url = f"{self.service_url}/_control/{path}"
+        async with self._http.request(method, url, json=body) as answer:
+            told = await answer.json()
+            if answer.status >= 400:
+                raise DemoFailed(f"{path}: {json.dumps(told)}")
+            return told
+
+    async def storefront(self) -> dict[str, Any]:
+        """Return the items as customers find them, by external id."""
+        state = await self.control("state", method="GET")
+        links = state["stores"]["st_main"]["integrations"]
+        items: dict[str, Any] = links[0]["items"] if links else {}
+        return items
+
+    async def menu_is_on_sale(self) -> bool:
+        """Whether the storefront has an item for each of the till's."""
+        return self.till.item_ids() == set(await self.storefront())
+
+    async def place(self, *external_ids: str) -> str:
+        """Order one of each; return the order's id."""
+        lines = [{"external_id": each, "quantity": 1} for each in external_ids]
+        order = await self.control("orders", {"store_id": "st_main", "items": lines})
+        order_id: str = order["order_id"]
+        return order_id
+
+    async def order_is(self, order_id: str, state: str) -> bool:
+        """Whether the service says so."""
+        order = await self.control(f"orders/{order_id}", method="GET")
+        return bool(order["state"] == state)
+
+    # -- waiting
+
+    async def until(self, what: str, look: Callable[[], bool | Awaitable[bool]]) -> float:
+        """Wait until `look` is true; return how many milliseconds that took."""
+        started = time.monotonic()
+        while True:
+            seen = look()
+            if seen if isinstance(seen, bool) else await seen:
+                return (time.monotonic() - started) * 1000
+            if time.monotonic() - started > _PATIENCE_S:
+                raise DemoFailed(
+                    _("Waited {seconds:.0f} s in vain: {what}.").format(
+                        seconds=_PATIENCE_S, what=what
+                    ),
+                    fix=_("The bridge's log: {path}").format(path=self.log_path),
+                )
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def set_up(
+    folder: Path, settings: SandboxSettings, *, cooking_s: float, usual_ports: bool
+) -> AsyncIterator[Stage]:
+    """Set the stage; everything is ended again, whatever happens."""
+    sandbox = await start(settings, port=_port(_SERVICE_PORT, usual=usual_ports))
+    till = SampleTill(folder / "till", cooking_s=cooking_s)
+    kitchen = asyncio.create_task(till.work())
+    async with aiohttp.ClientSession() as http:
+        stage = Stage(folder, sandbox, till, http)
+        stage.configure(
+            receiver_port=_port(_RECEIVER_PORT, usual=usual_ports),
+            page_port=_port(_PAGE_PORT, usual=usual_ports),
+        )
+        try:
+            await stage.start_bridge()
+            yield stage
+        finally:
+            await stage.stop_bridge()
+            kitchen.cancel()
+            await asyncio.gather(kitchen, return_exceptions=True)
+            await sandbox.stop()
+
+
+def _port(wanted: int, *, usual: bool) -> int:
+    """Return the wanted port where it is free, else any."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", wanted if usual else 0))
+        except OSError:
+            probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

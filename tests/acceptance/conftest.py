@@ -1,0 +1,40 @@
+"""What acceptance tests share: a world, and one that is already connected."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.world import World, make_world
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    """An ordering service and a till; the bridge is configured and not started."""
+    async with make_world(tmp_path / "shop") as made:
+        yield made
+
+
+@pytest.fixture
+async def shop(world: World) -> World:
+    """A shop that is open: connected, the bridge running, the menu on sale."""
+    await world.bridge.start()
+    code, out, err = await world.connect()
+    assert code == 0, out + err
+    await world.menu_is_on_sale()
+    return world
+
+
+@pytest.fixture(scope="session")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the path of a library that makes disk and clock fail on demand (faults.c)."""
+    compiler = shutil.which("cc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("needs a C compiler and LD_PRELOAD: faults below the program are made there")
+    library = tmp_path_factory.mktemp("faults") / "faults.so"
+    source = Path(__file__).parents[1] / "support" / "faults.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return str(library)

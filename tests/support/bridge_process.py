@@ -1,0 +1,117 @@
+"""The real program as a process: start it, read its log, kill it, ask it."""
+
+import asyncio
+import inspect
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def free_port() -> int:
+    """Return a loopback port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+async def until(what: str, look: Callable[[], T | Awaitable[T]], *, within_s: float = 20) -> T:
+    """Return what `look` (a function, or one that gives an awaitable) gives once it is true."""
+    deadline = time.monotonic() + within_s
+    while True:
+        answer = look()
+        seen = await answer if inspect.isawaitable(answer) else answer
+        if seen:
+            return seen
+        assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
+        await asyncio.sleep(0.02)
+
+
+class BridgeProcess:
+    """`tillbridge run` with a configuration; its log is a file of JSON lines."""
+
+    def __init__(self, config: Path, *, env: dict[str, str] | None = None) -> None:
+        self.config = config
+        self.log_path = config.with_name("bridge.log")
+        self.env = {**os.environ, **(env or {})}
+        self.process: asyncio.subprocess.Process | None = None
+        self._log_from = 0
+
+    async def start(self, *, wait: bool = True) -> "BridgeProcess":
+        """Start the daemon, by default until it listens."""
+        self._log_from = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with self.log_path.open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                *self.command("run"), stdout=log, stderr=log, env=self.env
+            )
+        if wait:
+            await self.logged("bridge.ready")
+        return self
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the command line of the program with this configuration."""
+        return [sys.executable, "-m", "tillbridge", "--config", str(self.config), *arguments]
+
+    async def run(self, *arguments: str, within_s: float = 60) -> tuple[int, str, str]:
+        """Run another command of the program; return its exit code, output and error output."""
+        process = await asyncio.create_subprocess_exec(
+            *self.command(*arguments),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=self.env,
+        )
+        out, err = await asyncio.wait_for(process.communicate(), within_s)
+        assert process.returncode is not None
+        return process.returncode, out.decode(), err.decode()
+
+    def events(self, name: str | None = None, **fields: object) -> list[dict[str, Any]]:
+        """Return the log events since the last start, by name and fields."""
+        found = []
+        with self.log_path.open("rb") as log:
+            log.seek(self._log_from)
+            for line in log.read().split(b"\n"):
+                if not line.startswith(b"{"):
+                    continue
+                event = json.loads(line)
+                if name in {None, event.get("event")} and all(
+                    event.get(key) == value for key, value in fields.items()
+                ):
+                    found.append(event)
+        return found
+
+    async def logged(self, name: str, *, within_s: float = 20, **fields: object) -> dict[str, Any]:
+        """Wait for a log event."""
+
+        def look() -> list[dict[str, Any]]:
+            found = self.events(name, **fields)
+            if not found and self.process is not None and self.process.returncode is not None:
+                text = self.log_path.read_text(encoding="utf-8", errors="replace")[-3000:]
+                raise AssertionError(f"the bridge ended before {name}:\n{text}")
+            return found
+
+        event: dict[str, Any] = (
+            await until(f"log event {name} {fields}", look, within_s=within_s)
+        )[0]
+        return event
+
+    async def kill(self) -> None:
+        """Kill it as a power cut would: at once."""
+        assert self.process is not None
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.wait()
+
+    async def stop(self, *, within_s: float = 12) -> int:
+        """Send SIGTERM and return the exit code."""
+        assert self.process is not None
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        return await asyncio.wait_for(self.process.wait(), within_s)
