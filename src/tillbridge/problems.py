@@ -33,7 +33,9 @@ _KINDS = (
         "service.unreachable",
         Severity.WARNING,
         _("The ordering service cannot be reached."),
-        _("Check the internet connection. Orders that arrive are still written; the rest is told later."),
+        _(
+            "Check the internet connection. Orders that arrive are still written; the rest is told later."
+        ),
     ),
     ProblemKind(
         "service.refused",
@@ -45,7 +47,9 @@ _KINDS = (
         "service.bad_client",
         Severity.DOWN,
         _("The ordering service does not accept this app's client id and secret."),
-        _("Put the current client_secret from the service's console in place and restart the bridge."),
+        _(
+            "Put the current client_secret from the service's console in place and restart the bridge."
+        ),
     ),
     ProblemKind(
         "consent.missing",
@@ -103,6 +107,12 @@ _KINDS = (
         _("See the .error file beside it in the folder bad/."),
     ),
     ProblemKind(
+        "pos.update_unknown",
+        Severity.WARNING,
+        _("The till told of an order that this bridge does not know: {order}"),
+        _("Check that this till belongs to the store {store}."),
+    ),
+    ProblemKind(
         "adapter.failed",
         Severity.WARNING,
         _("The adapter {adapter} failed in a way it should not: {detail}"),
@@ -125,7 +135,9 @@ _KINDS = (
         "menu.held",
         Severity.WARNING,
         _("A menu change waits for a person: {detail}"),
-        _("Look at it with: tillbridge menu plan {store}; release it with: tillbridge menu approve {store}"),
+        _(
+            "Look at it with: tillbridge menu plan {store}; release it with: tillbridge menu approve {store}"
+        ),
     ),
     ProblemKind(
         "menu.items_refused",
@@ -143,7 +155,9 @@ _KINDS = (
         "menu.push_not_allowed",
         Severity.WARNING,
         _("The integration's menu_sync_direction does not let this bridge push menus."),
-        _("Set menu_sync_direction to pos_to_quiqqy or bidirectional, then run: tillbridge connect {store}"),
+        _(
+            "Set menu_sync_direction to pos_to_quiqqy or bidirectional, then run: tillbridge connect {store}"
+        ),
     ),
     # -- orders
     ProblemKind(
@@ -171,10 +185,18 @@ _KINDS = (
         _("Write it by hand, or try again: tillbridge orders retry {order}"),
     ),
     ProblemKind(
+        "order.not_withdrawn",
+        Severity.WARNING,
+        _("Order {order} is cancelled, but the till may still have its ticket."),
+        _("Tell the kitchen not to make it, and cancel the ticket in the till."),
+    ),
+    ProblemKind(
         "order.untold",
         Severity.WARNING,
         _("{count} orders wait to be told to the service."),
-        _("Nothing to do while the service or the consent is the problem: they are told when it is back."),
+        _(
+            "Nothing to do while the service or the consent is the problem: they are told when it is back."
+        ),
     ),
     ProblemKind(
         "order.closed_by_service",

@@ -1,11 +1,11 @@
 """Orders, one row each: how far the ticket is, what is wanted, what the service was told."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, select, update
+from sqlalchemy import Connection, Row, Select, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from tillbridge.ledger.schema import orders
@@ -54,19 +54,6 @@ class OrderRow:
     message: str = ""
     closed_at: int | None = None
     updated_at: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class OrderSummary:
-    """The orders of one store that are not closed, in numbers.
-
-    `waiting` are those the POS does not have yet, the oldest received at `oldest_waiting_at`;
-    `by_state` counts by what the service has been told.
-    """
-
-    waiting: int
-    oldest_waiting_at: int | None
-    by_state: Mapping[str, int]
 
 
 def insert_order(connection: Connection, row: OrderRow) -> bool:
@@ -118,22 +105,6 @@ def update_order(connection: Connection, store: str, order_id: str, at: int, **v
         .where(orders.c.store == store, orders.c.order_id == order_id)
         .values(updated_at=at, **{name: _plain(value) for name, value in values.items()})
     )
-
-
-def summary(connection: Connection, store: str) -> OrderSummary:
-    """Return the store's open orders in numbers."""
-    is_open = (orders.c.store == store) & orders.c.closed_at.is_(None)
-    waiting = connection.execute(
-        select(func.count(), func.min(orders.c.received_at)).where(
-            is_open,
-            orders.c.ticket.in_([state.value for state in UNWRITTEN]),
-            orders.c.wanted != OrderState.CANCELLED.value,
-        )
-    ).one()
-    states = connection.execute(
-        select(orders.c.told, func.count()).where(is_open).group_by(orders.c.told)
-    )
-    return OrderSummary(waiting[0], waiting[1], {row[0]: row[1] for row in states})
 
 
 def _all(connection: Connection, query: Select[Any]) -> list[OrderRow]:

@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from tillbridge.clock import Clock
 from tillbridge.ledger import inbox, menu, order_log, orders
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu_prices import prices_around
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.log import get_logger
 from tillbridge.model.order import Order, OrderState
+from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.checks import (
     Findings,
     MenuThen,
@@ -25,7 +23,6 @@ from tillbridge.orders.checks import (
     verdict,
 )
 from tillbridge.orders.events import OrderCreated, OrderDelivered, Unreadable, read_event
-from tillbridge.orders.keeping import keep
 from tillbridge.orders.reasons import Cancellation, cancellation
 
 log = get_logger()
@@ -58,7 +55,7 @@ class NewOrder:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The service completed this order; `known` is False where its order.created is still to come."""
+    """The service completed this order; not `known` where its order.created is still to come."""
 
     order_id: str
     known: bool
@@ -99,13 +96,9 @@ TakenIn = NewOrder | Delivered | Duplicate | DeliveredBefore | Kept | NotRead
 class Intake:
     """Takes in what the receiver has committed, and tells what came of it."""
 
-    def __init__(
-        self, policy: IntakePolicy, ledger: Ledger, desk: ProblemDesk, clock: Clock
-    ) -> None:
+    def __init__(self, policy: IntakePolicy, books: StoreBooks) -> None:
         self._policy = policy
-        self._ledger = ledger
-        self._desk = desk
-        self._clock = clock
+        self._books = books
         self._arrived = asyncio.Event()
         self._arrived.set()  # what was committed before this life of the process
 
@@ -125,10 +118,8 @@ class Intake:
 
     async def take_batch(self) -> list[TakenIn]:
         """Take in one batch; empty where nothing waits."""
-        now_ms = self._clock.now_ms()
-        return await keep(
-            self._ledger, lambda connection: take_in(connection, self._policy, now_ms)
-        )
+        now_ms = self._books.clock.now_ms()
+        return await self._books.keep(lambda connection: take_in(connection, self._policy, now_ms))
 
     def _report(self, taken: TakenIn) -> None:
         store = self._policy.store
@@ -150,7 +141,7 @@ class Intake:
                 log.info("event.kept", store=store, event_type=event_type)
             case NotRead(event_id, text):
                 log.error("order.unreadable", store=store, event_id=event_id, why=text)
-                self._desk.open("order.unreadable", store, event_id, detail=text)
+                self._books.desk.open("order.unreadable", store, event_id, detail=text)
 
     def _report_findings(self, order_id: str, found: Findings) -> None:
         store = self._policy.store
@@ -167,11 +158,13 @@ class Intake:
             ("order.price_differs", found.prices),
         ):
             if phrases:
-                self._desk.open(code, store, order_id, order=order_id, detail=in_short(phrases))
+                self._books.desk.open(
+                    code, store, order_id, order=order_id, detail=in_short(phrases)
+                )
 
 
 def take_in(connection: Connection, policy: IntakePolicy, now_ms: int) -> list[TakenIn]:
-    """Take in the oldest open deliveries of the store, and mark them handled. Runs in one transaction."""
+    """Take in the oldest open deliveries of the store and mark them handled, all or none."""
     taken = []
     for each in inbox.open_deliveries(connection, BATCH, store=policy.store):
         outcome, result = _take_one(connection, policy, each.delivery, now_ms)
@@ -194,7 +187,7 @@ def _take_one(
             return "kept", Kept(delivery.event_type)
 
 
-def _created(  # noqa: PLR0913 -- what one delivery says, and where it goes
+def _created(
     connection: Connection,
     policy: IntakePolicy,
     order: Order,
@@ -233,7 +226,7 @@ def _created(  # noqa: PLR0913 -- what one delivery says, and where it goes
     return "order", NewOrder(row, len(order.lines), found, cancelled)
 
 
-def _first_row(  # noqa: PLR0913 -- one argument for each source of a column
+def _first_row(
     policy: IntakePolicy,
     order: Order,
     payload: str,

@@ -1,4 +1,4 @@
-"""Which call brings an order forward at the service. Specification: Order lifecycle driven from the POS.
+"""Which call brings an order forward. Specification: Order lifecycle driven from the POS.
 
 No endpoint reads an order, so the bridge keeps a `Standing`: where it believes the order to be,
 and where else it may be because an answer was lost, the service accepted it by itself, or somebody
@@ -82,7 +82,7 @@ def standing_after_restart(
 
 
 def next_call(standing: Standing, wanted: OrderState) -> Call | None:
-    """Return the one call that comes next on the way to `wanted`, or None where nothing is to be told.
+    """Return the one call that comes next on the way to `wanted`, None where nothing is to be told.
 
     A jump is walked: created to ready takes accept, preparing and ready, in order. An order the POS
     has completed is walked to ready and then waits for order.delivered.
@@ -98,7 +98,7 @@ def next_call(standing: Standing, wanted: OrderState) -> Call | None:
     return _FORWARD.get(here) if _RANK[here] < _RANK[wanted] else None
 
 
-def after_answer(standing: Standing, call: Call) -> Standing:
+def after_answer(call: Call) -> Standing:
     """Return the standing once the service has done what `call` asks."""
     state = _LEADS_TO[call]
     return Standing(state, frozenset({state}))
@@ -148,5 +148,5 @@ def is_final(state: OrderState) -> bool:
 
 
 def is_confirmed(wanted: OrderState) -> bool:
-    """Return whether the POS (or, when written is enough, the written ticket) has taken the order."""
+    """Return whether the POS has taken the order (where being written is enough: is written)."""
     return wanted not in {OrderState.CREATED, OrderState.CANCELLED}

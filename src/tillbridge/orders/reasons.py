@@ -134,6 +134,27 @@ def cancellation(cause: Cause) -> Cancellation:
     )
 
 
+_NOTES: tuple[tuple[type[PosFailure], str], ...] = (
+    (ItemUnavailable, "item_unavailable"),
+    (StoreClosed, "store_closed"),
+    (PosOffline, "offline"),
+    (AtCapacity, "capacity"),
+    (PriceMismatch, "price_mismatch"),
+    (TicketOutcomeUnknown, "no_answer"),
+)
+
+
+def failure_note(failure: PosFailure) -> str:
+    """Return what the ledger keeps of a failure: its kind, and the POS's own words."""
+    kind = next((note for kind, note in _NOTES if isinstance(failure, kind)), "refused")
+    return f"{kind}: {_trimmed(failure.message)}" if failure.message else kind
+
+
+def was_offline(note: str) -> bool:
+    """Return whether the failure of this note says that the POS was not there, or not answering."""
+    return note.partition(":")[0] in {"offline", "no_answer"}
+
+
 def _code_and_message(cause: Cause) -> tuple[ReasonCode, str]:
     match cause:
         case PosFailure():

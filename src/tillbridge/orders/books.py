@@ -1,0 +1,50 @@
+"""One store's part of the ledger, its problems, and the clock: what every worker here needs."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from tillbridge.clock import Clock
+from tillbridge.errors import LedgerUnwritable
+from tillbridge.ledger import orders
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.orders import OrderRow
+
+T = TypeVar("T")
+
+_FIRST_WAIT_S = 0.25
+_LONGEST_WAIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoreBooks:
+    """The books of one store (`store` is its local name)."""
+
+    store: str
+    ledger: Ledger
+    desk: ProblemDesk
+    clock: Clock
+
+    async def keep(self, job: Callable[[Connection], T]) -> T:
+        """Write `job`, again and again until it is committed; a full disk is only a matter of time.
+
+        The ledger itself tells that it cannot be written. `job` may run several times, so it looks
+        before it changes anything.
+        """
+        wait = _FIRST_WAIT_S
+        while True:
+            try:
+                return await self.ledger.write(job)
+            except LedgerUnwritable:
+                await asyncio.sleep(wait)
+                wait = min(_LONGEST_WAIT_S, wait * 2)
+
+    async def order(self, order_id: str) -> OrderRow | None:
+        """Return the order as it is now."""
+        return await self.ledger.read(
+            lambda connection: orders.get_order(connection, self.store, order_id)
+        )

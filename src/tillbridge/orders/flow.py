@@ -1,0 +1,303 @@
+"""The orders of one store, from its inbox to its POS and back to the service.
+
+    inbox ─ intake ─▶ orders ─ writer ─▶ POS ─ updates ─▶ orders ─ teller ─▶ service
+
+Each worker leaves what it knows in the ledger before it does the next thing, so that any of them
+can be cut off anywhere; `run` first takes up all that is open.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from tillbridge.config import StoreSettings
+from tillbridge.errors import BridgeError
+from tillbridge.i18n import _
+from tillbridge.ledger import order_log, orders
+from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
+from tillbridge.log import get_logger
+from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.orders import tickets
+from tillbridge.orders.aftermath import bring_about
+from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.closing import is_done, is_stale
+from tillbridge.orders.deadlines import Patience
+from tillbridge.orders.intake import Delivered, Intake, IntakePolicy, NewOrder, TakenIn
+from tillbridge.orders.lifecycle import is_final
+from tillbridge.orders.ports import OrderEffects, OrderPos, OrderService
+from tillbridge.orders.presence import PosPresence
+from tillbridge.orders.reasons import ByPerson, cancellation
+from tillbridge.orders.telling import Teller
+from tillbridge.orders.updates import UpdateReader
+from tillbridge.orders.writing import TicketWriter, WritePolicy
+
+log = get_logger()
+
+_TIDY_EVERY_S = 600.0
+_PROBLEM_KEPT_MS = 24 * 3600 * 1000
+_ORDER_PROBLEMS = frozenset(
+    {
+        "order.unreadable",
+        "order.unknown_item",
+        "order.price_differs",
+        "order.not_written",
+        "order.not_withdrawn",
+        "order.closed_by_service",
+        "pos.update_unknown",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderPeers:
+    """Whom one store's orders deal with: its POS, the service, and the rooms next door."""
+
+    pos: OrderPos
+    service: OrderService
+    effects: OrderEffects
+
+
+class OrdersFlow:
+    """One store's orders. `run` is supervised; everything else is called from the event loop."""
+
+    def __init__(self, settings: StoreSettings, books: StoreBooks, peers: OrderPeers) -> None:
+        self._settings = settings
+        self._books = books
+        self._peers = peers
+        chosen = settings.orders
+        self._intake = Intake(
+            IntakePolicy(
+                store=books.store,
+                currency=settings.currency,
+                auto_accept_orders=settings.auto_accept_orders,
+                unknown_item=chosen.unknown_item,
+                price_differs=chosen.price_differs,
+            ),
+            books,
+        )
+        self._presence = PosPresence(books, peers.pos, peers.effects)
+        self._teller = Teller(books, peers.service, auto_accepted=settings.auto_accept_orders)
+        self._writer = TicketWriter(
+            books,
+            WritePolicy(
+                Patience(chosen.accept, chosen.accept_within_s, chosen.unconfirmed_reason),
+                chosen.retry_s,
+                chosen.retry_cap_s,
+            ),
+            peers.pos,
+            self._presence,
+            peers.effects,
+            self._teller.nudge,
+        )
+        self._updates = UpdateReader(
+            books, peers.pos, self._presence, peers.effects, self._order_changed
+        )
+
+    # -- what others tell it
+
+    def deliveries_arrived(self) -> None:
+        """Look into the inbox: something was committed for this store."""
+        self._intake.deliveries_arrived()
+
+    def updates_changed(self) -> None:
+        """Read the POS's news now, without waiting for the next poll."""
+        self._updates.look()
+
+    def service_back(self) -> None:
+        """Tell at once what waits: the service answers again, or the merchant has consented."""
+        self._teller.service_back()
+
+    @property
+    def pos_online(self) -> bool:
+        """Whether the POS can be reached, as far as is known."""
+        return self._presence.online
+
+    # -- its life
+
+    async def run(self) -> None:
+        """Take up what is open, then work until cancelled; what it raises stops the bridge."""
+        await self._presence.probe(anything_to_write=True)
+        if self._peers.pos.can_tell_updates:
+            await self._updates.read()
+        await self._take_up()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._intake.run(self._taken_in), name="intake")
+            group.create_task(self._writer.run(), name="writer")
+            group.create_task(self._teller.run(), name="teller")
+            group.create_task(
+                self._presence.run(
+                    self._settings.pos.health_s,
+                    self._writer.anything_to_write,
+                    self._writer.pos_there,
+                ),
+                name="presence",
+            )
+            if self._peers.pos.can_tell_updates:
+                group.create_task(self._updates.run(self._settings.pos.poll_s), name="updates")
+            group.create_task(self._tidy_up(), name="tidy")
+
+    async def drain(self) -> None:
+        """Begin nothing more; return once no call to the POS or the service is under way.
+
+        The caller bounds the wait, and cancels `run` afterwards. Whatever is cut off is taken up
+        at the next start.
+        """
+        await asyncio.gather(self._writer.drain(), self._teller.drain())
+
+    # -- what a person asks for
+
+    async def retry(self, order_id: str) -> str:
+        """Try at once what is left to do for the order; one that was given up is taken up again.
+
+        Returns a sentence for whoever asked. Raises BridgeError where there is nothing to try.
+        """
+        row = await self._known(order_id)
+        if row.told is OrderState.CANCELLED:
+            raise BridgeError(
+                _("Order {order} is cancelled at the service.").format(order=order_id),
+                fix=_("Ask the customer to order again."),
+            )
+        if row.told is OrderState.COMPLETED:
+            raise BridgeError(_("Order {order} is completed.").format(order=order_id))
+        if row.ticket is TicketState.WITHDRAWN:
+            raise BridgeError(
+                _("The ticket of order {order} was taken back out of the till.").format(
+                    order=order_id
+                ),
+                fix=_("Write it by hand if it is still wanted."),
+            )
+        if row.closed_at is not None and row.ticket is TicketState.WRITTEN:
+            raise BridgeError(_("Nothing is left to do for order {order}.").format(order=order_id))
+        now_ms = self._books.clock.now_ms()
+        reopened = await self._books.keep(
+            lambda connection: _reopen(connection, row.store, order_id, now_ms)
+        )
+        log.info("order.retried", store=self._books.store, order=order_id)
+        if reopened is not None:
+            self._writer.take(reopened, afresh=True)
+        self._teller.service_back()
+        self._teller.nudge(order_id)
+        if reopened is not None and reopened.ticket in UNWRITTEN:
+            return _("Order {order} is being written to the till.").format(order=order_id)
+        return _("Order {order} is being told to the service.").format(order=order_id)
+
+    async def cancel(self, order_id: str, code: ReasonCode) -> str:
+        """Cancel the order, in the POS too where it can; return a sentence for whoever asked.
+
+        Raises BridgeError where it is over already.
+        """
+        row = await self._known(order_id)
+        if is_final(row.told) or row.closed_at is not None:
+            raise BridgeError(
+                _("Order {order} is over already.").format(order=order_id),
+                fix=_("Look at it with: tillbridge orders show {order}").format(order=order_id),
+            )
+        cancelled = cancellation(ByPerson(code))
+        await bring_about(cancelled, self._peers.effects, self._presence)
+        now_ms = self._books.clock.now_ms()
+        changed = await self._books.keep(
+            lambda connection: tickets.cancel(
+                connection, row, cancelled, now_ms, pos_has_none=False, by_person=True
+            )
+        )
+        log.warning("order.to_cancel", store=self._books.store, order=order_id, code=code)
+        self._order_changed(changed or row)
+        return _("Order {order} is being cancelled.").format(order=order_id)
+
+    async def _known(self, order_id: str) -> OrderRow:
+        row = await self._books.order(order_id)
+        if row is None:
+            raise BridgeError(
+                _("There is no order {order}.").format(order=order_id),
+                fix=_("See which there are with: tillbridge orders list"),
+            )
+        return row
+
+    # -- inside
+
+    async def _take_up(self) -> None:
+        """Take up every open order where the last life of the process left it."""
+        rows = await self._books.ledger.read(
+            lambda connection: orders.open_orders(connection, self._books.store)
+        )
+        for row in rows:
+            self._order_changed(row)
+        if rows:
+            log.info("orders.taken_up", store=self._books.store, count=len(rows))
+
+    async def _taken_in(self, taken: TakenIn) -> None:
+        match taken:
+            case NewOrder(row=row, cancelled=cancelled):
+                self._teller.order_is_new(row.order_id)
+                if cancelled is None:
+                    self._writer.take(row)
+                else:
+                    await bring_about(cancelled, self._peers.effects, self._presence)
+                    self._teller.nudge(row.order_id)
+            case Delivered(order_id=order_id):
+                known = await self._books.order(order_id)
+                if known is not None:
+                    self._order_changed(known)
+            case _:
+                pass
+
+    def _order_changed(self, row: OrderRow) -> None:
+        self._writer.take(row)
+        self._teller.nudge(row.order_id)
+
+    async def _tidy_up(self) -> None:
+        while True:
+            await self.tidy()
+            await asyncio.sleep(_TIDY_EVERY_S)
+
+    async def tidy(self) -> None:
+        """Close what is over and was never closed, and old problems of single orders."""
+        now_ms = self._books.clock.now_ms()
+        closed = await self._books.keep(
+            lambda connection: _close_stale(connection, self._books.store, now_ms)
+        )
+        if closed:
+            log.info("orders.closed", store=self._books.store, count=closed)
+        for problem in self._books.desk.current():
+            if (
+                problem.code in _ORDER_PROBLEMS
+                and problem.store == self._books.store
+                and now_ms - problem.since > _PROBLEM_KEPT_MS
+            ):
+                self._books.desk.close(problem.code, problem.store, problem.subject)
+
+
+def _reopen(connection: Connection, store: str, order_id: str, now_ms: int) -> OrderRow | None:
+    """Take an order up again that was given up, unless the service has finished it meanwhile."""
+    row = orders.get_order(connection, store, order_id)
+    if row is None or is_final(row.told):
+        return row
+    given_up = row.wanted is OrderState.CANCELLED or row.closed_at is not None
+    if given_up:
+        orders.update_order(
+            connection,
+            store,
+            order_id,
+            now_ms,
+            # The POS is asked whether it has it before anything is written.
+            ticket=TicketState.WRITING,
+            wanted=OrderState.CREATED if row.wanted is OrderState.CANCELLED else row.wanted,
+            reason_code=None,
+            message="",
+            closed_at=None,
+        )
+        order_log.log_event(connection, store, order_id, "order.retried", now_ms)
+    return orders.get_order(connection, store, order_id)
+
+
+def _close_stale(connection: Connection, store: str, now_ms: int) -> int:
+    over = [
+        row
+        for row in orders.open_orders(connection, store)
+        if is_done(row) or is_stale(row, now_ms)
+    ]
+    for row in over:
+        orders.update_order(connection, store, row.order_id, now_ms, closed_at=now_ms)
+        order_log.log_event(connection, store, row.order_id, "order.closed", now_ms, why="over")
+    return len(over)

@@ -1,0 +1,107 @@
+"""Whether the POS is there: probed from time to time, and learnt from writes that fail."""
+
+import asyncio
+from collections.abc import Callable
+
+from tillbridge.ledger.facts import put_fact
+from tillbridge.log import get_logger
+from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.ports import OrderEffects, OrderPos
+
+log = get_logger()
+
+
+class PosPresence:
+    """Knows whether the POS is online, and tells each change once.
+
+    A failed write counts as offline although the probe is good (the folder is gone, the till
+    touches its heartbeat): then it is online again once a write works or nothing waits to be
+    written, and every good probe is an occasion to try.
+    """
+
+    def __init__(
+        self,
+        books: StoreBooks,
+        pos: OrderPos,
+        effects: OrderEffects,
+    ) -> None:
+        self._books = books
+        self._pos = pos
+        self._effects = effects
+        self._probe_ok = True
+        self._writes_ok = True
+        self._told: bool | None = None
+        self._wake = asyncio.Event()
+
+    @property
+    def online(self) -> bool:
+        """Whether the POS can be reached, as far as is known."""
+        return self._probe_ok and self._writes_ok
+
+    @property
+    def probe_ok(self) -> bool:
+        """Whether the last probe was good: only then is there a point in trying to write."""
+        return self._probe_ok
+
+    async def probe(self, *, anything_to_write: bool) -> None:
+        """Ask the POS whether it is there, and tell what has changed."""
+        health = await self._pos.health()
+        self._probe_ok = health.online
+        if health.online and not anything_to_write:
+            self._writes_ok = True
+        await self._tell(health.detail)
+
+    async def write_failed(self, detail: str) -> None:
+        """Take note that the POS could not be reached for a write."""
+        self._writes_ok = False
+        await self._tell(detail)
+
+    async def write_worked(self) -> None:
+        """Take note that the POS has just taken or found a ticket, or said no to one."""
+        self._writes_ok = True
+        if self._probe_ok:
+            await self._tell("")
+
+    def probe_soon(self) -> None:
+        """Probe without waiting for the next round."""
+        self._wake.set()
+
+    async def run(
+        self,
+        every_s: float,
+        anything_to_write: Callable[[], bool],
+        on_good_probe: Callable[[], None],
+    ) -> None:
+        """Probe every so many seconds; `on_good_probe` is called after each that was good."""
+        while True:
+            await self.probe(anything_to_write=anything_to_write())
+            if self._probe_ok:
+                on_good_probe()
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(every_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def _tell(self, detail: str) -> None:
+        online = self.online
+        if online is self._told:
+            return
+        first, self._told = self._told is None, online
+        if online:
+            self._books.desk.close("pos.offline", self._books.store)
+            if not first:
+                log.info("pos.online", store=self._books.store)
+            self._effects.pos_online()
+        else:
+            log.warning("pos.offline", store=self._books.store, detail=detail)
+            self._books.desk.open("pos.offline", self._books.store, detail=detail or "?")
+            self._effects.pos_offline(detail)
+        now_ms = self._books.clock.now_ms()
+        fact = {"online": online, "since_ms": now_ms, "detail": detail}
+        await self._books.keep(
+            lambda connection: put_fact(
+                connection, self._books.store, "pos_health", fact, at=now_ms
+            ),
+        )

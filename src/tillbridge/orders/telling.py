@@ -1,0 +1,310 @@
+"""Tells the service how orders go on: one call after another, for each order by itself.
+
+What cannot be told now waits and is told later; the orders themselves never wait for it.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from tillbridge.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
+from tillbridge.ledger import order_log, orders
+from tillbridge.ledger.orders import OrderRow
+from tillbridge.log import get_logger
+from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.closing import close_if_done, may_be_told
+from tillbridge.orders.deadlines import backoff_s
+from tillbridge.orders.lifecycle import (
+    Call,
+    Standing,
+    after_answer,
+    after_conflict,
+    after_lost_answer,
+    next_call,
+    standing_after_restart,
+    standing_of_new,
+)
+from tillbridge.orders.ports import OrderService
+from tillbridge.orders.reasons import customer_text
+
+log = get_logger()
+
+_AT_ONCE = 4  # calls in flight for one store
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 60.0
+_UNTOLD_AFTER_S = 30.0
+
+# Refusals that end when the store is integrated again.
+_WAITING_CODES = frozenset({"store.not_integrated", "auth.consent_revoked"})
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """An order whose call could not be made, since when (monotonic seconds)."""
+
+    since: float
+    failures: int = 1
+
+
+def waits(failure: ServiceError) -> bool:
+    """Return whether the same call may succeed later; where not, it never will."""
+    if isinstance(failure, Refused):
+        return failure.code in _WAITING_CODES
+    return not isinstance(failure, Conflict)
+
+
+class Teller:
+    """Tells one store's orders to the service."""
+
+    def __init__(
+        self,
+        books: StoreBooks,
+        service: OrderService,
+        *,
+        auto_accepted: bool,
+    ) -> None:
+        self._books = books
+        self._service = service
+        self._auto_accepted = auto_accepted
+        self._standings: dict[str, Standing] = {}
+        self._waiting: dict[str, _Waiting] = {}
+        self._nudged: dict[str, None] = {}
+        self._busy: set[str] = set()
+        self._wake = asyncio.Event()
+        self._back = asyncio.Event()
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._calling = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._draining = False
+
+    @property
+    def untold(self) -> int:
+        """How many orders wait because the service could not be told."""
+        return len(self._waiting)
+
+    def order_is_new(self, order_id: str) -> None:
+        """Take note of an order that has just arrived: nothing was told of it, ever."""
+        self._standings.setdefault(order_id, standing_of_new(auto_accepted=self._auto_accepted))
+
+    def nudge(self, order_id: str) -> None:
+        """Tell what there is to tell of this order."""
+        self._nudged[order_id] = None
+        self._wake.set()
+
+    def service_back(self) -> None:
+        """Try at once what waits: the service answers again, or the merchant has consented."""
+        self._back.set()
+        self._back = asyncio.Event()
+
+    async def drain(self) -> None:
+        """Begin no more calls, and wait for those in flight."""
+        self._draining = True
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        """Tell what is nudged, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                for order_id in [each for each in self._nudged if each not in self._busy]:
+                    del self._nudged[order_id]
+                    self._busy.add(order_id)
+                    group.create_task(self._tell(order_id), name=f"tell {order_id}")
+
+    async def _tell(self, order_id: str) -> None:
+        try:
+            while not self._draining and await self._tell_next(order_id):
+                pass
+        finally:
+            self._busy.discard(order_id)
+            if self._nudged:
+                self._wake.set()
+
+    async def _tell_next(self, order_id: str) -> bool:
+        """Make the next call of the order; False where there is none."""
+        row = await self._books.order(order_id)
+        if row is None or row.closed_at is not None:
+            self._forget(order_id)
+            return False
+        standing = self._standings.get(order_id) or standing_after_restart(
+            row.told, row.wanted, auto_accepted=self._auto_accepted
+        )
+        call = next_call(standing, row.wanted) if may_be_told(row) else None
+        if call is None:
+            self._told(order_id)
+            return False
+        try:
+            await self._call(call, row)
+        except ServiceError as failure:
+            await self._after_failure(row, standing, call, failure)
+        else:
+            await self._keep_standing(row, after_answer(call), call)
+        return True
+
+    async def _call(self, call: Call, row: OrderRow) -> None:
+        async with self._slots:
+            self._calling += 1
+            self._idle.clear()
+            try:
+                match call:
+                    case Call.ACCEPT:
+                        await self._service.accept(row.order_id)
+                    case Call.PREPARING:
+                        await self._service.set_preparing(row.order_id)
+                    case Call.READY:
+                        await self._service.ready(row.order_id)
+                    case Call.CANCEL:
+                        code = row.reason_code or ReasonCode.OTHER
+                        await self._service.cancel(
+                            row.order_id, customer_text(code), code, row.message
+                        )
+            finally:
+                self._calling -= 1
+                if not self._calling:
+                    self._idle.set()
+
+    async def _after_failure(
+        self, row: OrderRow, standing: Standing, call: Call, failure: ServiceError
+    ) -> None:
+        if isinstance(failure, Conflict):
+            settled = after_conflict(standing, call)
+            log.info(
+                "order.conflict",
+                store=self._books.store,
+                order=row.order_id,
+                call=call,
+                told=None if settled is None else settled.told,
+            )
+            if settled is None:
+                await self._close(row, "order.closed_by_service", call, failure)
+            else:
+                await self._keep_standing(row, settled, call, refused=True)
+        elif waits(failure):
+            if isinstance(failure, OutcomeUnknown):
+                self._standings[row.order_id] = after_lost_answer(standing, call)
+            await self._wait(row, call, failure)
+        elif failure.code == "order.not_found":
+            await self._close(row, "order.closed_by_service", call, failure)
+        else:
+            await self._close(row, "service.refused", call, failure)
+
+    async def _keep_standing(
+        self, row: OrderRow, standing: Standing, call: Call, *, refused: bool = False
+    ) -> None:
+        self._standings[row.order_id] = standing
+        event = _EVENTS[call]
+        now_ms = self._books.clock.now_ms()
+        detail: dict[str, object] = {"code": row.reason_code} if call is Call.CANCEL else {}
+        if refused:
+            detail["already"] = True
+
+        def job(connection: Connection) -> bool:
+            current = orders.get_order(connection, self._books.store, row.order_id)
+            if current is None or current.told is OrderState.COMPLETED:
+                return True
+            order_log.log_event(
+                connection, self._books.store, row.order_id, event, now_ms, **detail
+            )
+            values = {"told": standing.told}
+            orders.update_order(connection, self._books.store, row.order_id, now_ms, **values)
+            return close_if_done(connection, self._books.store, row.order_id, now_ms)
+
+        closed = await self._books.keep(job)
+        log.info(event, store=self._books.store, order=row.order_id, **detail)
+        self._told(row.order_id)
+        self._books.desk.close("service.refused", self._books.store, f"orders.{call}")
+        if closed:
+            self._forget(row.order_id)
+
+    async def _close(self, row: OrderRow, problem: str, call: Call, failure: ServiceError) -> None:
+        now_ms = self._books.clock.now_ms()
+
+        def job(connection: Connection) -> None:
+            orders.update_order(
+                connection, self._books.store, row.order_id, now_ms, closed_at=now_ms
+            )
+            order_log.log_event(
+                connection,
+                self._books.store,
+                row.order_id,
+                "order.closed",
+                now_ms,
+                why=problem,
+                call=call,
+                code=failure.code,
+            )
+
+        await self._books.keep(job)
+        log.warning(
+            "order.closed",
+            store=self._books.store,
+            order=row.order_id,
+            why=problem,
+            call=call,
+            code=failure.code,
+            status=failure.status,
+        )
+        if problem == "order.closed_by_service":
+            self._books.desk.open(problem, self._books.store, row.order_id, order=row.order_id)
+        else:
+            self._books.desk.open(
+                problem,
+                self._books.store,
+                f"orders.{call}",
+                operation=failure.operation or f"orders.{call}",
+                detail=failure.text,
+            )
+        self._told(row.order_id)
+        self._forget(row.order_id)
+
+    async def _wait(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
+        waiting = self._waiting.get(row.order_id)
+        if waiting is None:
+            waiting = self._waiting[row.order_id] = _Waiting(self._books.clock.monotonic())
+            log.warning(
+                "order.untold",
+                store=self._books.store,
+                order=row.order_id,
+                call=call,
+                code=failure.code,
+                status=failure.status,
+            )
+        else:
+            waiting.failures += 1
+        self._report_untold()
+        pause = backoff_s(waiting.failures, _FIRST_WAIT_S, _LONGEST_WAIT_S)
+        if isinstance(failure, RateLimited):
+            pause = max(pause, failure.retry_after_s)
+        back = self._back
+        try:
+            async with asyncio.timeout(pause):
+                await back.wait()
+        except TimeoutError:
+            pass
+
+    def _told(self, order_id: str) -> None:
+        if self._waiting.pop(order_id, None) is not None:
+            self._report_untold()
+
+    def _report_untold(self) -> None:
+        now = self._books.clock.monotonic()
+        if any(now - each.since >= _UNTOLD_AFTER_S for each in self._waiting.values()):
+            self._books.desk.open("order.untold", self._books.store, count=len(self._waiting))
+        elif not self._waiting:
+            self._books.desk.close("order.untold", self._books.store)
+
+    def _forget(self, order_id: str) -> None:
+        self._standings.pop(order_id, None)
+        self._told(order_id)
+
+
+_EVENTS = {
+    Call.ACCEPT: "order.accepted",
+    Call.PREPARING: "order.preparing",
+    Call.READY: "order.ready",
+    Call.CANCEL: "order.cancelled",
+}

@@ -1,0 +1,137 @@
+"""What the ledger keeps of a ticket's life. Each function is one job for the ledger's writer.
+
+Every job looks at the row before it changes it: a customer's or a person's cancel, the POS's own
+news and order.delivered may have come first.
+"""
+
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from tillbridge.ledger import order_log, orders
+from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
+from tillbridge.model.order import OrderState
+from tillbridge.orders.closing import close_if_done
+from tillbridge.orders.lifecycle import is_final, merge_wanted
+from tillbridge.orders.reasons import Cancellation
+
+
+def mark_writing(connection: Connection, store: str, order_id: str, now_ms: int) -> bool:
+    """Note that a write begins, before the POS is called (invariant 2).
+
+    False where there is nothing to write: closed, cancelled, or in the POS already.
+    """
+    row = orders.get_order(connection, store, order_id)
+    if row is None or row.closed_at is not None or row.wanted is OrderState.CANCELLED:
+        return False
+    if row.ticket is TicketState.WAITING:
+        orders.update_order(
+            connection, store, order_id, now_ms, ticket=TicketState.WRITING, attempts=1
+        )
+    return row.ticket in UNWRITTEN
+
+
+def mark_written(
+    connection: Connection, order: OrderRow, reference: str, now_ms: int, *, accepts: bool
+) -> OrderRow | None:
+    """Note that the POS has the ticket; with `accepts` that is enough to accept the order.
+
+    Returns the row as it is now.
+    """
+    store, order_id = order.store, order.order_id
+    row = orders.get_order(connection, store, order_id)
+    if row is None:
+        return None
+    wanted = merge_wanted(row.wanted, OrderState.ACCEPTED) if accepts else row.wanted
+    first = row.ticket in UNWRITTEN
+    orders.update_order(
+        connection,
+        store,
+        order_id,
+        now_ms,
+        ticket=TicketState.WRITTEN if first else row.ticket,
+        ticket_reference=reference or row.ticket_reference,
+        written_at=row.written_at or now_ms,
+        wanted=wanted,
+        last_failure="",
+    )
+    if first:
+        order_log.log_event(
+            connection, store, order_id, "order.written", now_ms, reference=reference
+        )
+    return orders.get_order(connection, store, order_id)
+
+
+def mark_failed(connection: Connection, order: OrderRow, failure: str, now_ms: int) -> None:
+    """Note why the POS does not have the ticket yet; it stays begun."""
+    row = orders.get_order(connection, order.store, order.order_id)
+    if row is None or row.ticket not in UNWRITTEN:
+        return
+    orders.update_order(
+        connection,
+        row.store,
+        row.order_id,
+        now_ms,
+        attempts=row.attempts + 1,
+        last_failure=failure,
+    )
+    if row.last_failure != failure:
+        order_log.log_event(
+            connection, row.store, row.order_id, "order.wait", now_ms, reason=failure
+        )
+
+
+def cancel(
+    connection: Connection,
+    order: OrderRow,
+    cancellation: Cancellation,
+    now_ms: int,
+    *,
+    pos_has_none: bool,
+    by_person: bool = False,
+) -> OrderRow | None:
+    """Note that the order is to be cancelled; `pos_has_none` where the POS surely has no ticket.
+
+    A person may cancel what the POS calls completed, as long as the service does not. Returns the
+    row as it is now.
+    """
+    row = orders.get_order(connection, order.store, order.order_id)
+    if row is None or row.closed_at is not None or is_final(row.told):
+        return row
+    ticket = TicketState.REFUSED if pos_has_none else row.ticket
+    if row.ticket is TicketState.WAITING:
+        ticket = TicketState.REFUSED
+    may = by_person or merge_wanted(row.wanted, OrderState.CANCELLED) is OrderState.CANCELLED
+    if not may or row.wanted is OrderState.CANCELLED:
+        orders.update_order(connection, row.store, row.order_id, now_ms, ticket=ticket)
+        close_if_done(connection, row.store, row.order_id, now_ms)
+        return replace(row, ticket=ticket)
+    orders.update_order(
+        connection,
+        row.store,
+        row.order_id,
+        now_ms,
+        wanted=OrderState.CANCELLED,
+        reason_code=cancellation.code,
+        message=cancellation.message,
+        ticket=ticket,
+    )
+    order_log.log_event(
+        connection,
+        row.store,
+        row.order_id,
+        "order.to_cancel",
+        now_ms,
+        code=cancellation.code,
+        message=cancellation.message,
+    )
+    return orders.get_order(connection, row.store, row.order_id)
+
+
+def mark_withdrawn(connection: Connection, order: OrderRow, now_ms: int, *, how: str) -> None:
+    """Note that nothing more is done about the ticket of a cancelled order; `how` tells why."""
+    orders.update_order(
+        connection, order.store, order.order_id, now_ms, ticket=TicketState.WITHDRAWN
+    )
+    order_log.log_event(connection, order.store, order.order_id, "order.withdrawn", now_ms, how=how)
+    close_if_done(connection, order.store, order.order_id, now_ms)

@@ -1,0 +1,155 @@
+"""What the POS tells of its tickets: kept in the ledger first, then confirmed to the adapter."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from tillbridge.adapter import PosFailure, TicketStatus, TicketUpdate
+from tillbridge.ledger import order_log, orders
+from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.log import get_logger
+from tillbridge.model.order import OrderState
+from tillbridge.orders import tickets
+from tillbridge.orders.aftermath import bring_about
+from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.lifecycle import is_final, merge_wanted
+from tillbridge.orders.ports import OrderEffects, OrderPos
+from tillbridge.orders.presence import PosPresence
+from tillbridge.orders.reasons import Cancellation, cancellation, failure_note
+
+log = get_logger()
+
+_WANTED = {
+    TicketStatus.ACCEPTED: OrderState.ACCEPTED,
+    TicketStatus.PREPARING: OrderState.PREPARING,
+    TicketStatus.READY: OrderState.READY,
+    TicketStatus.COMPLETED: OrderState.COMPLETED,
+    TicketStatus.REJECTED: OrderState.CANCELLED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KeptUpdate:
+    """What became of a piece of news: the order as it is now, and whether it was news."""
+
+    row: OrderRow
+    news: bool
+
+
+def keep_update(
+    connection: Connection,
+    store: str,
+    update: TicketUpdate,
+    cancelled: Cancellation | None,
+    now_ms: int,
+) -> KeptUpdate | None:
+    """Keep what the POS told; None where the order is not known. Told twice, it counts once."""
+    row = orders.get_order(connection, store, update.order_id)
+    if row is None:
+        return None
+    event = f"ticket.{update.status}"
+    news = not order_log.has_event(connection, store, update.order_id, event)
+    if news:
+        order_log.log_event(connection, store, update.order_id, event, now_ms)
+    if row.closed_at is None:
+        if cancelled is not None:
+            tickets.cancel(connection, row, cancelled, now_ms, pos_has_none=True)
+        elif not is_final(row.told):
+            _go_on(connection, row, _WANTED[update.status], now_ms)
+    now = orders.get_order(connection, store, update.order_id)
+    return KeptUpdate(now or row, news)
+
+
+def _go_on(connection: Connection, row: OrderRow, state: OrderState, now_ms: int) -> None:
+    """Move the order on; a POS that tells of a ticket has it, or is asked before it is written."""
+    wanted = merge_wanted(row.wanted, state)
+    ticket = {
+        TicketState.WAITING: TicketState.WRITING,
+        TicketState.WRITING: TicketState.WRITTEN,
+    }.get(row.ticket, row.ticket)
+    if wanted is row.wanted and ticket is row.ticket:
+        return
+    written = ticket is TicketState.WRITTEN and row.ticket is not TicketState.WRITTEN
+    if written:
+        order_log.log_event(connection, row.store, row.order_id, "order.written", now_ms)
+    orders.update_order(
+        connection,
+        row.store,
+        row.order_id,
+        now_ms,
+        wanted=wanted,
+        ticket=ticket,
+        **({"written_at": now_ms} if written else {}),
+    )
+
+
+class UpdateReader:
+    """Reads the POS's news when told to look, and every so many seconds."""
+
+    def __init__(
+        self,
+        books: StoreBooks,
+        pos: OrderPos,
+        presence: PosPresence,
+        effects: OrderEffects,
+        on_change: Callable[[OrderRow], None],
+    ) -> None:
+        self._books = books
+        self._pos = pos
+        self._presence = presence
+        self._effects = effects
+        self._on_change = on_change
+        self._look = asyncio.Event()
+        self._failing = ""
+
+    def look(self) -> None:
+        """Read now: a file has changed, or the POS is back."""
+        self._look.set()
+
+    async def run(self, every_s: float) -> None:
+        """Read until cancelled."""
+        while True:
+            self._look.clear()
+            await self.read()
+            try:
+                async with asyncio.timeout(every_s):
+                    await self._look.wait()
+            except TimeoutError:
+                pass
+
+    async def read(self) -> None:
+        """Read and keep all there is."""
+        try:
+            for update in await self._pos.read_updates():
+                await self._keep(update)
+                await self._pos.update_handled(update)
+        except PosFailure as failure:
+            note = failure_note(failure)
+            if note != self._failing:
+                self._failing = note
+                log.warning("pos.updates_failed", store=self._books.store, reason=note)
+        else:
+            self._failing = ""
+
+    async def _keep(self, update: TicketUpdate) -> None:
+        store, order_id = self._books.store, update.order_id
+        cancelled = cancellation(update) if update.status is TicketStatus.REJECTED else None
+        if cancelled is not None:
+            row = await self._books.order(order_id)
+            if row is not None and row.closed_at is None:
+                await bring_about(cancelled, self._effects, self._presence)
+        now_ms = self._books.clock.now_ms()
+        kept = await self._books.keep(
+            lambda connection: keep_update(connection, store, update, cancelled, now_ms)
+        )
+        if kept is None:
+            log.warning("ticket.unknown_order", store=store, order=order_id, status=update.status)
+            self._books.desk.open("pos.update_unknown", store, order_id, order=order_id)
+            return
+        if kept.news:
+            reason = None if cancelled is None else cancelled.code
+            event = f"ticket.{update.status}"
+            log.info(event, store=store, order=order_id, reason=reason)
+        self._on_change(kept.row)

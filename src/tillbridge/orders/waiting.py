@@ -1,0 +1,127 @@
+"""The orders that wait for the POS, and which of them is next. Pure, but for being a list.
+
+Orders are written one after another in the order they were received. One in trouble waits out its
+own backoff and does not hold up those behind it. While the POS is offline only one order is tried
+now and then, each time one that was tried the least: an order that fails alone cannot pass for a
+POS that is gone.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """What an order waits for."""
+
+    WRITE = "write"
+    CONFIRM = "confirm"  # written; the POS has to say that it takes it
+    WITHDRAW = "withdraw"  # cancelled; its ticket has to leave the POS
+
+
+@dataclass(slots=True)
+class Waiting:
+    """One order, by rank of receipt. `deadline` and `next_try` are monotonic seconds."""
+
+    order_id: str
+    place: int
+    phase: Phase
+    deadline: float
+    next_try: float = -math.inf
+    failures: int = 0
+    offline: bool = False
+
+    def due(self, pos_from: float) -> float:
+        """Return when something is to be done, where the POS may be tried from `pos_from` on."""
+        attempt = max(self.next_try, pos_from)
+        match self.phase:
+            case Phase.WRITE:
+                return min(self.deadline, attempt)
+            case Phase.CONFIRM:
+                return self.deadline
+            case Phase.WITHDRAW:
+                return attempt
+
+
+class WaitingOrders:
+    """The orders of one store that wait, by id."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, Waiting] = {}
+        self._places = 0
+        self._pos_from = -math.inf
+        self._pos_failures = 0
+
+    def __iter__(self) -> Iterator[Waiting]:
+        return iter(self._waiting.values())
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def get(self, order_id: str) -> Waiting | None:
+        """Return the order's entry, None where it does not wait."""
+        return self._waiting.get(order_id)
+
+    def add(self, order_id: str, phase: Phase, deadline: float) -> None:
+        """Add an order, behind all others; one that waits already is only given the phase."""
+        known = self._waiting.get(order_id)
+        if known is not None:
+            known.phase, known.deadline, known.next_try = phase, deadline, -math.inf
+            return
+        self._places += 1
+        self._waiting[order_id] = Waiting(order_id, self._places, phase, deadline)
+
+    def drop(self, order_id: str) -> None:
+        """Forget the order: it waits for nothing any more."""
+        self._waiting.pop(order_id, None)
+
+    def any_for_pos(self) -> bool:
+        """Return whether any order waits to be written or withdrawn."""
+        return any(each.phase is not Phase.CONFIRM for each in self._waiting.values())
+
+    def hold_all(self, until: float) -> int:
+        """Try nothing before `until`: the POS is offline. Return how often in a row it was."""
+        self._pos_from = until
+        self._pos_failures += 1
+        return self._pos_failures
+
+    @property
+    def pos_failures(self) -> int:
+        """How often in a row the POS was found to be offline."""
+        return self._pos_failures
+
+    def pos_answered(self) -> None:
+        """Try orders as they come again: the POS has just answered."""
+        if self._pos_failures:
+            self._release()
+
+    def try_again(self) -> None:
+        """Let what failed because the POS was offline be tried at once."""
+        self._release()
+
+    def next(self, now: float, *, pos_there: bool) -> Waiting | None:
+        """Return the order of which something is to be done now."""
+        pos_from = self._pos_from if pos_there else math.inf
+        due = [each for each in self._waiting.values() if each.due(pos_from) <= now]
+        if not due:
+            return None
+        if self._pos_failures:
+            return min(due, key=lambda each: (each.failures, each.place))
+        return min(due, key=lambda each: each.place)
+
+    def next_at(self, *, pos_there: bool) -> float:
+        """Return when something is to be done next (monotonic seconds, or infinity)."""
+        pos_from = self._pos_from if pos_there else math.inf
+        return min(_dues(self._waiting.values(), pos_from), default=math.inf)
+
+    def _release(self) -> None:
+        self._pos_from = -math.inf
+        self._pos_failures = 0
+        for each in self._waiting.values():
+            if each.offline:
+                each.next_try, each.failures, each.offline = -math.inf, 0, False
+
+
+def _dues(waiting: Iterable[Waiting], pos_from: float) -> Iterator[float]:
+    return (each.due(pos_from) for each in waiting)

@@ -1,0 +1,355 @@
+"""Writes tickets: one after another for a store, each order once (invariant 2).
+
+Before the POS is called the ledger says `writing`. A row that says so already, from a life of the
+process that ended or from a try whose outcome nobody knows, is asked for first (`find_ticket`).
+The same worker takes tickets of cancelled orders back, and watches over the deadlines.
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tillbridge.adapter import PosFailure, PosOffline, Ticket
+from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
+from tillbridge.log import get_logger
+from tillbridge.model.order import Order, OrderState, ReasonCode, parse_order
+from tillbridge.orders import tickets
+from tillbridge.orders.aftermath import bring_about
+from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.closing import is_to_be_withdrawn
+from tillbridge.orders.deadlines import (
+    GRACE_S,
+    AfterFailure,
+    Patience,
+    after_failure,
+    backoff_s,
+    lapsed,
+    remaining_s,
+)
+from tillbridge.orders.lifecycle import is_confirmed
+from tillbridge.orders.ports import OrderEffects, OrderPos
+from tillbridge.orders.presence import PosPresence
+from tillbridge.orders.reasons import (
+    Cancellation,
+    cancellation,
+    customer_text,
+    failure_note,
+    was_offline,
+)
+from tillbridge.orders.waiting import Phase, Waiting, WaitingOrders
+
+log = get_logger()
+
+# A failure that is not the POS being offline, so often in a row, is a person's business.
+_TELL_AFTER_FAILURES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class WritePolicy:
+    """The settings of [stores.NAME.orders] that writing goes by. Durations in seconds."""
+
+    patience: Patience
+    retry_s: float
+    retry_cap_s: float
+
+
+class TicketWriter:
+    """The worker that brings one store's orders into its POS."""
+
+    def __init__(
+        self,
+        books: StoreBooks,
+        policy: WritePolicy,
+        pos: OrderPos,
+        presence: PosPresence,
+        effects: OrderEffects,
+        on_change: Callable[[str], None],
+    ) -> None:
+        self._books = books
+        self._policy = policy
+        self._pos = pos
+        self._presence = presence
+        self._effects = effects
+        self._on_change = on_change
+        self._waiting = WaitingOrders()
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._draining = False
+
+    # -- what others tell it
+
+    def take(self, row: OrderRow, *, afresh: bool = False) -> None:
+        """Do what there is to do for this order.
+
+        Its time counts from when it was received, or from now where a person has it tried afresh.
+        """
+        age_ms = 0 if afresh else self._books.clock.now_ms() - row.received_at
+        within_s = self._policy.patience.accept_within_s
+        deadline = self._books.clock.monotonic() + remaining_s(age_ms, within_s)
+        phase = self._phase(row)
+        if phase is None:
+            self._waiting.drop(row.order_id)
+        else:
+            known = self._waiting.get(row.order_id)
+            if known is not None and not afresh:
+                deadline = known.deadline
+            self._waiting.add(row.order_id, phase, deadline)
+            self._wake.set()
+
+    def anything_to_write(self) -> bool:
+        """Return whether any order waits for the POS."""
+        return self._waiting.any_for_pos()
+
+    def pos_there(self) -> None:
+        """Try what waits: a probe of the POS was good."""
+        self._waiting.try_again()
+        self._wake.set()
+
+    async def drain(self) -> None:
+        """Begin nothing more, and wait for the call to the POS that is under way."""
+        self._draining = True
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while not self._draining:
+            there = self._presence.probe_ok
+            entry = self._waiting.next(self._books.clock.monotonic(), pos_there=there)
+            if entry is None:
+                await self._sleep(self._waiting.next_at(pos_there=there))
+                continue
+            self._idle.clear()
+            try:
+                await self._work(entry)
+            finally:
+                self._idle.set()
+        await asyncio.Event().wait()  # drained: whoever supervises this ends it
+
+    async def _sleep(self, until: float) -> None:
+        self._wake.clear()
+        pause = None if math.isinf(until) else max(0.0, until - self._books.clock.monotonic())
+        try:
+            async with asyncio.timeout(pause):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    # -- one order
+
+    def _phase(self, row: OrderRow) -> Phase | None:
+        if row.closed_at is not None:
+            return None
+        if is_to_be_withdrawn(row):
+            return Phase.WITHDRAW
+        if row.wanted is OrderState.CANCELLED:
+            return None
+        if row.ticket in UNWRITTEN:
+            return Phase.WRITE
+        unconfirmed = self._policy.patience.accept == "when_confirmed" and not is_confirmed(
+            row.wanted
+        )
+        return Phase.CONFIRM if row.ticket is TicketState.WRITTEN and unconfirmed else None
+
+    async def _work(self, entry: Waiting) -> None:
+        row = await self._books.order(entry.order_id)
+        phase = None if row is None else self._phase(row)
+        if row is None or phase is None:
+            self._waiting.drop(entry.order_id)
+            return
+        entry.phase = phase
+        late = self._books.clock.monotonic() >= entry.deadline
+        match phase:
+            case Phase.WRITE if late:
+                await self._give_up_writing(entry, row)
+            case Phase.WRITE:
+                await self._write(entry, row)
+            case Phase.CONFIRM if late:
+                await self._give_up(entry, row, pos_has_none=False)
+            case Phase.CONFIRM:
+                pass
+            case Phase.WITHDRAW:
+                await self._withdraw(entry, row)
+
+    async def _write(self, entry: Waiting, row: OrderRow) -> None:
+        order_id = row.order_id
+        ask_first = row.ticket is TicketState.WRITING
+        if not ask_first:
+            now_ms = self._books.clock.now_ms()
+            begun = await self._books.keep(
+                lambda connection: tickets.mark_writing(
+                    connection, self._books.store, order_id, now_ms
+                ),
+            )
+            if not begun:
+                return  # it has changed: the next round looks again
+            log.info("order.writing", store=self._books.store, order=order_id)
+        try:
+            ticket = await self._pos.find_ticket(order_id) if ask_first else None
+            if ticket is None:
+                ticket = await self._pos.write_ticket(order_of(row), order_id)
+        except PosFailure as failure:
+            await self._failed(entry, row, failure)
+        else:
+            await self._has_ticket(entry, row, ticket)
+
+    async def _has_ticket(self, entry: Waiting, row: OrderRow, ticket: Ticket) -> None:
+        now_ms = self._books.clock.now_ms()
+        accepts = self._policy.patience.accept == "when_written"
+        await self._books.keep(
+            lambda connection: tickets.mark_written(
+                connection, row, ticket.reference, now_ms, accepts=accepts
+            ),
+        )
+        log.info(
+            "order.written",
+            store=self._books.store,
+            order=row.order_id,
+            reference=ticket.reference,
+            ms=now_ms - row.received_at,
+        )
+        self._books.desk.close("order.not_written", self._books.store, row.order_id)
+        entry.next_try, entry.failures, entry.offline = -math.inf, 0, False
+        await self._pos_answered()
+        await self._look_again(entry)
+
+    async def _failed(self, entry: Waiting, row: OrderRow, failure: PosFailure) -> None:
+        if after_failure(failure) is AfterFailure.CANCEL:
+            await self._pos_answered()
+            await self._cancel(entry, row, cancellation(failure), pos_has_none=True)
+            return
+        note = failure_note(failure)
+        now_ms = self._books.clock.now_ms()
+        await self._books.keep(
+            lambda connection: tickets.mark_failed(connection, row, note, now_ms)
+        )
+        if note != row.last_failure:
+            log.warning("order.wait", store=self._books.store, order=row.order_id, reason=note)
+        await self._back_off(entry, failure)
+        if not entry.offline and entry.failures >= _TELL_AFTER_FAILURES:
+            self._books.desk.open(
+                "order.not_written",
+                self._books.store,
+                row.order_id,
+                order=row.order_id,
+                detail=failure.message or note,
+            )
+
+    async def _back_off(self, entry: Waiting, failure: PosFailure) -> None:
+        now = self._books.clock.monotonic()
+        entry.failures += 1
+        entry.offline = isinstance(failure, PosOffline)
+        entry.next_try = now + self._pause(entry.failures)
+        if entry.offline:
+            self._waiting.hold_all(now + self._pause(self._waiting.pos_failures + 1))
+            await self._presence.write_failed(failure.message)
+
+    def _pause(self, failures: int) -> float:
+        return backoff_s(failures, self._policy.retry_s, self._policy.retry_cap_s)
+
+    async def _pos_answered(self) -> None:
+        self._waiting.pos_answered()
+        await self._presence.write_worked()
+
+    # -- time is up
+
+    async def _give_up_writing(self, entry: Waiting, row: OrderRow) -> None:
+        """End an order whose time is up; but where the POS has it after all, it goes on."""
+        entry.deadline = math.inf
+        pos_has_none = row.ticket is TicketState.WAITING
+        if not pos_has_none and self._presence.online:
+            try:
+                ticket = await self._pos.find_ticket(row.order_id)
+            except PosFailure as failure:
+                log.info(
+                    "order.wait",
+                    store=self._books.store,
+                    order=row.order_id,
+                    reason=failure_note(failure),
+                )
+            else:
+                if ticket is not None:
+                    entry.deadline = self._books.clock.monotonic() + GRACE_S  # to be confirmed
+                    await self._has_ticket(entry, row, ticket)
+                    return
+                pos_has_none = True
+        await self._give_up(entry, row, pos_has_none=pos_has_none)
+
+    async def _give_up(self, entry: Waiting, row: OrderRow, *, pos_has_none: bool) -> None:
+        entry.deadline = math.inf
+        cause = lapsed(
+            self._policy.patience,
+            written=row.ticket is TicketState.WRITTEN,
+            wanted=row.wanted,
+            offline=was_offline(row.last_failure) or not self._presence.online,
+        )
+        if cause is not None:
+            await self._cancel(entry, row, cancellation(cause), pos_has_none=pos_has_none)
+
+    async def _cancel(
+        self, entry: Waiting, row: OrderRow, cancelled: Cancellation, *, pos_has_none: bool
+    ) -> None:
+        await bring_about(cancelled, self._effects, self._presence)
+        now_ms = self._books.clock.now_ms()
+        await self._books.keep(
+            lambda connection: tickets.cancel(
+                connection, row, cancelled, now_ms, pos_has_none=pos_has_none
+            ),
+        )
+        log.warning(
+            "order.to_cancel",
+            store=self._books.store,
+            order=row.order_id,
+            code=cancelled.code,
+            message=cancelled.message,
+        )
+        self._books.desk.close("order.not_written", self._books.store, row.order_id)
+        await self._look_again(entry)
+
+    # -- a ticket too many
+
+    async def _withdraw(self, entry: Waiting, row: OrderRow) -> None:
+        order_id = row.order_id
+        try:
+            if row.ticket is TicketState.WRITING and await self._pos.find_ticket(order_id) is None:
+                how = "never_written"
+            elif self._pos.can_cancel_tickets:
+                reason = customer_text(row.reason_code or ReasonCode.OTHER)
+                await self._pos.cancel_ticket(order_of(row), order_id, reason)
+                how = "taken_back"
+            else:
+                how = "left_to_person"
+        except PosFailure as failure:
+            if after_failure(failure) is AfterFailure.RETRY:
+                await self._back_off(entry, failure)
+                return
+            how = "left_to_person"
+        else:
+            await self._pos_answered()
+        if how == "left_to_person":
+            self._books.desk.open(
+                "order.not_withdrawn", self._books.store, order_id, order=order_id
+            )
+        now_ms = self._books.clock.now_ms()
+        await self._books.keep(
+            lambda connection: tickets.mark_withdrawn(connection, row, now_ms, how=how),
+        )
+        log.info("order.withdrawn", store=self._books.store, order=order_id, how=how)
+        await self._look_again(entry)
+
+    async def _look_again(self, entry: Waiting) -> None:
+        """Go by what the ledger says now, and let the service be told."""
+        row = await self._books.order(entry.order_id)
+        phase = None if row is None else self._phase(row)
+        if phase is None:
+            self._waiting.drop(entry.order_id)
+        else:
+            self._waiting.add(entry.order_id, phase, entry.deadline)
+        self._on_change(entry.order_id)
+
+
+def order_of(row: OrderRow) -> Order:
+    """Return the order as it was received; only its id where the rest has been forgotten."""
+    return parse_order(json.loads(row.payload) if row.payload else {"id": row.order_id})
