@@ -19,6 +19,7 @@ from tillbridge.adapter.protocols import (
     ReadsTables,
     ReportsHealth,
     TellsTicketUpdates,
+    TellsUnreadableUpdates,
     WritesTickets,
 )
 from tillbridge.adapter.readings import AvailabilityReading, TablesReading
@@ -80,6 +81,7 @@ __all__ = [
     "TablesReading",
     "TaxComponent",
     "TellsTicketUpdates",
+    "TellsUnreadableUpdates",
     "Ticket",
     "TicketOutcomeUnknown",
     "TicketStatus",

@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from tillbridge.adapter.readings import AvailabilityReading, TablesReading
 from tillbridge.adapter.tickets import Health, Ticket, TicketUpdate
-from tillbridge.model.catalogue import Catalogue, CatalogueChanges
+from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges
 from tillbridge.model.order import Order
 
 
@@ -101,6 +101,15 @@ class TellsTicketUpdates(Protocol):
 
     def update_handled(self, update: TicketUpdate) -> None:
         """Take note that the core has kept this piece of news for good."""
+        ...
+
+
+@runtime_checkable
+class TellsUnreadableUpdates(Protocol):
+    """Tells of news that could not be understood; an addition to TellsTicketUpdates."""
+
+    def unreadable_updates(self) -> Sequence[BadRow]:
+        """Return what could not be understood, until a person has cleared it away."""
         ...
 
 

@@ -1,0 +1,93 @@
+"""The adapter itself: which of its capabilities the options switch on, and what does the work.
+
+An adapter is one object with the methods of what it can do. This one can do what its options name
+files and folders for, so it takes each method from the part that has it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tillbridge.adapter import Adapter, AdapterContext
+from tillbridge.adapters.folder.availability import AvailabilityFile
+from tillbridge.adapters.folder.health import FolderHealth
+from tillbridge.adapters.folder.menu_csv import MenuCsv
+from tillbridge.adapters.folder.menu_json import MenuJson
+from tillbridge.adapters.folder.options import FolderOptions
+from tillbridge.adapters.folder.orders import OrderFiles
+from tillbridge.adapters.folder.tables import TablesFile
+from tillbridge.adapters.folder.updates import UpdateFiles
+
+
+class FolderAdapter:
+    """A till that is a few files: see `docs/adapters/folder.md`."""
+
+    def __init__(self, options: FolderOptions, context: AdapterContext) -> None:
+        def path(option: Path | None) -> Path | None:
+            return None if option is None else context.base_dir / option
+
+        menu, orders_dir = path(options.menu), path(options.orders_dir)
+        availability, tables = path(options.availability), path(options.tables)
+        updates_dir = path(options.updates_dir)
+        self._menu_files = _given(menu, path(options.addons))
+        self._availability_files = _given(availability)
+        self._table_files = _given(tables)
+        self._update_folders = _given(updates_dir)
+
+        if menu is not None:
+            reader: MenuCsv | MenuJson
+            if options.menu_is_table:
+                reader = MenuCsv.of(menu, options, context)
+            else:
+                reader = MenuJson.of(menu, options, context)
+            self.read_catalogue = reader.read_catalogue
+            self.read_changes = reader.read_changes
+        if availability is not None:
+            self.read_availability = AvailabilityFile.of(availability, options).read_availability
+        if tables is not None:
+            self.read_tables = TablesFile.of(tables, options).read_tables
+        if orders_dir is not None:
+            orders = OrderFiles.of(orders_dir)
+            self.write_ticket = orders.write_ticket
+            self.find_ticket = orders.find_ticket
+            self.cancel_ticket = orders.cancel_ticket
+        if updates_dir is not None:
+            updates = UpdateFiles(updates_dir)
+            self.read_updates = updates.read_updates
+            self.update_handled = updates.update_handled
+            self.unreadable_updates = updates.unreadable_updates
+        folders = (*_given(orders_dir, updates_dir), *(file.parent for file in self._menu_files))
+        self.health = FolderHealth(
+            tuple(dict.fromkeys(folders)), path(options.heartbeat), options.heartbeat_s
+        ).health
+
+    def catalogue_files(self) -> Sequence[Path]:
+        """Return the menu, and the add-ons beside it."""
+        return self._menu_files
+
+    def availability_files(self) -> Sequence[Path]:
+        """Return the availability file, if there is one."""
+        return self._availability_files
+
+    def table_files(self) -> Sequence[Path]:
+        """Return the file of the tables, if there is one."""
+        return self._table_files
+
+    def update_folders(self) -> Sequence[Path]:
+        """Return the folder of news, if there is one."""
+        return self._update_folders
+
+
+def _given(*paths: Path | None) -> tuple[Path, ...]:
+    return tuple(path for path in paths if path is not None)
+
+
+def _open(options: FolderOptions, context: AdapterContext) -> FolderAdapter:
+    return FolderAdapter(options, context)
+
+
+ADAPTER = Adapter(
+    name="folder",
+    summary="A till that exports its menu to files and takes orders as files",
+    options=FolderOptions,
+    open=_open,
+)

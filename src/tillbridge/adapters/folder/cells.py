@@ -1,0 +1,165 @@
+"""What the fields of an export's rows mean: text, prices, yes and no, lists, instants.
+
+Each function returns the value or raises `BadCell`, which says in words what to mend.
+"""
+
+import re
+from datetime import datetime
+
+from tillbridge.adapter import BadRow
+from tillbridge.model.instant import from_iso
+from tillbridge.model.money import to_minor
+
+MAX_TEXT = 500
+"""No name of a dish is longer; what is, is a quotation mark that was never closed."""
+
+MAX_PRICE = 10**12
+"""In minor units. Anything above is a misplaced number, and would not fit a ledger for ever."""
+
+_YES = frozenset("true t yes y 1 x on ja j si sí oui o sim da ano wahr vrai verdadero".split())
+_NO = frozenset("false f no n 0 off nein non não nao ne falsch faux falso".split())
+# Control characters, and what stands for a byte that could not be read.
+_UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffd]")
+_MARKS = "\ufeff\u200b\u2060"  # invisible, left over from copying between programs
+_AMOUNT = re.compile(r"[-+]?[\d\s.,'\u2019\u00a0\u202f]{1,30}")
+
+
+class BadCell(ValueError):
+    """A field that cannot be used: which, what it holds, what is wrong and what to do."""
+
+    def __init__(self, field: str, value: object, text: str, fix: str) -> None:
+        super().__init__(text)
+        self.field = field
+        self.value = value
+        self.text = text
+        self.fix = fix
+
+    def at(self, place: str, *, external_id: str = "") -> BadRow:
+        """Return it as the bad row at `place`; `external_id` is the item's that it stands for."""
+        return BadRow(
+            place=place,
+            text=self.text,
+            fix=self.fix,
+            external_id=external_id,
+            field=self.field,
+            value=str(self.value)[:200],
+        )
+
+
+class BrokenRow(BadCell):
+    """A row whose bounds are wrong: it may be several rows, or a part of one."""
+
+
+def plain(value: str) -> str:
+    """Return one line of text without blanks around it or invisible marks."""
+    for mark in _MARKS:
+        value = value.replace(mark, "")
+    return " ".join(value.split())
+
+
+def text(field: str, value: str, *, delimiter: str = "") -> str:
+    """Return `value` as one line, which may be empty.
+
+    `delimiter` is what the file separates fields with: text of several lines in which it occurs
+    is several rows that a stray quotation mark made one.
+    """
+    if match := _UNREADABLE.search(value):
+        raise BadCell(
+            field,
+            value,
+            f"{field} holds a character that cannot be read (U+{ord(match.group()):04X}).",
+            "Type it again in the till; if many rows are like this, set the option encoding.",
+        )
+    line = plain(value)
+    several_rows = delimiter and "\n" in value.strip() and delimiter in value
+    if several_rows or len(line) > MAX_TEXT:
+        raise BrokenRow(
+            field,
+            line,
+            f"{field} runs on over what looks like other rows.",
+            "Look for a quotation mark that is opened and never closed.",
+        )
+    return line
+
+
+def needed(field: str, value: str, *, delimiter: str = "") -> str:
+    """Return `value` as one line of text that is not empty."""
+    line = text(field, value, delimiter=delimiter)
+    if not line:
+        raise BadCell(field, value, f"{field} is empty.", f"Fill in {field} in the till.")
+    return line
+
+
+def paragraph(value: str) -> str:
+    """Return text that may have several lines; characters nobody could read are left out."""
+    return _UNREADABLE.sub("", value.replace("\r\n", "\n").replace("\r", "\n")).strip()
+
+
+def price(field: str, value: str, currency: str) -> int:
+    """Return a price in minor units, of decimal text in major units (`4.50`, `4,50`)."""
+    line = plain(value)
+    if not line:
+        raise BadCell(field, value, f"{field} is empty.", f"Fill in {field} in the till.")
+    fix = "Write it as a plain number in the store's currency, such as 4.50."
+    try:
+        if not _AMOUNT.fullmatch(line):
+            raise ValueError(f"{line!r} is not an amount of money")  # noqa: TRY301 -- one handler words both
+        minor = to_minor(line, currency)
+    except ValueError as failure:
+        raise BadCell(field, line, f"{field}: {failure}.", fix) from None
+    return checked_price(field, minor, shown=line)
+
+
+def checked_price(field: str, minor: int, *, shown: object) -> int:
+    """Return a price in minor units if a menu can have it; `shown` is how the export says it."""
+    if not 0 <= minor <= MAX_PRICE:
+        what = "is negative" if minor < 0 else "is too large to be a price"
+        raise BadCell(field, shown, f"{field} {shown} {what}.", "Mend the price in the till.")
+    return minor
+
+
+def yes_or_no(field: str, value: str, *, empty: bool | None = None) -> bool:
+    """Return what a word for yes or no says; nothing at all is `empty`, if that is given."""
+    word = plain(value).casefold()
+    if word in _YES:
+        return True
+    if word in _NO:
+        return False
+    if not word and empty is not None:
+        return empty
+    said = f"{field} is {value.strip()!r}" if word else f"{field} is empty"
+    raise BadCell(field, value, f"{said}, which is neither yes nor no.", "Use true or false.")
+
+
+def whole_number(field: str, value: str, *, empty: int | None) -> int | None:
+    """Return a whole number that is not negative; nothing at all is `empty`."""
+    line = plain(value)
+    if not line:
+        return empty
+    if not (line.isascii() and line.isdigit() and len(line) <= 9):
+        raise BadCell(
+            field, line, f"{field} is {line!r}, which is no whole number.", "Use digits only."
+        )
+    return int(line)
+
+
+def names(value: str) -> tuple[str, ...]:
+    """Return the names in a field that separates several with `|`, each once, in order."""
+    return tuple(dict.fromkeys(name for part in value.split("|") if (name := plain(part))))
+
+
+def instant(field: str, value: str) -> int | None:
+    """Return milliseconds since the epoch of an ISO 8601 time (UTC unless it says), or None."""
+    line = plain(value)
+    if not line:
+        return None
+    try:
+        return from_iso(line)
+    except (ValueError, OverflowError):
+        example = datetime(2026, 1, 31, 18, 30).isoformat()  # noqa: DTZ001 -- only its shape is shown
+        raise BadCell(
+            field,
+            line,
+            f"{field} is {line!r}, which is no time.",
+            f"Write it as {example}Z, in UTC, or with its offset as {example}+01:00.",
+        ) from None

@@ -1,0 +1,78 @@
+"""Reading a file that another program may be writing at this moment."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tillbridge.adapter import ExportUnreadable
+
+
+def still_being_written(name: str, what: str) -> ExportUnreadable:
+    """Return the failure of a file that is not finished; it mends itself."""
+    return ExportUnreadable(
+        f"{name} {what}; it is probably still being written.",
+        place=name,
+        fix="Nothing to do while the till writes it. If this stays, export again.",
+        passing=True,
+    )
+
+
+@contextmanager
+def reading_whole(path: Path) -> Iterator[None]:
+    """Let what is read inside count only if the file was the same before and after.
+
+    Raises ExportUnreadable, `passing` for a file that is missing, locked, empty, or that changed
+    meanwhile (whatever else seemed wrong with it then is of no interest).
+    """
+    before = _signature(path)
+    if before[0] == 0:
+        # A till that writes in place empties the file first. A menu of nothing has a header.
+        raise still_being_written(path.name, "is empty")
+    try:
+        yield
+    except (ExportUnreadable, OSError, UnicodeError) as failure:
+        if _signature(path) != before:
+            raise still_being_written(path.name, "changed while it was read") from failure
+        if isinstance(failure, OSError):
+            raise _unreadable(path, failure) from failure
+        raise
+    if _signature(path) != before:
+        raise still_being_written(path.name, "changed while it was read")
+
+
+def _signature(path: Path) -> tuple[int, int, int, int]:
+    try:
+        status = path.stat()
+    except OSError as failure:
+        raise _unreadable(path, failure) from failure
+    return (status.st_size, status.st_mtime_ns, status.st_ino, status.st_dev)
+
+
+def _unreadable(path: Path, failure: OSError) -> ExportUnreadable:
+    if isinstance(failure, FileNotFoundError | NotADirectoryError):
+        return ExportUnreadable(
+            f"{path} is not there.",
+            place=path.name,
+            fix="Let the till export it, or mend the path in the configuration.",
+            passing=True,
+        )
+    if isinstance(failure, IsADirectoryError):
+        return ExportUnreadable(
+            f"{path} is a folder, not a file.",
+            place=path.name,
+            fix="Name the file itself in the configuration.",
+        )
+    if isinstance(failure, PermissionError):
+        return ExportUnreadable(
+            f"{path} cannot be opened: {failure.strerror}.",
+            place=path.name,
+            fix="If the till has it open, it is read when the till closes it; "
+            "else let the bridge's user read it.",
+            passing=True,
+        )
+    return ExportUnreadable(
+        f"{path} cannot be read: {failure.strerror}.",
+        place=path.name,
+        fix="Check the disk or the network share it is on.",
+        passing=True,
+    )

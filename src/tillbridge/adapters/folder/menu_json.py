@@ -1,0 +1,88 @@
+"""The menu as the specification's menu push body, in either of its two shapes."""
+
+import json
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, ExportUnreadable
+from tillbridge.adapters.folder import json_pieces
+from tillbridge.adapters.folder.cells import BadCell
+from tillbridge.adapters.folder.decoding import guess_by_head, is_cut_short
+from tillbridge.adapters.folder.file_reading import reading_whole, still_being_written
+from tillbridge.adapters.folder.menu_gathered import Gathered
+from tillbridge.adapters.folder.options import FolderOptions
+
+
+@dataclass(frozen=True, slots=True)
+class MenuJson:
+    """Reads the body. `menu_name` is for a flat body that does not name its menu."""
+
+    path: Path
+    menu_name: str
+    encoding: str | None
+
+    @classmethod
+    def of(cls, path: Path, options: FolderOptions, context: AdapterContext) -> "MenuJson":
+        """Return the reader of the menu at `path`; its prices are minor units of any currency."""
+        del context
+        return cls(path, options.menu_name, options.encoding)
+
+    def read_catalogue(self) -> Catalogue:
+        """Return the whole menu. Raises ExportUnreadable."""
+        with reading_whole(self.path):
+            body = self._parsed(self._text())
+        gathered = Gathered(self.path.name)
+        try:
+            gathered.take_body(body, self.menu_name)
+        except BadCell as bad:
+            raise ExportUnreadable(
+                f"{self.path.name} is not a menu: {bad.text}", place=self.path.name, fix=bad.fix
+            ) from bad
+        return gathered.catalogue()
+
+    def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        """Return the menu's difference from the items whose fingerprints are `known`."""
+        whole = self.read_catalogue()
+        fresh = {
+            external_id: item
+            for external_id, item in whole.items.items()
+            if whole.fingerprints[external_id] not in known
+        }
+        fingerprints = {external_id: whole.fingerprints[external_id] for external_id in fresh}
+        return CatalogueChanges(
+            fresh=replace(whole, items=fresh, fingerprints=fingerprints),
+            unseen=frozenset(known - set(whole.fingerprints.values())),
+            items_read=len(whole.items),
+        )
+
+    def _text(self) -> str:
+        content = self.path.read_bytes()
+        encoding = self.encoding or guess_by_head(content[:4096]).encoding
+        try:
+            return content.decode(encoding).lstrip("\ufeff")
+        except UnicodeDecodeError as failure:
+            if is_cut_short(failure):
+                raise still_being_written(self.path.name, "ends inside a character") from failure
+            raise ExportUnreadable(
+                f"{self.path.name} is not written in {encoding}.",
+                place=self.path.name,
+                fix="JSON is UTF-8. If the till writes something else, set encoding.",
+            ) from failure
+
+    def _parsed(self, text: str) -> object:
+        try:
+            return json_pieces.parse(text)
+        except json.JSONDecodeError as failure:
+            raise ExportUnreadable(
+                f"{self.path.name} is not whole JSON: {failure.msg}.",
+                place=f"{self.path.name}, line {failure.lineno}, column {failure.colno}",
+                fix="Nothing to do while the till writes it. If this stays, export again.",
+                passing=True,
+            ) from failure
+        except (ValueError, RecursionError) as failure:
+            raise ExportUnreadable(
+                f"{self.path.name} is not a menu: {failure}.",
+                place=self.path.name,
+                fix="Export again.",
+            ) from failure

@@ -1,0 +1,127 @@
+"""Rows of a menu CSV: what their fields say as an item or a variant."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tillbridge.adapter import Item, Variant
+from tillbridge.adapters.folder import cells
+from tillbridge.adapters.folder.cells import BrokenRow
+from tillbridge.adapters.folder.table_file import Table
+
+REQUIRED = ("external_id", "name", "price")
+OPTIONAL = (
+    "description",
+    "category",
+    "available",
+    "image_url",
+    "variant_name",
+    "parent_id",
+    "addon_groups",
+)
+
+_PRICE_LIKE = re.compile(r"\s*\d[\d\s.,']*\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class MenuRow:
+    """A row as it stands, its fields by our names; a column the file lacks reads as empty."""
+
+    fields: Mapping[str, str]
+
+    def __getitem__(self, name: str) -> str:
+        return self.fields.get(name, "")
+
+    @property
+    def external_id(self) -> str:
+        """The id as far as it can be told, "" where it cannot."""
+        return cells.plain(self["external_id"])
+
+    @property
+    def parent_id(self) -> str:
+        """The item this row is a variant of, "" for an item."""
+        return cells.plain(self["parent_id"])
+
+    @property
+    def has_price(self) -> bool:
+        """Whether there is anything in the price's field."""
+        return bool(cells.plain(self["price"]))
+
+
+@dataclass(frozen=True, slots=True)
+class MenuRowReader:
+    """Makes sense of the rows of one table; prices are in `currency`. Raises BadCell."""
+
+    table: Table
+    currency: str
+    menu_id: str
+
+    def row(self, row: Sequence[str]) -> MenuRow:
+        """Return the row's fields by name, those that are there."""
+        last = len(row)
+        return MenuRow({name: row[at] for name, at in self.table.columns.items() if at < last})
+
+    def check(self, row: Sequence[str]) -> None:
+        """Raise BrokenRow for a row that is not as wide as the header, or more than one row."""
+        width = len(self.table.header)
+        if len(row) < width or any(map(str.strip, row[width:])):
+            raise BrokenRow(
+                "",
+                self.table.delimiter.join(row),
+                f"The row has {len(row)} fields, and the header has {width}.",
+                "A text that holds the delimiter or a line break must stand in quotation marks.",
+            )
+        if any(self._looks_like_a_row(line) for line in self._lines_within(row)):
+            raise BrokenRow(
+                "",
+                self.table.delimiter.join(row),
+                "The row runs on over what looks like other rows.",
+                "Look for a quotation mark that is opened and never closed.",
+            )
+
+    def swallowed(self, row: Sequence[str]) -> list[str]:
+        """Return the ids in lines that a stray quotation mark has made part of this bad row."""
+        at = self.table.columns["external_id"]
+        lines = (line for line in self._lines_within(row) if at < len(line))
+        return [external_id for line in lines if (external_id := cells.plain(line[at].strip('"')))]
+
+    def item(self, row: MenuRow) -> Item:
+        """Return the item. Without a price it gets 0: its variants must have theirs."""
+        return Item(
+            external_id=self._line(row, "external_id"),
+            name=self._line(row, "name"),
+            price=cells.price("price", row["price"], self.currency) if row.has_price else 0,
+            description=cells.paragraph(row["description"]),
+            image_url=cells.text("image_url", row["image_url"]),
+            available=cells.yes_or_no("available", row["available"], empty=True),
+            categories=cells.names(cells.text("category", row["category"])),
+            addon_groups=cells.names(cells.text("addon_groups", row["addon_groups"])),
+            menus=(self.menu_id,),
+        )
+
+    def variant(self, row: MenuRow) -> Variant:
+        """Return the variant; its name is `variant_name`, else `name`."""
+        named = "variant_name" if cells.plain(row["variant_name"]) else "name"
+        return Variant(
+            external_id=self._line(row, "external_id"),
+            variant_name=self._line(row, named),
+            price=cells.price("price", row["price"], self.currency),
+            available=cells.yes_or_no("available", row["available"], empty=True),
+        )
+
+    def _line(self, row: MenuRow, field: str) -> str:
+        return cells.needed(field, row[field], delimiter=self.table.delimiter)
+
+    def _lines_within(self, row: Sequence[str]) -> Iterator[list[str]]:
+        for cell in row:
+            if "\n" in cell:
+                for line in cell.splitlines()[1:]:
+                    yield line.split(self.table.delimiter)
+
+    def _looks_like_a_row(self, line: Sequence[str]) -> bool:
+        id_at, price_at = self.table.columns["external_id"], self.table.columns["price"]
+        return (
+            max(id_at, price_at) < len(line)
+            and bool(line[id_at].strip())
+            and _PRICE_LIKE.fullmatch(line[price_at]) is not None
+        )

@@ -1,0 +1,154 @@
+"""Putting a file into a folder exactly once, though the till may take it away at any moment.
+
+A file that is gone may have been taken, or never have been there: the folder alone cannot say. So
+a journal in a hidden folder beside it (`.tillbridge`, on the same file system) is written in this
+order, each step durable before the next:
+
+1. `<name>.ready`  the content: written to `<name>.part`, synced, renamed
+2. `<name>.sent`   an empty mark: from now on it is decided that the file goes out
+3. `<name>.ready` is renamed to where the till sees it
+
+Whenever the program dies, what it finds afterwards tells what happened:
+
+| `.sent` | `.ready` | the file                                                  |
+|---------|----------|-----------------------------------------------------------|
+| no      | any      | was never put out                                         |
+| yes     | yes      | was never put out: the rename is still to be done         |
+| yes     | no       | was put out, whether the till has taken it since or not   |
+
+Only renames within one file system and new empty files are used, which network shares know too.
+"""
+
+import contextlib
+import errno
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+
+_KEEP_S = 60 * 86_400
+_LOOK_AGAIN_S = 86_400
+# What a file system says that cannot sync a folder, or need not.
+_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM, errno.EISDIR}
+
+
+@dataclass(slots=True)
+class Outbox:
+    """Files of the form `<stem>.json` in `folder`, each put there once and never again."""
+
+    folder: Path
+    _pruned_at: float | None = field(default=None, init=False)
+
+    @property
+    def _journal(self) -> Path:
+        return self.folder / ".tillbridge"
+
+    def holds(self, stem: str) -> bool:
+        """Return whether the file was put out, be it there or taken. Raises PosOffline."""
+        try:
+            if _exists(self.folder / f"{stem}.json"):
+                return True
+            self.folder.stat()  # a share that has vanished knows nothing, not even a no
+            sent = _exists(self._journal / f"{stem}.sent")
+            return sent and not _exists(self._journal / f"{stem}.ready")
+        except OSError as failure:
+            raise _offline(self.folder, failure) from failure
+
+    def put(self, stem: str, content: bytes) -> None:
+        """Put the file out, unless that was done before.
+
+        Raises PosOffline where it surely was not, TicketOutcomeUnknown where that cannot be told.
+        """
+        if self.holds(stem):
+            return
+        ready = self._journal / f"{stem}.ready"
+        try:
+            self._journal.mkdir(exist_ok=True)
+            self._prune()
+            _write_durably(self._journal / f"{stem}.part", content)
+            (self._journal / f"{stem}.part").replace(ready)
+            _sync_folder(self._journal)
+            _write_durably(self._journal / f"{stem}.sent", b"")
+            _sync_folder(self._journal)
+        except OSError as failure:
+            raise _offline(self.folder, failure) from failure
+        try:
+            ready.replace(self.folder / f"{stem}.json")
+        except OSError as failure:
+            # A network share may have done it and failed to say so.
+            if not self._is_out(ready):
+                raise _offline(self.folder, failure) from failure
+        try:
+            _sync_folder(self.folder)
+            _sync_folder(self._journal)
+        except OSError as failure:
+            raise TicketOutcomeUnknown(_words(self.folder, failure)) from failure
+
+    def _is_out(self, ready: Path) -> bool:
+        try:
+            return not _exists(ready)
+        except OSError as failure:
+            raise TicketOutcomeUnknown(_words(self.folder, failure)) from failure
+
+    def _prune(self) -> None:
+        """Forget what was put out long ago: nobody asks for it any more."""
+        now = time.monotonic()
+        if self._pruned_at is not None and now - self._pruned_at < _LOOK_AGAIN_S:
+            return
+        self._pruned_at = now
+        oldest = time.time() - _KEEP_S
+        with os.scandir(self._journal) as entries:
+            for entry in entries:
+                # One that cannot be removed must not keep an order from going out.
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                        Path(entry.path).unlink()
+
+
+def _exists(path: Path) -> bool:
+    """Return whether `path` is there; raises OSError where that cannot be told."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    try:
+        with path.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
+
+
+def _sync_folder(folder: Path) -> None:
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as failure:
+        if failure.errno in _CANNOT_SYNC:  # Windows opens no folders
+            return
+        raise
+    try:
+        os.fsync(handle)
+    except OSError as failure:
+        if failure.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        os.close(handle)
+
+
+def _offline(folder: Path, failure: OSError) -> PosOffline:
+    return PosOffline(_words(folder, failure))
+
+
+def _words(folder: Path, failure: OSError) -> str:
+    if isinstance(failure, FileNotFoundError | NotADirectoryError):
+        return f"The folder {folder} is not there."
+    return f"The folder {folder} cannot be used: {failure.strerror or failure}."
