@@ -34,7 +34,8 @@ _KINDS = (
         Severity.WARNING,
         _("The ordering service cannot be reached."),
         _(
-            "Check the internet connection. Orders that arrive are still written; the rest is told later."
+            "Check the internet connection. Orders that arrive are still written; the "
+            "rest is told later."
         ),
     ),
     ProblemKind(
@@ -48,7 +49,8 @@ _KINDS = (
         Severity.DOWN,
         _("The ordering service does not accept this app's client id and secret."),
         _(
-            "Put the current client_secret from the service's console in place and restart the bridge."
+            "Put the current client_secret from the service's console in place and "
+            "restart the bridge."
         ),
     ),
     ProblemKind(
@@ -136,7 +138,8 @@ _KINDS = (
         Severity.WARNING,
         _("A menu change waits for a person: {detail}"),
         _(
-            "Look at it with: tillbridge menu plan {store}; release it with: tillbridge menu approve {store}"
+            "Look at it with: tillbridge menu plan {store}; release it with: "
+            "tillbridge menu approve {store}"
         ),
     ),
     ProblemKind(
@@ -156,7 +159,8 @@ _KINDS = (
         Severity.WARNING,
         _("The integration's menu_sync_direction does not let this bridge push menus."),
         _(
-            "Set menu_sync_direction to pos_to_quiqqy or bidirectional, then run: tillbridge connect {store}"
+            "Set menu_sync_direction to pos_to_quiqqy or bidirectional, then run: "
+            "tillbridge connect {store}"
         ),
     ),
     # -- orders
@@ -195,7 +199,8 @@ _KINDS = (
         Severity.WARNING,
         _("{count} orders wait to be told to the service."),
         _(
-            "Nothing to do while the service or the consent is the problem: they are told when it is back."
+            "Nothing to do while the service or the consent is the problem: they are "
+            "told when it is back."
         ),
     ),
     ProblemKind(

@@ -40,7 +40,10 @@ def list_orders(
         typer.Option("--store", metavar="STORE", help=_("Only this store's orders.")),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", min=1, max=10_000, help=_("How many, the newest first."))
+        int,
+        typer.Option(
+            "--limit", metavar="N", min=1, max=10_000, help=_("How many, the newest first.")
+        ),
     ] = 20,
     as_json: Json = False,
 ) -> None:

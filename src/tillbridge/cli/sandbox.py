@@ -14,10 +14,16 @@ if TYPE_CHECKING:
 
 def sandbox(
     host: Annotated[
-        str, typer.Option("--host", help=_("The address to listen on; keep it this machine's."))
+        str,
+        typer.Option(
+            "--host", metavar="HOST", help=_("The address to listen on; keep it this machine's.")
+        ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help=_("The port; 0 takes a free one."))
+        int,
+        typer.Option(
+            "--port", metavar="PORT", min=0, max=65_535, help=_("The port; 0 takes a free one.")
+        ),
     ] = 9000,
 ) -> None:
     """Run a strict ordering service on this machine, with a storefront to order from.
