@@ -91,14 +91,14 @@ class TokenKeeper:
             return
         if self._tokens is None or kept.refresh_token != self._tokens.refresh_token:
             left_s = (kept.access_expires_at_ms - self._clock.now_ms()) / 1000
-            self._use(kept, lifetime_s=min(left_s, _LONGEST_KEPT_S))
+            self._use(kept, min(left_s, _LONGEST_KEPT_S), early_s=self._refresh_early_s)
 
     async def adopt(self, tokens: Tokens) -> None:
         """Keep the tokens of a new consent, and then use them."""
         await asyncio.to_thread(self._store.save, tokens)
         left_s = (tokens.access_expires_at_ms - self._clock.now_ms()) / 1000
         self._loaded = True
-        self._use(tokens, lifetime_s=left_s)
+        self._use(tokens, left_s, early_s=self._early_s(left_s))
 
     async def access_token(self) -> str:
         """Return a token that is good for a while. Raises ConsentLost, or what a refresh meets."""
@@ -170,16 +170,17 @@ class TokenKeeper:
             # Nothing is lost: the refresh token is the old one, and it is kept.
             _log.warning("tokens.not_saved", error=type(trouble).__name__)
         if self._tokens is before:
-            self._use(tokens, lifetime_s=grant.expires_in_s)
+            self._use(tokens, grant.expires_in_s, early_s=self._early_s(grant.expires_in_s))
         return grant.access_token
 
-    def _use(self, tokens: Tokens, *, lifetime_s: float) -> None:
-        now = self._clock.monotonic()
-        # A token that lives shorter than twice `early` is used for half its life.
-        early = min(self._refresh_early_s, max(lifetime_s, 0.0) / 2)
+    def _early_s(self, lifetime_s: float) -> float:
+        """Return how long before its end a token is refreshed; one that lives shortly, halfway."""
+        return min(self._refresh_early_s, max(lifetime_s, 0.0) / 2)
+
+    def _use(self, tokens: Tokens, left_s: float, *, early_s: float) -> None:
         self._tokens, self._lost = tokens, None
-        self._dead_at = now + lifetime_s
-        self._refresh_at = self._dead_at - early
+        self._dead_at = self._clock.monotonic() + left_s
+        self._refresh_at = self._dead_at - early_s
 
 
 _LONGEST_KEPT_S = 3600.0  # access token lifetime: a wall clock set back must not stretch it

@@ -99,7 +99,7 @@ class Integrator:
         except Conflict as conflict:
             if conflict.code != ALREADY_INTEGRATED:
                 raise
-        if store.integration is None and store.integration_status != "integrated":
+        if store.integration_status in {"not_integrated", "disabled"}:
             # It was not a moment ago: this bridge did it, and the answer was lost on the way.
             log.warning("integration.answer_lost", store=self._name)
             return await self._recreate(store.store_id)

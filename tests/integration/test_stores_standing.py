@@ -1,0 +1,351 @@
+"""A store's integration, its pauses and its problems, with a real ledger and a strict service."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.service_link import Linked, linked
+from tillbridge.config import StoreSettings
+from tillbridge.errors import BridgeError, ConsentLost, LedgerUnwritable, Refused, ServiceDown
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.facts import get_fact
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
+from tillbridge.service.caller import Contact
+from tillbridge.service.retry import Limits
+from tillbridge.service.types import Store
+from tillbridge.stores.integration import Integrator, choose_store
+from tillbridge.stores.pause import PauseRules
+from tillbridge.stores.pauser import StorePauser
+from tillbridge.stores.vaulted import keep_webhook_secret, webhook_secrets
+from tillbridge.stores.watch import ServiceWatch
+
+RULES = PauseRules(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)
+
+
+@dataclass(slots=True)
+class Bench:
+    service: Linked
+    ledger: Ledger
+    desk: ProblemDesk
+
+    def integrator(self, **changes: object) -> Integrator:
+        settings = StoreSettings.model_validate(
+            {
+                "location_id": "loc-1",
+                "currency": "USD",
+                "notification_email": "owner@example.net",
+                "pos": {"adapter": "folder"},
+                **changes,
+            }
+        )
+        return Integrator(
+            "main",
+            settings,
+            self.service.client,
+            self.ledger,
+            public_url="http://127.0.0.1:8088/",
+            clock=self.service.clock,
+        )
+
+    def pauser(self) -> StorePauser:
+        return StorePauser(
+            "main",
+            self.service.client,
+            lambda: "st_main",
+            self.ledger,
+            self.desk,
+            clock=self.service.clock,
+            rules=RULES,
+        )
+
+    async def fact(self, name: str) -> Any:  # noqa: ANN401 -- any JSON value
+        return await self.ledger.read(lambda db: get_fact(db, "main", name))
+
+    async def remote(self) -> dict[str, Any]:
+        state: dict[str, Any] = (await self.service.driver.state())["stores"]["st_main"]
+        return state
+
+    async def status(self) -> str | None:
+        return (await self.service.client.stores())[0].status
+
+    def secrets(self) -> list[str]:
+        return [each.secret for each in webhook_secrets(self.ledger.vault, "main")]
+
+
+@asynccontextmanager
+async def standing(
+    folder: Path, settings: SandboxSettings | None = None, *, attempts: int = 5
+) -> AsyncIterator[Bench]:
+    async with linked(settings, limits=Limits(max_attempts=attempts)) as service:
+        ledger = await Ledger.open(folder, clock=service.clock)
+        desk = await ProblemDesk.start(ledger, clock=service.clock)
+        try:
+            await service.sign_in()
+            yield Bench(service, ledger, desk)
+        finally:
+            await desk.settle()
+            await ledger.close()
+
+
+# -- integration
+
+
+async def test_a_store_is_integrated_and_its_secret_kept(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        done = await bench.integrator().integrate()
+        assert (done.store_id, done.created) == ("st_main", True)
+        now = await bench.service.client.integration("st_main")
+        assert now.webhook_url == "http://127.0.0.1:8088/webhooks/main"
+        assert now.external_store_id == "loc-1"
+        assert now.notification_email == "owner@example.net"
+        assert len(bench.secrets()) == 1
+        assert await bench.fact("service_store_id") == "st_main"
+        fact = await bench.fact("integration")
+        assert fact["integration_id"] == now.integration_id
+        assert (fact["status"], fact["auto_accept_orders"]) == ("active", False)
+
+
+async def test_integrating_again_changes_nothing(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.integrator().integrate()
+        secrets = bench.secrets()
+        done = await bench.integrator().integrate()
+        assert (done.created, done.changed) == (False, ())
+        assert bench.secrets() == secrets
+        calls = await bench.service.asked("/pos/integrations/st_main")
+        assert [method for method, _path, _status in calls] == ["GET"]
+
+
+async def test_integrating_again_changes_only_what_differs(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.integrator().integrate()
+        done = await bench.integrator(
+            auto_accept_orders=True, menu_sync_direction="bidirectional"
+        ).integrate()
+        assert done.changed == ("auto_accept_orders", "menu_sync_direction")
+        assert (await bench.fact("integration"))["auto_accept_orders"] is True
+
+
+async def test_another_location_needs_a_new_integration(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.integrator().integrate()
+        with pytest.raises(BridgeError, match="--reintegrate"):
+            await bench.integrator(location_id="loc-2").integrate()
+        done = await bench.integrator(location_id="loc-2").reintegrate()
+        assert done.created
+        assert (await bench.service.client.integration("st_main")).external_store_id == "loc-2"
+
+
+async def test_a_new_integration_keeps_the_secret_before(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.integrator().integrate()
+        (first,) = bench.secrets()
+        for _time in range(2):
+            await bench.integrator().reintegrate()
+        second, third = bench.secrets()
+        assert len({first, second, third}) == 3
+
+
+async def test_an_integration_whose_secret_others_have_needs_a_new_one(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()  # by another bridge
+        with pytest.raises(BridgeError, match="tillbridge connect main --reintegrate"):
+            await bench.integrator().integrate()
+
+
+async def test_a_secret_of_an_older_integration_is_known_as_such(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.integrator().integrate()
+        await bench.service.client.remove_integration("st_main")
+        await bench.service.integrate()
+        with pytest.raises(BridgeError, match="--reintegrate"):
+            await bench.integrator().integrate()
+
+
+async def test_a_lost_answer_to_our_own_integration_is_mended_at_once(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.fault("drop", "/integrate-store", when="after")
+        assert (await bench.integrator().integrate()).created
+        assert len(bench.secrets()) == 1
+
+
+async def test_no_secret_is_asked_for_where_none_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with standing(tmp_path) as bench:
+
+        def full(*_args: object) -> None:
+            raise LedgerUnwritable("the disk is full")
+
+        monkeypatch.setattr(bench.ledger.vault, "put", full)
+        with pytest.raises(LedgerUnwritable):
+            await bench.integrator().integrate()
+        assert await bench.service.asked("/integrate-store/st_main") == []
+
+
+async def test_of_several_stores_one_must_be_named(tmp_path: Path) -> None:
+    merchant = MerchantSeed(stores=(StoreSeed(), StoreSeed("st_two", "Second")))
+    async with standing(tmp_path, SandboxSettings(merchants=(merchant,))) as bench:
+        with pytest.raises(BridgeError, match=r"st_two \(Second\).*store_id"):
+            await bench.integrator().integrate()
+        done = await bench.integrator(store_id="st_two").integrate()
+        assert done.store_id == "st_two"
+
+
+def test_a_store_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(BridgeError, match=r"st_9.*st_1"):
+        choose_store([Store("st_1")], "st_9")
+    with pytest.raises(BridgeError, match="no store yet"):
+        choose_store([], None)
+
+
+def test_the_newest_secret_stands_first_and_only_two_are_kept() -> None:
+    kept: dict[str, str] = {}
+
+    class Memory:
+        def get(self, name: str) -> str | None:
+            return kept.get(name)
+
+        def put(self, name: str, value: str) -> None:
+            kept[name] = value
+
+    vault: Any = Memory()
+    for at, secret in enumerate(["a", "b", "c", "c"]):
+        keep_webhook_secret(vault, "main", secret, at_ms=at)
+    assert kept == {
+        "main/webhook_secrets": '[{"secret": "c", "since_ms": 3}, {"secret": "b", "since_ms": 1}]'
+    }
+
+
+# -- pausing
+
+
+async def test_an_absent_pos_pauses_the_store_and_its_return_resumes_it(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        pauser = bench.pauser()
+        await pauser.pos_is(online=False)
+        bench.service.clock.pass_s(29)
+        await pauser.pos_is(online=False)
+        assert await bench.status() == "active"
+        bench.service.clock.pass_s(2)
+        await pauser.pos_is(online=False)
+        assert await bench.status() == "inactive"
+        assert bench.desk.is_open("store.paused", "main")
+        assert (await bench.fact("pause"))["by"] == "bridge"
+        await pauser.pos_is(online=True)
+        bench.service.clock.pass_s(6)
+        await pauser.pos_is(online=True)
+        assert await bench.status() == "active"
+        assert not bench.desk.is_open("store.paused", "main")
+        assert await bench.fact("pause") is None
+
+
+async def test_a_restart_remembers_who_paused_the_store(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        before = bench.pauser()
+        await before.pos_is(online=False)
+        bench.service.clock.pass_s(31)
+        await before.pos_is(online=False)
+        after = bench.pauser()
+        await after.pos_is(online=True)
+        bench.service.clock.pass_s(6)
+        await after.pos_is(online=True)
+        assert await bench.status() == "active"
+
+
+async def test_a_store_the_merchant_closed_stays_closed(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        await bench.service.client.set_store_status("st_main", "inactive")
+        pauser = bench.pauser()
+        await pauser.pos_is(online=False)
+        bench.service.clock.pass_s(60)
+        await pauser.pos_is(online=False)
+        await pauser.pos_is(online=True)
+        bench.service.clock.pass_s(60)
+        await pauser.pos_is(online=True)
+        assert await bench.status() == "inactive"
+        assert await bench.fact("pause") is None
+
+
+async def test_a_pause_that_could_not_be_told_is_told_later(tmp_path: Path) -> None:
+    async with standing(tmp_path, attempts=1) as bench:
+        await bench.service.integrate()
+        pauser = bench.pauser()
+        await pauser.pos_is(online=False)
+        bench.service.clock.pass_s(31)
+        await bench.service.fault("error", "/st_main/status", method="PUT", status=503)
+        await pauser.pos_is(online=False)
+        assert (await bench.fact("pause"))["told"] is False
+        assert not bench.desk.is_open("store.paused", "main")
+        await pauser.pos_is(online=False)  # not hammered
+        assert await bench.status() == "active"
+        restarted = bench.pauser()
+        await restarted.pos_is(online=False)
+        assert await bench.status() == "inactive"
+        assert (await bench.fact("pause"))["told"] is True
+
+
+async def test_a_pos_that_comes_and_goes_keeps_the_store_paused(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        pauser = bench.pauser()
+
+        async def probes(*, online: bool, seconds: int) -> None:
+            for _second in range(seconds):
+                await pauser.pos_is(online=online)
+                bench.service.clock.pass_s(1)
+
+        for _time in range(2):
+            await probes(online=False, seconds=40)
+            await probes(online=True, seconds=10)
+        assert await bench.status() == "inactive"
+        await probes(online=True, seconds=595)
+        assert await bench.status() == "active"
+
+
+# -- problems
+
+
+async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        watch = ServiceWatch("main", bench.ledger, bench.desk, clock=bench.service.clock)
+        down = ServiceDown("ill", status=503)
+        gone = Refused("no", code="store.not_integrated", status=404)
+        revoked = ConsentLost("no", code="auth.consent_revoked", status=403)
+        watch.seen(Contact("stores.list", ok=False, failure=down))
+        assert bench.desk.is_open("service.unreachable", "main")
+        watch.seen(Contact("menus.push", ok=True, failure=gone))
+        assert not bench.desk.is_open("service.unreachable", "main")
+        assert bench.desk.is_open("integration.missing", "main")
+        watch.seen(Contact("menus.push", ok=True, failure=revoked))
+        assert bench.desk.is_open("consent.revoked", "main")
+        watch.seen(Contact("stores.list", ok=True))
+        assert not bench.desk.is_open("consent.revoked", "main")
+        assert bench.desk.is_open("integration.missing", "main")
+        watch.seen(Contact("integrations.create", ok=True))
+        assert bench.desk.current() == ()
+        await watch.close()
+        assert await bench.fact("service_contact") == {"ok_at": bench.service.clock.now_ms()}
+
+
+async def test_a_contact_is_noted_once_a_minute(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        watch = ServiceWatch("main", bench.ledger, bench.desk, clock=bench.service.clock)
+        first = bench.service.clock.now_ms()
+        for _second in range(50):
+            watch.seen(Contact("stores.list", ok=True))
+            bench.service.clock.pass_s(1)
+        await watch.close()
+        assert await bench.fact("service_contact") == {"ok_at": first}
+        bench.service.clock.pass_s(15)
+        watch.seen(Contact("stores.list", ok=True))
+        await watch.close()
+        assert (await bench.fact("service_contact"))["ok_at"] > first
