@@ -158,7 +158,7 @@ def test_every_problem_is_explained_and_no_other() -> None:
 
 
 def commands() -> Iterator[tuple[str, CommandLike]]:
-    def walk(command: Any, path: list[str]) -> Iterator[tuple[str, CommandLike]]:
+    def walk(command: CommandLike, path: list[str]) -> Iterator[tuple[str, CommandLike]]:
         inner = getattr(command, "commands", None)
         if inner is None:
             yield " ".join(path), command

@@ -1,0 +1,148 @@
+"""The status document, and the metrics made of it."""
+
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.snapshot import Held, StoreSnapshot
+from tillbridge.status.document import document
+from tillbridge.status.facts import BridgeFacts
+from tillbridge.status.metrics import Metrics
+from tillbridge.status.words import span
+
+NOW = 1_795_287_720_000
+DAY = 86_400_000
+
+
+def facts(
+    *problems: OpenProblem, running: bool = True, stores: dict[str, StoreSnapshot] | None = None
+) -> BridgeFacts:
+    known = {"main": StoreSnapshot()} if stores is None else stores
+    return BridgeFacts(
+        version="1.2.3",
+        running=running,
+        adapters=dict.fromkeys(known, "folder"),
+        stores=known,
+        problems=problems,
+        pid=77,
+        started_at=NOW - 90_000,
+    )
+
+
+def test_without_problems_orders_are_taken() -> None:
+    told = document(facts(), NOW)
+    assert told["verdict"] == {"level": "ok", "text": "Taking orders."}
+    assert told["bridge"] == {"version": "1.2.3", "running": True, "uptime_s": 90, "pid": 77}
+    assert told["problems"] == []
+
+
+def test_waiting_orders_are_told_with_the_oldest() -> None:
+    store = StoreSnapshot(waiting=2, oldest_waiting_at=NOW - 185_000)
+    told = document(facts(stores={"main": store}), NOW)
+    assert told["verdict"]["text"] == (
+        "Taking orders. 2 orders wait for the till, the oldest for 3 minutes."
+    )
+    assert told["stores"]["main"]["orders"] == {
+        "waiting": 2,
+        "by_state": {},
+        "oldest_waiting_s": 185,
+        "untold": 0,
+    }
+
+
+def test_the_worst_problem_leads() -> None:
+    ending = OpenProblem("consent.ending", "main", "", NOW - DAY, {"left": "1 day"})
+    offline = OpenProblem("pos.offline", "main", "", NOW - 1000, {"detail": "no heartbeat"})
+    told = document(facts(ending, offline), NOW)
+    assert told["verdict"]["level"] == "down"
+    assert told["verdict"]["text"] == (
+        "The till cannot be reached: no heartbeat (And 1 more problem.)"
+    )
+    assert [problem["code"] for problem in told["problems"]] == ["pos.offline", "consent.ending"]
+    assert told["problems"][1]["fix"].endswith("tillbridge connect main")
+    assert told["problems"][0]["since"].endswith("Z")
+
+
+def test_only_warnings_are_a_warning() -> None:
+    ending = OpenProblem("consent.ending", "main", "", NOW, {"left": "1 day"})
+    assert document(facts(ending), NOW)["verdict"]["level"] == "warning"
+
+
+def test_with_several_stores_the_verdict_names_the_one() -> None:
+    offline = OpenProblem("pos.offline", "bar", "", NOW, {"detail": "off"})
+    told = document(facts(offline, stores={"bar": StoreSnapshot(), "main": StoreSnapshot()}), NOW)
+    assert told["verdict"]["text"].startswith("bar: The till")
+
+
+def test_a_bridge_that_does_not_run_is_down() -> None:
+    told = document(facts(running=False), NOW)
+    assert told["verdict"]["level"] == "down"
+    assert told["problems"][0]["code"] == "bridge.stopped"
+    assert told["bridge"]["pid"] is None
+    assert told["bridge"]["uptime_s"] is None
+
+
+def test_a_store_the_ledger_does_not_know_yet_is_shown_empty() -> None:
+    bare = BridgeFacts(version="1", running=True, adapters={"new": "folder"})
+    told = document(bare, NOW)["stores"]["new"]
+    assert told["menu"]["acknowledged_items"] == 0
+    assert told["pos"] == {"adapter": "folder", "online": None, "since": None, "detail": ""}
+    assert told["service"]["consent_days_left"] is None
+
+
+def test_a_store_shows_service_pos_and_menu() -> None:
+    store = StoreSnapshot(
+        acknowledged_items=12,
+        held=Held(NOW - 5000, ("8 of 12 items would vanish.",)),
+        facts={
+            "consent": {"expires_at": NOW + 5 * DAY // 2, "obtained_at": NOW},
+            "integration": {"status": "active", "menu_sync_direction": "pos_to_quiqqy"},
+            "pause": {"by": "bridge", "since_ms": NOW - 1000},
+            "pos_health": {"online": False, "since_ms": NOW - 1000, "detail": "no heartbeat"},
+            "last_synced_at": NOW - 60_000,
+            "service_store_id": "st_main",
+        },
+    )
+    told = document(facts(stores={"main": store}), NOW)["stores"]["main"]
+    assert told["service"]["consent_days_left"] == 2.5
+    assert told["service"]["paused"] is True
+    assert told["service"]["store_id"] == "st_main"
+    assert told["pos"]["online"] is False
+    assert told["menu"]["held"] is True
+    assert told["menu"]["held_reasons"] == ["8 of 12 items would vanish."]
+    assert told["menu"]["last_synced_at"] == "2026-11-21T19:01:00.000Z"
+
+
+def test_an_ended_consent_has_no_days_left() -> None:
+    store = StoreSnapshot(facts={"consent": {"expires_at": NOW - DAY}})
+    told = document(facts(stores={"main": store}), NOW)["stores"]["main"]
+    assert told["service"]["consent_days_left"] == 0
+
+
+def test_spans_are_told_in_their_largest_unit() -> None:
+    told = [span(seconds) for seconds in (-1, 1, 59, 61, 119 * 60, 7200, 2 * 86_400)]
+    assert told == [
+        "0 seconds",
+        "1 second",
+        "59 seconds",
+        "1 minute",
+        "119 minutes",
+        "2 hours",
+        "2 days",
+    ]
+
+
+def test_metrics_tell_the_document_and_what_was_counted() -> None:
+    metrics = Metrics()
+    metrics.deliveries.labels("stored").inc()
+    offline = OpenProblem("pos.offline", "main", "", NOW, {"detail": "off"})
+    store = StoreSnapshot(waiting=3, oldest_waiting_at=NOW - 4000, by_state={"accepted": 2})
+    text = metrics.exposition(document(facts(offline, stores={"main": store}), NOW)).decode()
+    for line in (
+        'tillbridge_build_info{version="1.2.3"} 1.0',
+        'tillbridge_verdict{level="down"} 1.0',
+        'tillbridge_verdict{level="ok"} 0.0',
+        'tillbridge_problems{code="pos.offline",severity="down",store="main"} 1.0',
+        'tillbridge_orders_waiting{store="main"} 3.0',
+        'tillbridge_oldest_waiting_order_seconds{store="main"} 4.0',
+        'tillbridge_orders{state="accepted",store="main"} 2.0',
+        'tillbridge_deliveries_total{outcome="stored"} 1.0',
+    ):
+        assert line in text.splitlines(), line

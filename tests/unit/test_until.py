@@ -1,0 +1,59 @@
+"""Times that people type."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from tillbridge.cli.until import until_ms
+
+PRAGUE = ZoneInfo("Europe/Prague")
+
+
+def ms(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+NOW = ms("2026-11-21T19:02:00+01:00")
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("19:30", "2026-11-21T19:30:00+01:00"),
+        ("18:30", "2026-11-22T18:30:00+01:00"),
+        ("19:02", "2026-11-22T19:02:00+01:00"),
+        ("tomorrow", "2026-11-22T00:00:00+01:00"),
+        ("Tomorrow", "2026-11-22T00:00:00+01:00"),
+        ("2h", "2026-11-21T21:02:00+01:00"),
+        ("90m", "2026-11-21T20:32:00+01:00"),
+        ("45min", "2026-11-21T19:47:00+01:00"),
+        ("1h30m", "2026-11-21T20:32:00+01:00"),
+        ("1d", "2026-11-22T19:02:00+01:00"),
+        ("2026-11-21T20:00", "2026-11-21T20:00:00+01:00"),
+        ("2026-11-21T20:00:00Z", "2026-11-21T20:00:00+00:00"),
+    ],
+)
+def test_a_time_is_read_in_the_stores_zone(text: str, instant: str) -> None:
+    assert until_ms(text, now_ms=NOW, zone=PRAGUE) == ms(instant)
+
+
+def test_a_clock_change_tonight_is_minded() -> None:
+    now = ms("2026-10-24T23:00:00+02:00")
+    assert until_ms("04:00", now_ms=now, zone=PRAGUE) == ms("2026-10-25T04:00:00+01:00")
+
+
+def test_without_a_zone_the_machines_time_counts() -> None:
+    local = datetime.fromtimestamp(NOW / 1000, UTC).astimezone()
+    end = until_ms("tomorrow", now_ms=NOW, zone=None)
+    assert datetime.fromtimestamp(end / 1000, UTC).astimezone().hour == 0
+    assert 0 < end - NOW <= 25 * 3_600_000
+    assert local.tzinfo is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "soon", "25:00", "12:60", "2026-13-01", "h", "0h", "2026-11-21T19:00"]
+)
+def test_anything_else_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match=r"time|over"):
+        until_ms(text, now_ms=NOW, zone=PRAGUE)
