@@ -1,0 +1,309 @@
+"""The service's world, held in memory and nowhere else."""
+
+import itertools
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from tillbridge.sandbox.settings import SandboxSettings, StoreSeed, default_tax_config
+
+
+def new_id(prefix: str) -> str:
+    """An identifier as the specification has them: a prefix and something random."""
+    return f"{prefix}_{secrets.token_hex(8)}"
+
+
+@dataclass(slots=True)
+class App:
+    """A partner application; its `client_id` is also the specification's app_id."""
+
+    client_id: str
+    client_secret: str
+    redirect_uris: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Merchant:
+    """A merchant organization."""
+
+    email: str
+    store_ids: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Store:
+    """A store; `flags` are what cancelled orders have set off."""
+
+    store_id: str
+    merchant_email: str
+    name: str
+    description: str | None
+    status: str
+    currency: str
+    tax_config: dict[str, Any]
+    settings: dict[str, Any] = field(default_factory=dict)
+    flags: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Integration:
+    """`status` is active, pending or disabled.
+
+    Instants are milliseconds since the epoch, here and below.
+    """
+
+    integration_id: str
+    webhook_url: str
+    webhook_secret: str
+    menu_sync_direction: str
+    auto_accept_orders: bool
+    external_store_id: str
+    notification_email: str
+    connected_at_ms: int
+    status: str = "active"
+
+
+@dataclass(slots=True)
+class Variant:
+    """One kind of an item; not `active` once a push has left it out."""
+
+    variant_id: str
+    external_id: str
+    name: str
+    price: int
+    available: bool
+    active: bool = True
+
+
+@dataclass(slots=True)
+class Item:
+    """One item. `fields` are the pushed ones, except availability and variants."""
+
+    product_id: str
+    external_id: str
+    fields: dict[str, Any]
+    available: bool = True
+    snooze_until_ms: int | None = None
+    variants: dict[str, Variant] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """What customers read."""
+        return str(self.fields["name"])
+
+    @property
+    def price(self) -> int:
+        """In minor units."""
+        return int(self.fields["price"])
+
+    @property
+    def is_add_on(self) -> bool:
+        """Whether it is sold with other items only."""
+        return self.fields.get("product_type") == "addon"
+
+
+@dataclass(slots=True)
+class AddOn:
+    """An entry of add_ons[]."""
+
+    product_id: str
+    external_id: str
+    name: str
+    price: int
+    available: bool = True
+    snooze_until_ms: int | None = None
+
+
+@dataclass(slots=True)
+class AddOnGroup:
+    """A choice among add-ons, and how many of them."""
+
+    external_id: str
+    name: str
+    min_select: int
+    max_select: int
+    add_ons: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Menu:
+    """A menu, by its name."""
+
+    external_id: str
+    name: str
+    description: str
+
+
+@dataclass(slots=True)
+class Catalogue:
+    """What one app has pushed for one store.
+
+    `revision` moves with every change; `snoozed` names what the clock will bring back.
+    """
+
+    menus: dict[str, Menu] = field(default_factory=dict)
+    categories: dict[str, str] = field(default_factory=dict)
+    add_ons: dict[str, AddOn] = field(default_factory=dict)
+    addon_groups: dict[str, AddOnGroup] = field(default_factory=dict)
+    items: dict[str, Item] = field(default_factory=dict)
+    snoozed: set[str] = field(default_factory=set)
+    revision: int = 0
+
+
+@dataclass(slots=True)
+class Table:
+    """A table and its QR token."""
+
+    external_id: str
+    table_id: str
+    qr_token: str
+    name: str
+    seats: int | None
+    zone: str
+    active: bool = True
+
+
+@dataclass(slots=True)
+class Job:
+    """A menu push in the background."""
+
+    job_id: str
+    app_id: str
+    store_id: str
+    status: str
+    menus: int
+    items: int
+    created_at_ms: int
+    updated_at_ms: int
+    result: dict[str, Any] | None = None
+    error: dict[str, str] | None = None
+
+
+@dataclass(slots=True)
+class Link:
+    """An app and a store: everything between the two of them."""
+
+    app_id: str
+    store: Store
+    integration: Integration | None = None
+    location_id: str | None = None
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    tables: dict[str, Table] = field(default_factory=dict)
+    last_synced_at_ms: int | None = None
+
+    @property
+    def integration_status(self) -> str:
+        """As the store's endpoint tells it to this app."""
+        if self.integration is None:
+            return "not_integrated"
+        return "integrated" if self.integration.status == "active" else self.integration.status
+
+    @property
+    def active(self) -> Integration | None:
+        """The integration, if it is active."""
+        return (
+            self.integration
+            if self.integration is not None and self.integration.status == "active"
+            else None
+        )
+
+
+@dataclass(slots=True)
+class Order:
+    """`data` is what order.created carries, and never changes; `state` is the lifecycle's."""
+
+    order_id: str
+    order_number: str
+    link: Link
+    data: dict[str, Any]
+    state: str
+    history: list[dict[str, Any]] = field(default_factory=list)
+    cancellation: dict[str, Any] | None = None
+    effects: list[dict[str, Any]] = field(default_factory=list)
+
+
+class World:
+    """Every record of the service, and how to find one."""
+
+    def __init__(self, settings: SandboxSettings) -> None:
+        self._settings = settings
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the seeds."""
+        self.apps: dict[str, App] = {}
+        self.merchants: dict[str, Merchant] = {}
+        self.stores: dict[str, Store] = {}
+        self.links: dict[tuple[str, str], Link] = {}
+        self.jobs: dict[str, Job] = {}
+        self.orders: dict[str, Order] = {}
+        self.rejected_items: dict[str, str] = {}
+        self.channel_events: list[dict[str, Any]] = []
+        self.auto_consent = self._settings.auto_consent
+        self._order_numbers = itertools.count(1001)
+        for app in self._settings.apps:
+            self.apps[app.client_id] = App(app.client_id, app.client_secret, app.redirect_uris)
+        for seed in self._settings.merchants:
+            merchant = self.add_merchant(seed.email)
+            for store in seed.stores:
+                self._seed_store(merchant, store)
+
+    def _seed_store(self, merchant: Merchant, seed: StoreSeed) -> None:
+        store = Store(
+            seed.store_id,
+            merchant.email,
+            seed.name,
+            seed.description,
+            seed.status,
+            seed.currency,
+            dict(seed.tax_config),
+            settings={"deliverySettings": {"enabled": True, "delivery_fee": seed.delivery_fee}},
+        )
+        self.stores[store.store_id] = store
+        merchant.store_ids.append(store.store_id)
+        if seed.location_id is not None:
+            for app_id in self.apps:
+                self.link(app_id, store).location_id = seed.location_id
+
+    def add_merchant(self, email: str) -> Merchant:
+        """A merchant who has just signed up."""
+        merchant = Merchant(email)
+        self.merchants[email.lower()] = merchant
+        return merchant
+
+    def merchant(self, email: str) -> Merchant | None:
+        """By e-mail, in any case."""
+        return self.merchants.get(email.lower())
+
+    def add_store(self, merchant: Merchant, name: str) -> Store:
+        """A store for a merchant who has just signed up."""
+        store = Store(
+            new_id("st"), merchant.email, name, None, "active", "USD", default_tax_config()
+        )
+        self.stores[store.store_id] = store
+        merchant.store_ids.append(store.store_id)
+        return store
+
+    def stores_of(self, merchant: Merchant) -> list[Store]:
+        """The merchant's stores."""
+        return [self.stores[store_id] for store_id in merchant.store_ids]
+
+    def link(self, app_id: str, store: Store) -> Link:
+        """What is between the app and the store, made on first use."""
+        key = (app_id, store.store_id)
+        if key not in self.links:
+            self.links[key] = Link(app_id, store)
+        return self.links[key]
+
+    def links_of(self, store_id: str) -> Iterator[Link]:
+        """Every app that has to do with a store."""
+        return (link for link in self.links.values() if link.store.store_id == store_id)
+
+    def active_link(self, store_id: str) -> Link | None:
+        """The link whose menu the storefront shows: the first app with an active integration."""
+        return next((link for link in self.links_of(store_id) if link.active), None)
+
+    def next_order_number(self) -> str:
+        """Counts from 1001."""
+        return str(next(self._order_numbers))
