@@ -105,7 +105,7 @@ def fails(secret: str) -> None:
 
 
 def test_a_traceback_is_masked_and_holds_no_locals() -> None:
-    planted = "-".join(["planted", "in", "traceback"])  # so that no line of the source shows it
+    planted = f"planted{'-in-' * 2}traceback"  # so that no line of the source shows it
     learn_secret(planted)
     with pytest.raises(ValueError, match="wrong") as caught:
         fails(planted)

@@ -26,7 +26,7 @@ from tillbridge.config.store import (
     PosSettings,
     StoreSettings,
 )
-from tillbridge.config.values import Section, host_and_port
+from tillbridge.config.values import Section, host_and_port, is_loopback
 
 __all__ = [
     "AdapterSection",
@@ -46,6 +46,7 @@ __all__ = [
     "StoreName",
     "StoreSettings",
     "host_and_port",
+    "is_loopback",
 ]
 
 # It stands in the webhook's address.

@@ -1,5 +1,6 @@
 """What every table of the settings is built from: strict sections, and kinds of text."""
 
+from ipaddress import ip_address
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -37,6 +38,14 @@ def host_and_port(listener: str) -> tuple[str, int]:
     """Return the two parts of a listener; an IPv6 address without its brackets."""
     host, _, port = listener.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host name or address can only be this machine."""
+    try:
+        return host.lower() == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False  # a name: 127.example.com may be anywhere
 
 
 def _time_of_day(text: str) -> str:

@@ -47,4 +47,6 @@ class ConfigFaults(ConfigError):
             count = len(told)
             head = ngettext("{count} thing is wrong", "{count} things are wrong", count)
             told = [head.format(count=count) + ":", *(f"  {line}" for line in told)]
-        super().__init__("\n".join(told), fix=_("Mend them and try again.") if len(told) > 1 else "")
+        super().__init__(
+            "\n".join(told), fix=_("Mend them and try again.") if len(told) > 1 else ""
+        )

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from tillbridge.config import Settings, StoreSettings, host_and_port
+from tillbridge.config import Settings, StoreSettings, host_and_port, is_loopback
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path
 from tillbridge.configfile.translate import unknown_key
 from tillbridge.i18n import _
 
-_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _ANYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- recognised, not listened on
 _STATUS_PATHS = {"", "/", "/api/status", "/metrics", "/healthz"}
 # What reads or guards a push of menus.
@@ -24,11 +23,6 @@ def contradictions(settings: Settings) -> Iterator[Fault]:
     yield from _names(settings)
     for name, store in settings.stores.items():
         yield from _store(("stores", name), store)
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether a host name or address can only be this machine."""
-    return host in _LOOPBACK or host.startswith("127.")
 
 
 def _listeners(settings: Settings) -> Iterator[Fault]:

@@ -1,10 +1,12 @@
 """The second listener: page, JSON, metrics, the OAuth callback, and commands. Loopback only."""
 
+import re
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
 from tillbridge.clock import Clock
+from tillbridge.config import is_loopback
 from tillbridge.errors import BridgeError
 from tillbridge.log import get_logger
 from tillbridge.status.control_routes import control_routes
@@ -12,7 +14,7 @@ from tillbridge.status.metrics import CONTENT_TYPE, Metrics
 from tillbridge.status.pages import HEADERS, STATIC, callback_page, status_page
 from tillbridge.status.ports import Control, OnCallback
 
-_LOOPBACK_NAMES = {"127.0.0.1", "localhost", "[::1]"}
+_HOST = re.compile(r"^\[?(.*?)\]?(?::\d+)?$")
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 log = get_logger()
@@ -98,9 +100,7 @@ class StatusListener:
 @web.middleware
 async def _guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
     """Answer only to this machine's own names, which stops DNS rebinding, and set the headers."""
-    host = request.headers.get("Host", "")
-    name = host if host.endswith("]") else host.rsplit(":", 1)[0]
-    if name.lower() not in _LOOPBACK_NAMES and not name.startswith("127."):
+    if not is_loopback(_HOST.sub(r"\1", request.headers.get("Host", ""))):
         return web.Response(status=421, text="This page answers only to 127.0.0.1 and localhost.\n")
     try:
         response = await handler(request)

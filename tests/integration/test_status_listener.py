@@ -1,0 +1,245 @@
+"""The status listener over a real socket."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.support.pretend_control import PretendControl
+from tillbridge.clock import Clock
+from tillbridge.errors import BridgeError, LedgerError
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.status.listener import StatusListener
+from tillbridge.status.metrics import Metrics
+from tillbridge.status.ports import CallbackAnswer
+
+TOKEN = "control-token-0123456789"
+
+
+class Site:
+    def __init__(self, control: PretendControl, session: aiohttp.ClientSession, url: str) -> None:
+        self.control = control
+        self.session = session
+        self.url = url
+        self.callbacks: list[Mapping[str, str]] = []
+
+    async def get(self, path: str, **headers: str) -> tuple[int, str, Mapping[str, str]]:
+        async with self.session.get(self.url + path, headers=headers) as answer:
+            return answer.status, await answer.text(), answer.headers
+
+    async def control_json(
+        self, method: str, path: str, body: object = None, token: str = TOKEN
+    ) -> tuple[int, Any]:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with self.session.request(
+            method, f"{self.url}/control/{path}", json=body, headers=headers
+        ) as answer:
+            return answer.status, await answer.json()
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Site]:
+    control = PretendControl()
+
+    async def on_callback(query: Mapping[str, str]) -> CallbackAnswer:
+        made.callbacks.append(query)
+        if "error" in query:
+            return CallbackAnswer(ok=False, text="The merchant said <no>.", fix="Try again.")
+        return CallbackAnswer(ok=True, text="The store is connected.")
+
+    listener = StatusListener(
+        control,
+        token=TOKEN,
+        metrics=Metrics(),
+        clock=Clock(),
+        callback_path="/oauth/callback",
+        on_callback=on_callback,
+    )
+    host, port = await listener.start("127.0.0.1", 0)
+    async with aiohttp.ClientSession() as session:
+        made = Site(control, session, f"http://{host}:{port}")
+        yield made
+    await listener.close()
+
+
+async def test_the_page_shows_the_verdict_and_what_to_do(site: Site) -> None:
+    offline = OpenProblem("pos.offline", "main", "", 0, {"detail": "no heartbeat"})
+    site.control.facts = replace(site.control.facts, problems=(offline,))
+    status, page, headers = await site.get("/")
+    assert status == 200
+    assert "The till cannot be reached: no heartbeat" in page
+    assert "Check that the till is on and connected." in page
+    assert "pos.offline" in page
+    assert headers["Content-Type"].startswith("text/html")
+
+
+async def test_nothing_from_outside_is_markup(site: Site) -> None:
+    evil = "<script>alert(1)</script>"
+    problem = OpenProblem("pos.offline", "main", "", 0, {"detail": evil})
+    store = StoreSnapshot(facts={"pos_health": {"online": False, "detail": evil}})
+    site.control.facts = replace(site.control.facts, problems=(problem,), stores={"main": store})
+    _status, page, _headers = await site.get("/")
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize("path", ["/", "/api/status", "/metrics", "/healthz", "/nowhere"])
+async def test_every_answer_carries_the_security_headers(site: Site, path: str) -> None:
+    _status, _text, headers = await site.get(path)
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert "unsafe-inline" not in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
+
+
+async def test_the_page_holds_nothing_inline(site: Site) -> None:
+    _status, page, _headers = await site.get("/")
+    assert "style=" not in page
+    assert "<style" not in page
+    status, style, _headers = await site.get("/static/style.css")
+    assert status == 200
+    assert "prefers-color-scheme: dark" in style
+
+
+@pytest.mark.parametrize(
+    ("host", "answered"),
+    [
+        ("127.0.0.1", True),
+        ("localhost:8089", True),
+        ("LOCALHOST", True),
+        ("[::1]:8089", True),
+        ("evil.example.com", False),
+        ("127.evil.example.com", False),
+        ("127.0.0.1.evil.example.com:8089", False),
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize("path", ["/", "/api/status", "/metrics", "/control/status"])
+async def test_only_this_machines_names_are_answered(
+    site: Site, path: str, host: str, answered: bool
+) -> None:
+    status, _text, _headers = await site.get(path, Host=host, Authorization=f"Bearer {TOKEN}")
+    assert status == (200 if answered else 421)
+
+
+async def test_the_json_is_the_contracts_document(site: Site) -> None:
+    async with site.session.get(site.url + "/api/status") as answer:
+        told = await answer.json()
+    assert set(told) == {"verdict", "problems", "stores", "bridge"}
+    assert set(told["stores"]["main"]) == {"service", "pos", "menu", "orders"}
+
+
+async def test_metrics_are_for_prometheus(site: Site) -> None:
+    _status, text, headers = await site.get("/metrics")
+    assert headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert 'tillbridge_orders_waiting{store="main"} 0.0' in text
+
+
+async def test_a_ledger_that_cannot_be_read_is_told(site: Site) -> None:
+    site.control.failure = LedgerError("The ledger cannot be read.", fix="Look at the disk.")
+    status, text, _headers = await site.get("/")
+    assert status == 503
+    assert "Look at the disk." in text
+    assert (await site.get("/healthz"))[0] == 200
+
+
+async def test_the_callback_is_handed_on_and_answered_with_a_page(site: Site) -> None:
+    status, page, _headers = await site.get("/oauth/callback?code=c0de&state=st4te")
+    assert status == 200
+    assert "The store is connected." in page
+    assert site.callbacks == [{"code": "c0de", "state": "st4te"}]
+    assert "c0de" not in page
+
+
+async def test_a_callback_that_failed_says_so_escaped(site: Site) -> None:
+    status, page, _headers = await site.get("/oauth/callback?error=access_denied")
+    assert status == 400
+    assert "The merchant said &lt;no&gt;." in page
+
+
+@pytest.mark.parametrize("token", ["", "wrong", TOKEN + "x", "\u017eluva"])
+async def test_control_wants_the_token(site: Site, token: str) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with site.session.get(site.url + "/control/status", headers=headers) as answer:
+        assert answer.status == 401
+    async with site.session.post(site.url + "/control/stores/main/push") as answer:
+        assert answer.status == 401
+    assert site.control.asked == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "asked"),
+    [
+        ("POST", "connect", {"store": "main"}, ("connect", "main", False)),
+        (
+            "POST",
+            "connect",
+            {"store": "main", "reintegrate": True},
+            ("connect", "main", True),
+        ),
+        ("GET", "connect/st4te", None, ("connect_result", "st4te")),
+        ("GET", "stores/main/plan", None, ("plan", "main")),
+        ("POST", "stores/main/push", {"full": True}, ("push", "main", True)),
+        ("POST", "stores/main/push", None, ("push", "main", False)),
+        ("POST", "stores/main/approve", {}, ("approve", "main")),
+        (
+            "POST",
+            "stores/main/86",
+            {"external_id": "B/1", "until_ms": 5, "by": "staff"},
+            ("86", "main", "B/1", 5, "staff"),
+        ),
+        (
+            "POST",
+            "stores/main/restore",
+            {"external_id": "B1", "by": "staff"},
+            ("restore", "main", "B1", "staff"),
+        ),
+        ("POST", "orders/retry", {"order": "ord_1"}, ("retry", "ord_1")),
+        (
+            "POST",
+            "orders/cancel",
+            {"order": "ord_1", "reason_code": "OTHER"},
+            ("cancel", "ord_1", "OTHER"),
+        ),
+    ],
+)
+async def test_control_hands_on_what_is_asked(
+    site: Site, method: str, path: str, body: object, asked: tuple[object, ...]
+) -> None:
+    status, answer = await site.control_json(method, path, body)
+    assert status == 200
+    assert isinstance(answer, dict)
+    assert site.control.asked == [asked]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("connect", {}),
+        ("connect", []),
+        ("connect", {"store": 3}),
+        ("stores/main/86", {"external_id": "B1", "by": "staff", "until_ms": "soon"}),
+        ("stores/main/86", {"external_id": "B1", "by": "staff", "until_ms": True}),
+    ],
+)
+async def test_control_refuses_what_it_does_not_understand(
+    site: Site, path: str, body: object
+) -> None:
+    status, answer = await site.control_json("POST", path, body)
+    assert status == 400
+    assert answer["error"]["text"]
+    assert site.control.asked == []
+
+
+async def test_control_tells_failures_with_their_kind_and_remedy(site: Site) -> None:
+    site.control.failure = BridgeError("There is no order ord_1.", fix="See the list.")
+    status, answer = await site.control_json("POST", "orders/retry", {"order": "ord_1"})
+    assert status == 409
+    assert answer["error"] == {
+        "kind": "BridgeError",
+        "text": "There is no order ord_1.",
+        "fix": "See the list.",
+    }

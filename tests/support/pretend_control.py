@@ -1,0 +1,72 @@
+"""A `Control` that remembers what it was asked, and answers what a test put there."""
+
+from typing import Any
+
+from tillbridge.errors import BridgeError
+from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.status.document import document
+from tillbridge.status.facts import BridgeFacts
+
+Answer = dict[str, Any]
+
+
+class PretendControl:
+    """Stands for the daemon behind the status listener."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[object, ...]] = []
+        self.failure: BridgeError | None = None
+        self.facts = BridgeFacts(
+            version="1.2.3",
+            running=True,
+            adapters={"main": "folder"},
+            stores={"main": StoreSnapshot()},
+            pid=7,
+            started_at=0,
+        )
+        self.now_ms = 1_795_287_720_000
+        self.connected: list[Answer] = [{"done": False}]
+        self.plan: Answer = {"text": "Nothing to push.", "kind": "nothing", "changes": []}
+
+    def _told(self, *asked: object) -> Answer:
+        self.asked.append(asked)
+        if self.failure is not None:
+            raise self.failure
+        return {"text": f"Did {asked[0]}.", "ok": True}
+
+    async def status(self) -> Answer:
+        if self.failure is not None:
+            raise self.failure
+        return document(self.facts, self.now_ms)
+
+    async def connect(self, store: str, *, reintegrate: bool) -> Answer:
+        self._told("connect", store, reintegrate)
+        return {"url": "http://127.0.0.1:9/authorize?state=st4te", "state": "st4te"}
+
+    async def connect_result(self, state: str) -> Answer:
+        self._told("connect_result", state)
+        return self.connected.pop(0) if len(self.connected) > 1 else self.connected[0]
+
+    async def menu_plan(self, store: str) -> Answer:
+        self._told("plan", store)
+        return self.plan
+
+    async def menu_push(self, store: str, *, full: bool) -> Answer:
+        return self._told("push", store, full)
+
+    async def menu_approve(self, store: str) -> Answer:
+        return self._told("approve", store)
+
+    async def item_86(
+        self, store: str, external_id: str, *, until_ms: int | None, by: str
+    ) -> Answer:
+        return self._told("86", store, external_id, until_ms, by)
+
+    async def item_restore(self, store: str, external_id: str, *, by: str) -> Answer:
+        return self._told("restore", store, external_id, by)
+
+    async def order_retry(self, order_id: str) -> Answer:
+        return self._told("retry", order_id)
+
+    async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
+        return self._told("cancel", order_id, reason_code)
