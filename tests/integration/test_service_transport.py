@@ -1,12 +1,19 @@
 """The transport against servers that misbehave in ways the sandbox does not."""
 
 import asyncio
+import ssl
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from tests.support.service_link import HandClock
 from tillbridge import __version__
@@ -36,15 +43,54 @@ async def served(handler: Handler) -> AsyncIterator[Transport]:
 
 
 @asynccontextmanager
-async def served_raw(handler: Raw) -> AsyncIterator[Transport]:
-    server = await asyncio.start_server(handler, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    transport = Transport(f"http://127.0.0.1:{port}/v2", timeout_s=5, clock=HandClock())
+async def served_raw(
+    handler: Raw, certificate: ssl.SSLContext | None = None
+) -> AsyncIterator[Transport]:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await handler(reader, writer)
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=certificate)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}/v2"
+    url = f"https://{address}" if certificate else f"http://{address}"
+    transport = Transport(url, timeout_s=5, clock=HandClock())
     try:
         yield transport
     finally:
         await transport.close()
         server.close()
+        await server.wait_closed()
+
+
+def homemade(folder: Path) -> ssl.SSLContext:
+    """A certificate that nobody vouches for."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    pem = folder / "homemade.pem"
+    pem.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + certificate.public_bytes(serialization.Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    return context
 
 
 def call(transport: Transport, method: str = "GET", body: bytes | None = None) -> Request:
@@ -124,7 +170,6 @@ async def test_an_error_without_its_body_still_has_its_status() -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 500\r\n\r\n{")
         await writer.drain()
-        writer.close()
 
     async with served_raw(raw) as transport:
         failure = await failure_of(transport, call(transport))
@@ -143,7 +188,6 @@ async def test_a_line_that_breaks_after_the_request_is_unknown_for_a_write(
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
         await writer.drain()
-        writer.close()
 
     async with served_raw(raw) as transport:
         failure = await failure_of(transport, call(transport, method))
@@ -161,7 +205,6 @@ async def test_a_put_on_a_kept_connection_is_never_sent_twice_behind_our_back() 
                 return
             requests.append(head.split(b" ")[0])
             if head.startswith(b"PUT"):
-                writer.close()
                 return
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
             await writer.drain()
@@ -186,16 +229,14 @@ async def test_a_server_that_does_not_answer_is_given_up() -> None:
             await quick.close()
 
 
-async def test_a_certificate_nobody_vouches_for_is_said_so() -> None:
-    async def raw(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        writer.close()
+async def test_a_certificate_nobody_vouches_for_is_said_so(tmp_path: Path) -> None:
+    seen: list[bytes] = []
 
-    async with served_raw(raw) as plain:
-        url = plain.origin.url("x")[: -len("/x")].replace("http:", "https:")
-        transport = Transport(url, timeout_s=5, clock=HandClock())
-        try:
-            failure = await failure_of(transport, call(transport, "POST"))
-        finally:
-            await transport.close()
+    async def raw(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.read())
+
+    async with served_raw(raw, homemade(tmp_path)) as transport:
+        failure = await failure_of(transport, call(transport, "POST"))
     assert isinstance(failure, Unreachable)
+    assert failure.code == "line.certificate"
+    assert seen == []

@@ -114,7 +114,9 @@ async def test_an_early_refresh_that_fails_leaves_the_token_that_still_works() -
     await bench.keeper.tokens()
     bench.clock.pass_s(3545)
     bench.service.failure = ServiceDown("ill", status=503)
-    assert await bench.keeper.access_token() == "access-0"
+    for _call in range(5):
+        assert await bench.keeper.access_token() == "access-0"
+    assert len(bench.service.asked) == 1
     bench.clock.pass_s(60)
     with pytest.raises(ServiceDown):
         await bench.keeper.access_token()

@@ -159,7 +159,9 @@ class Caller:
                 raise
             raise told from failure
         except ServiceError as failure:
-            self._on_contact(Contact(request.operation, ok=True, failure=failure))
+            # Without a try there was no call: the consent is known to be gone, or nothing is due.
+            there = course.attempt > 0 and failure.status > 0
+            self._on_contact(Contact(request.operation, ok=there, failure=failure))
             raise
 
     async def _try(self, course: _Course, priority: Priority) -> Outcome | None:

@@ -108,7 +108,9 @@ class TokenKeeper:
         try:
             return await self._refreshed()
         except (Unreachable, ServiceDown, OutcomeUnknown, RateLimited):
-            if self._clock.monotonic() < self._dead_at:
+            now = self._clock.monotonic()
+            if now < self._dead_at:
+                self._refresh_at = now + _NEXT_EARLY_TRY_S
                 return tokens.access_token  # early is only early: this one still works
             raise
 
@@ -183,6 +185,7 @@ class TokenKeeper:
         self._refresh_at = self._dead_at - early_s
 
 
+_NEXT_EARLY_TRY_S = 10.0  # so that orders are not held up by one vain refresh after the other
 _LONGEST_KEPT_S = 3600.0  # access token lifetime: a wall clock set back must not stretch it
 
 

@@ -39,6 +39,9 @@ class ServiceWatch:
             self._desk.close("service.unreachable", self._store)
             self._note_contact()
         if problem is not None:
+            for code in _CONSENT if problem in _CONSENT else ():
+                if code != problem:
+                    self._desk.close(code, self._store)
             self._desk.open(problem, self._store)
         elif contact.failure is None:
             self._all_well(contact.operation)
