@@ -94,11 +94,18 @@ class WaitingOrders:
     def pos_answered(self) -> None:
         """Try orders as they come again: the POS has just answered."""
         if self._pos_failures:
-            self._release()
+            self.try_again()
+            self._pos_failures = 0
+            for each in self._waiting.values():
+                if each.offline:
+                    each.failures, each.offline = 0, False
 
     def try_again(self) -> None:
-        """Let what failed because the POS was offline be tried at once."""
-        self._release()
+        """Let what failed because the POS was offline be tried at once, the least tried first."""
+        self._pos_from = -math.inf
+        for each in self._waiting.values():
+            if each.offline:
+                each.next_try = -math.inf
 
     def next(self, now: float, *, pos_there: bool) -> Waiting | None:
         """Return the order of which something is to be done now."""
@@ -114,13 +121,6 @@ class WaitingOrders:
         """Return when something is to be done next (monotonic seconds, or infinity)."""
         pos_from = self._pos_from if pos_there else math.inf
         return min(_dues(self._waiting.values(), pos_from), default=math.inf)
-
-    def _release(self) -> None:
-        self._pos_from = -math.inf
-        self._pos_failures = 0
-        for each in self._waiting.values():
-            if each.offline:
-                each.next_try, each.failures, each.offline = -math.inf, 0, False
 
 
 def _dues(waiting: Iterable[Waiting], pos_from: float) -> Iterator[float]:

@@ -1,0 +1,142 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tillbridge.adapter import (
+    AtCapacity,
+    ItemUnavailable,
+    PosFailure,
+    PosOffline,
+    PriceMismatch,
+    RejectReason,
+    StoreClosed,
+    TicketOutcomeUnknown,
+    TicketStatus,
+    TicketUpdate,
+)
+from tillbridge.model.order import ReasonCode
+from tillbridge.orders.reasons import (
+    ByPerson,
+    Cause,
+    ChecksFailed,
+    Lapse,
+    Lapsed,
+    cancellation,
+    customer_text,
+    failure_note,
+    was_offline,
+)
+
+FAILURES = [PosFailure, ItemUnavailable, StoreClosed, PosOffline, AtCapacity, PriceMismatch]
+FAILURES += [TicketOutcomeUnknown]
+
+
+class VendorsOwn(PosFailure):
+    """A vendor may subclass."""
+
+
+failures = st.builds(
+    lambda kind, words: kind(words), st.sampled_from([*FAILURES, VendorsOwn]), st.text()
+)
+rejections = st.builds(
+    TicketUpdate,
+    key=st.text(),
+    order_id=st.text(),
+    status=st.just(TicketStatus.REJECTED),
+    reason=st.none() | st.sampled_from(RejectReason),
+    external_ids=st.lists(st.text()).map(tuple),
+    message=st.text(),
+)
+codes = st.sampled_from(ReasonCode)
+causes = (
+    failures
+    | rejections
+    | st.builds(Lapsed, st.sampled_from(Lapse), codes)
+    | st.builds(ChecksFailed, codes, st.text())
+    | st.builds(ByPerson, codes)
+)
+
+
+@given(causes)
+def test_whatever_ends_an_order_has_a_code_and_words(cause: Cause) -> None:
+    cancelled = cancellation(cause)
+    assert cancelled.code in ReasonCode
+    assert cancelled.reason == customer_text(cancelled.code)
+    assert cancelled.reason.startswith("Sorry")
+    assert len(cancelled.message) <= 300
+    assert "\n" not in cancelled.message
+
+
+@given(causes)
+def test_what_follows_from_a_cancel_fits_its_code(cause: Cause) -> None:
+    cancelled = cancellation(cause)
+    assert not cancelled.items_out or cancelled.code is ReasonCode.ITEM_OUT_OF_STOCK
+    assert not cancelled.price_mismatch or cancelled.code is ReasonCode.PRICE_MISMATCH
+    assert not cancelled.pos_offline or cancelled.code is ReasonCode.POS_OFFLINE
+
+
+@given(failures)
+def test_the_poss_own_words_never_reach_the_customer(failure: PosFailure) -> None:
+    assert cancellation(failure).reason in {customer_text(code) for code in ReasonCode}
+
+
+@pytest.mark.parametrize(
+    ("failure", "code"),
+    [
+        (ItemUnavailable("no soup"), ReasonCode.ITEM_OUT_OF_STOCK),
+        (StoreClosed(), ReasonCode.STORE_CLOSED),
+        (PosOffline(), ReasonCode.POS_OFFLINE),
+        (AtCapacity(), ReasonCode.CAPACITY),
+        (PriceMismatch(), ReasonCode.PRICE_MISMATCH),
+        (PosFailure("drawer open"), ReasonCode.OTHER),
+        (VendorsOwn("drawer open"), ReasonCode.OTHER),
+    ],
+)
+def test_each_failure_has_the_contracts_code(failure: PosFailure, code: ReasonCode) -> None:
+    assert cancellation(failure).code is code
+
+
+def test_every_rejection_of_the_contract_has_its_code() -> None:
+    def code(reason: RejectReason | None) -> ReasonCode:
+        update = TicketUpdate("k", "ord_1", TicketStatus.REJECTED, reason=reason)
+        return cancellation(update).code
+
+    assert {reason: code(reason) for reason in (*RejectReason, None)} == {
+        RejectReason.ITEM_UNAVAILABLE: ReasonCode.ITEM_OUT_OF_STOCK,
+        RejectReason.STORE_CLOSED: ReasonCode.STORE_CLOSED,
+        RejectReason.POS_OFFLINE: ReasonCode.POS_OFFLINE,
+        RejectReason.CAPACITY: ReasonCode.CAPACITY,
+        RejectReason.PRICE_MISMATCH: ReasonCode.PRICE_MISMATCH,
+        RejectReason.OTHER: ReasonCode.OTHER,
+        None: ReasonCode.OTHER,
+    }
+
+
+def test_items_that_are_out_are_named_once_each() -> None:
+    failure = ItemUnavailable("sold out", external_ids=["soup", "", "soup", "pie"])
+    assert cancellation(failure).items_out == ("soup", "pie")
+
+
+def test_support_reads_the_poss_own_words() -> None:
+    cancelled = cancellation(PosFailure("  Drawer\x00 open,\n call  Anna "))
+    assert cancelled.code is ReasonCode.OTHER
+    assert cancelled.message == "Drawer open, call Anna"
+
+
+def test_long_words_are_trimmed() -> None:
+    assert cancellation(PosFailure("x" * 1000)).message == "x" * 299 + "…"
+
+
+def test_an_order_the_kitchen_did_not_confirm_has_the_settings_code() -> None:
+    lapsed = Lapsed(Lapse.NOT_CONFIRMED, ReasonCode.CAPACITY)
+    assert cancellation(lapsed).code is ReasonCode.CAPACITY
+
+
+def test_a_persons_cancel_for_prices_does_not_resync_the_menu() -> None:
+    assert not cancellation(ByPerson(ReasonCode.PRICE_MISMATCH)).price_mismatch
+
+
+@given(failures)
+def test_a_note_tells_again_whether_the_pos_was_there(failure: PosFailure) -> None:
+    gone = isinstance(failure, PosOffline | TicketOutcomeUnknown)
+    assert was_offline(failure_note(failure)) is gone
