@@ -104,7 +104,7 @@ def _show(told: Mapping[str, Any]) -> None:
 
 
 def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from tillbridge.status.words import waiting
+    from tillbridge.status.words import span, waiting
 
     orders, menu, pos, service = (store[part] for part in ("orders", "menu", "pos", "service"))
     online = {True: _("online"), False: _("offline"), None: _("not known")}[pos["online"]]
@@ -123,6 +123,6 @@ def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         (
             _("consent"),
-            _("none") if days is None else _("{n} days left").format(n=days),
+            _("none") if days is None else _("{span} left").format(span=span(days * 86_400)),
         ),
     ]

@@ -50,7 +50,7 @@ def _verdict(
     if not problems:
         return {"level": "ok", "text": " ".join(filter(None, [_("Taking orders."), orders]))}
     worst = problems[0]
-    text = worst.text
+    text = worst.text if worst.text.endswith((".", "!", "?")) else f"{worst.text}."
     if worst.store and len(stores) > 1:
         text = f"{worst.store}: {text}"
     more = len(problems) - 1

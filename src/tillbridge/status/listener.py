@@ -47,7 +47,7 @@ class StatusListener:
                 web.get("/api/status", self._api_status),
                 web.get("/metrics", self._prometheus),
                 web.get("/healthz", self._healthz),
-                web.get("/static/style.css", self._style),
+                web.get("/static/{name:style\\.css|icon\\.svg}", self._static),
                 *control_routes(control, token),
             ]
         )
@@ -83,8 +83,8 @@ class StatusListener:
     async def _healthz(self, _request: web.Request) -> web.StreamResponse:
         return web.Response(text="ok\n")
 
-    async def _style(self, _request: web.Request) -> web.StreamResponse:
-        return web.FileResponse(STATIC / "style.css")
+    async def _static(self, request: web.Request) -> web.StreamResponse:
+        return web.FileResponse(STATIC / request.match_info["name"])
 
     async def _callback(self, request: web.Request) -> web.StreamResponse:
         if self._on_callback is None:
