@@ -156,7 +156,7 @@ async def test_other_stores_are_out_of_reach() -> None:
 async def test_a_store_without_integration_takes_no_calls(
     bridge: Driver, method: str, path: str
 ) -> None:
-    body = None if method in ("GET", "DELETE") else {}
+    body: Json = None if method in ("GET", "DELETE") else {}
     answer = await bridge.call(method, path, body)
     assert (answer.status, answer.code) == (404, "store.not_integrated")
     await bridge.integrate()

@@ -1,0 +1,102 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tillbridge.sandbox import bodies, schema
+from tillbridge.sandbox.errors import ServiceError
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+CHECKS = {
+    "signup": bodies.SIGNUP,
+    "token": bodies.token_request,
+    "refresh": bodies.REFRESH,
+    "integrate": bodies.INTEGRATE,
+    "settings": bodies.store_settings(accept_unknown=False),
+    "push": bodies.menu_push,
+    "batch": bodies.BATCH,
+    "availability": bodies.AVAILABILITY,
+    "patch": bodies.ITEM_PATCH,
+    "tables": bodies.TABLES,
+    "cancel": bodies.CANCEL,
+}
+
+
+def parse(value: object, check: schema.Check) -> dict[str, Any]:
+    return schema.parse(json.dumps(value).encode(), "application/json", check)
+
+
+def refused(raw: bytes, check: schema.Check) -> ServiceError | None:
+    try:
+        schema.parse(raw, "application/json", check)
+    except ServiceError as error:
+        return error
+    return None
+
+
+@given(value=JSON, name=st.sampled_from(sorted(CHECKS)))
+def test_whatever_arrives_is_taken_or_refused_with_a_named_field(value: object, name: str) -> None:
+    refusal = refused(json.dumps(value).encode(), CHECKS[name])
+    if refusal is not None:
+        assert refusal.status == 400
+        assert refusal.code in {"request.validation", "request.unknown_field"}
+        assert ":" in refusal.message
+
+
+@given(st.binary())
+def test_bytes_that_are_no_json_object_are_a_validation_failure(raw: bytes) -> None:
+    refusal = refused(raw, bodies.EMPTY)
+    assert refusal is None or refusal.status == 400
+
+
+@pytest.mark.parametrize("name", sorted(CHECKS))
+def test_app_id_is_refused_everywhere(name: str) -> None:
+    with pytest.raises(ServiceError) as refusal:
+        parse({"app_id": "app_123", "grant_type": "authorization_code"}, CHECKS[name])
+    assert refusal.value.code == "request.unknown_field"
+    if name != "token":
+        assert refusal.value.message.startswith(("app_id:", "grant_type:"))
+
+
+@pytest.mark.parametrize("value", [True, 1.0, "1", None, -1, 10.5])
+def test_money_is_a_whole_number_of_minor_units(value: object) -> None:
+    with pytest.raises(ServiceError, match=r"^price: must be an integer in minor units"):
+        parse({"price": value}, schema.record({"price": schema.money()}))
+
+
+@pytest.mark.parametrize(
+    "value", ["http://127.0.0.1:8088/hook", "https://till.example/a?b=c", "http://[::1]:80/"]
+)
+def test_absolute_addresses_pass(value: str) -> None:
+    assert parse({"u": value}, schema.record({"u": schema.url()}))
+
+
+@pytest.mark.parametrize("value", ["", "/hook", "till.example", "http://", "http://a:b/", 5, "x:y"])
+def test_other_addresses_do_not(value: object) -> None:
+    with pytest.raises(ServiceError, match=r"^u: "):
+        parse({"u": value}, schema.record({"u": schema.url()}))
+
+
+def test_the_path_leads_to_the_field() -> None:
+    inner = schema.record({"b": schema.array(schema.record({"c": schema.boolean()}))})
+    with pytest.raises(ServiceError, match=r"^a\.b\[1\]\.c: must be true or false, not \"no\"$"):
+        parse({"a": {"b": [{"c": True}, {"c": "no"}]}}, schema.record({"a": inner}))
+
+
+def test_a_deep_body_is_refused_and_not_a_crash() -> None:
+    raw = b'{"items": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    with pytest.raises(ServiceError) as refusal:
+        schema.parse(raw, "application/json", bodies.AVAILABILITY)
+    assert refusal.value.status == 400
+
+
+def test_a_long_value_is_not_repeated_whole() -> None:
+    with pytest.raises(ServiceError) as refusal:
+        parse({"a": "x" * 10_000}, schema.record({"a": schema.boolean()}))
+    assert len(refusal.value.message) < 150
