@@ -1,6 +1,5 @@
 """Reaches whoever can do it: the running bridge, or this very process while none runs."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,8 @@ def ask(
     Raises a BridgeError: what the bridge or the work told, LedgerLocked where a bridge has the
     ledger and does not answer (it is starting or ending).
     """
+    import asyncio
+
     running = find_running(loaded.data_dir)
     if running is not None:
         try:

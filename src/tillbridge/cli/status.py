@@ -30,7 +30,7 @@ def status(
 
     Example: tillbridge status
     """
-    # Without the settings' models, which would cost a third of the time this may take.
+    # Without the settings' models, which cost more than all the rest of this.
     from tillbridge.configfile.toml import data_dir_of, find_file, read_file
 
     path = find_file(config_path(context))
