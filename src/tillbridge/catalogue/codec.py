@@ -1,0 +1,188 @@
+"""Menus as the bodies of the service's calls. Specification: Menu push body; Batch bodies.
+
+Only fields that the specification lists, optional ones only where they say something. A text or a
+list that an item had and has no more is sent empty. Money stays an integer all the way; a tax rate,
+decimal text inside, becomes a JSON number of the same digits (up to 15 of them).
+"""
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from decimal import Decimal
+from typing import Any
+
+import xxhash
+
+from tillbridge.ledger.menu import Parts
+from tillbridge.ledger.menu_text import item_text
+from tillbridge.model.catalogue import AddOn, AddOnGroup, Category, Item, ItemTax, Menu, Variant
+from tillbridge.model.instant import to_iso
+
+Body = dict[str, Any]
+
+STAND_ALONE = "stand_alone"
+# What an item had and has no more is said with this. Of a tax and a product type no way to say so
+# is shown: they are left out of a whole item object, which then stands for the item as it is.
+_CLEARED: Mapping[str, Any] = {
+    "description": "",
+    "image_url": "",
+    "categories": [],
+    "addon_groups": [],
+    "variants": [],
+    "variant_type": STAND_ALONE,
+}
+CANNOT_BE_CLEARED = frozenset({"tax", "product_type"})
+
+_SIGN = 1 << 63
+
+
+def fingerprint(item: Item) -> int:
+    """Return a stable signed 64-bit number of the item's content, as the export has it."""
+    return as_signed(xxhash.xxh3_64_intdigest(item_text(item).encode("utf-8", "surrogatepass")))
+
+
+def as_signed(number: int) -> int:
+    """Return an unsigned 64-bit number as the signed one of the same bits, as SQLite keeps it."""
+    return number - (1 << 64) if number >= _SIGN else number
+
+
+def item_body(item: Item, before: Item | None = None) -> Body:
+    """Return the whole item; `before` is what the service has, so that what is cleared is said."""
+    body: Body = {"external_id": item.external_id, "name": item.name, "price": item.price}
+    body["available"] = item.available
+    for name, value in _optional_fields(item):
+        if value:
+            body[name] = value
+        elif before is not None and getattr(before, name) and name in _CLEARED:
+            body[name] = _CLEARED[name]
+    return body
+
+
+def patch_body(item: Item, before: Item, fields: AbstractSet[str]) -> Body:
+    """Return the external id and these fields of the item."""
+    whole = item_body(item, before)
+    body: Body = {"external_id": item.external_id}
+    body.update((name, value) for name, value in whole.items() if name in fields)
+    return body
+
+
+def can_be_patched(item: Item, before: Item, fields: AbstractSet[str]) -> bool:
+    """Whether a PATCH can say these changes: the menus an item is on, and a lost tax, it cannot."""
+    if "menus" in fields and item.menus != before.menus:
+        return False
+    return not any(getattr(before, name) and not getattr(item, name) for name in CANNOT_BE_CLEARED)
+
+
+def availability_bodies(items: Iterable[Item]) -> list[Body]:
+    """Return the items of a batch availability call (specification: Batch and availability)."""
+    return [_availability(item) for item in items]
+
+
+def batch_body(
+    add: Iterable[Item],
+    update: Iterable[tuple[Item, Item | None]],
+    delete: Iterable[str],
+    parts: Parts,
+) -> Body:
+    """Return the body of a batch; `update` holds each item with what the service has of it."""
+    body: Body = {
+        "add": [item_body(item) for item in add],
+        "update": [item_body(item, before) for item, before in update],
+        "delete": list(delete),
+    }
+    for name, encoded in _part_lists(parts):
+        if encoded:
+            body[name] = encoded
+    return body
+
+
+def menus_body(menus: Iterable[tuple[Menu, Iterable[Item], Parts]]) -> Body:
+    """Return the body of a full push in the preferred shape: each menu with its items and parts."""
+    listed = []
+    for menu, items, parts in menus:
+        body: Body = {"external_id": menu.external_id, "name": menu.name}
+        if menu.description:
+            body["description"] = menu.description
+        lists = dict(_part_lists(parts))
+        body["categories"] = lists["categories"]
+        body["items"] = [item_body(item) for item in items]
+        body["add_ons"] = lists["add_ons"]
+        body["addon_groups"] = lists["addon_groups"]
+        listed.append(body)
+    return {"menus": listed}
+
+
+def _optional_fields(item: Item) -> tuple[tuple[str, Any], ...]:
+    return (
+        ("description", item.description),
+        ("image_url", item.image_url),
+        ("categories", list(item.categories)),
+        ("addon_groups", list(item.addon_groups)),
+        ("variant_type", item.variant_type),
+        ("variants", [_variant(each) for each in item.variants]),
+        ("tax", _tax(item.tax)),
+        ("product_type", item.product_type),
+    )
+
+
+def _variant(variant: Variant) -> Body:
+    return {
+        "external_id": variant.external_id,
+        "variant_name": variant.variant_name,
+        "price": variant.price,
+        "available": variant.available,
+    }
+
+
+def _tax(tax: ItemTax | None) -> Body | None:
+    if tax is None:
+        return None
+    return {
+        "name": tax.name,
+        "components": [
+            {"agency": each.agency, "rate": json_number(each.rate)} for each in tax.components
+        ],
+    }
+
+
+def json_number(text: str) -> int | float:
+    """Return decimal text as a JSON number that is written with the same digits.
+
+    A float of up to 15 significant digits is written back as those digits; tax rates have fewer.
+    """
+    value = Decimal(text)
+    whole = value.to_integral_value()
+    return int(whole) if value == whole else float(value)
+
+
+def _availability(item: Item) -> Body:
+    body: Body = {"external_id": item.external_id, "available": item.available}
+    if not item.available and item.snooze_until is not None:
+        body["snooze_until"] = to_iso(item.snooze_until)
+    return body
+
+
+def _part_lists(parts: Parts) -> tuple[tuple[str, list[Body]], ...]:
+    return (
+        ("categories", [_category(each) for each in parts.categories.values()]),
+        ("add_ons", [_add_on(each) for each in parts.add_ons.values()]),
+        ("addon_groups", [_addon_group(each) for each in parts.addon_groups.values()]),
+    )
+
+
+def _category(category: Category) -> Body:
+    return {"external_id": category.external_id, "name": category.name}
+
+
+def _add_on(add_on: AddOn) -> Body:
+    return {"external_id": add_on.external_id, "name": add_on.name, "price": add_on.price}
+
+
+def _addon_group(group: AddOnGroup) -> Body:
+    return {
+        "external_id": group.external_id,
+        "name": group.name,
+        "min_select": group.min_select,
+        "max_select": group.max_select,
+        "required": group.required,
+        "add_ons": list(group.add_ons),
+    }

@@ -1,0 +1,172 @@
+"""What has to change at the service: the difference of two catalogues, as a value.
+
+`apply(diff(a, b), a)` has the content of `b`, for any two catalogues, apart from what bad rows of
+`b` stand for: that keeps its state in `a`.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from tillbridge.model.catalogue import AddOn, AddOnGroup, Catalogue, Category, Item, Menu
+
+AVAILABILITY = frozenset({"available", "snooze_until"})
+ITEM_FIELDS = tuple(each.name for each in fields(Item))
+PART_KINDS = ("categories", "add_ons", "addon_groups", "menus")
+
+P = TypeVar("P", Category, AddOn, AddOnGroup, Menu)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemChange:
+    """An item known to both sides; `fields` names what differs (all, where that is unknown)."""
+
+    before: Item
+    after: Item
+    fields: frozenset[str]
+
+    @property
+    def availability_only(self) -> bool:
+        """Whether nothing but availability differs."""
+        return self.fields <= AVAILABILITY
+
+
+@dataclass(frozen=True, slots=True)
+class PartChanges(Generic[P]):
+    """Parts of one kind: `put` are new or changed, `before` what the changed ones were."""
+
+    put: Mapping[str, P] = field(default_factory=dict)
+    before: Mapping[str, P] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.put or self.gone)
+
+
+@dataclass(frozen=True)
+class Diff:
+    """The difference between what the service has and what it should have, by external id."""
+
+    added: Mapping[str, Item] = field(default_factory=dict)
+    changed: Mapping[str, ItemChange] = field(default_factory=dict)
+    removed: Mapping[str, Item] = field(default_factory=dict)
+    categories: PartChanges[Category] = field(default_factory=PartChanges)
+    add_ons: PartChanges[AddOn] = field(default_factory=PartChanges)
+    addon_groups: PartChanges[AddOnGroup] = field(default_factory=PartChanges)
+    menus: PartChanges[Menu] = field(default_factory=PartChanges)
+
+    @cached_property
+    def content(self) -> Mapping[str, ItemChange]:
+        """The changed items of which more than availability differs."""
+        return {
+            external_id: change
+            for external_id, change in self.changed.items()
+            if not change.availability_only
+        }
+
+    @cached_property
+    def availability(self) -> Mapping[str, ItemChange]:
+        """The changed items of which only availability differs."""
+        return {
+            external_id: change
+            for external_id, change in self.changed.items()
+            if change.availability_only
+        }
+
+    @property
+    def parts_put(self) -> bool:
+        """Whether a category, add-on or group is new or changed."""
+        return bool(self.categories.put or self.add_ons.put or self.addon_groups.put)
+
+    @property
+    def needs_push(self) -> bool:
+        """Whether the service has to be told more than availability."""
+        return bool(self.added or self.removed or self.content or self.parts_put or self.menus.put)
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.added
+            or self.changed
+            or self.removed
+            or any(getattr(self, kind) for kind in PART_KINDS)
+        )
+
+
+def diff(
+    acknowledged: Catalogue, current: Catalogue, *, doubtful: AbstractSet[str] = frozenset()
+) -> Diff:
+    """Return what turns `acknowledged` into `current`.
+
+    What a bad row of `current` stands for is neither changed nor removed, and a bad row without an
+    id lets nothing be removed. `doubtful` items count as changed in every field.
+    """
+    kept = {row.external_id for row in current.bad_rows if row.external_id}
+    may_remove = all(row.external_id for row in current.bad_rows)
+    added: dict[str, Item] = {}
+    changed: dict[str, ItemChange] = {}
+    for external_id, after in current.items.items():
+        if external_id in kept:
+            continue
+        before = acknowledged.items.get(external_id)
+        if before is None:
+            added[external_id] = after
+        elif external_id in doubtful:
+            changed[external_id] = ItemChange(before, after, frozenset(ITEM_FIELDS))
+        elif before is not after and before != after:
+            changed[external_id] = ItemChange(before, after, _differing(before, after))
+    removed = {
+        external_id: item
+        for external_id, item in acknowledged.items.items()
+        if may_remove and external_id not in current.items and external_id not in kept
+    }
+    return Diff(
+        added,
+        changed,
+        removed,
+        _parts(acknowledged.categories, current.categories, may_go=may_remove),
+        _parts(acknowledged.add_ons, current.add_ons, may_go=may_remove),
+        _parts(acknowledged.addon_groups, current.addon_groups, may_go=may_remove),
+        _parts(acknowledged.menus, current.menus, may_go=may_remove),
+    )
+
+
+def apply(changes: Diff, acknowledged: Catalogue) -> Catalogue:
+    """Return the catalogue the service has after `changes`; without bad rows and fingerprints."""
+    items = {
+        external_id: item
+        for external_id, item in acknowledged.items.items()
+        if external_id not in changes.removed
+    }
+    items.update((external_id, change.after) for external_id, change in changes.changed.items())
+    items.update(changes.added)
+    return Catalogue(
+        items=items,
+        categories=_applied(changes.categories, acknowledged.categories),
+        add_ons=_applied(changes.add_ons, acknowledged.add_ons),
+        addon_groups=_applied(changes.addon_groups, acknowledged.addon_groups),
+        menus=_applied(changes.menus, acknowledged.menus),
+    )
+
+
+def _differing(before: Item, after: Item) -> frozenset[str]:
+    return frozenset(name for name in ITEM_FIELDS if _of(before, name) != _of(after, name))
+
+
+def _of(item: Item, name: str) -> Any:  # noqa: ANN401 -- any field of an item
+    return getattr(item, name)
+
+
+def _parts(before: Mapping[str, P], after: Mapping[str, P], *, may_go: bool) -> PartChanges[P]:
+    put = {key: part for key, part in after.items() if before.get(key) != part}
+    return PartChanges(
+        put,
+        {key: before[key] for key in put if key in before},
+        frozenset(before.keys() - after.keys()) if may_go else frozenset(),
+    )
+
+
+def _applied(changes: PartChanges[P], before: Mapping[str, P]) -> dict[str, P]:
+    kept = {key: part for key, part in before.items() if key not in changes.gone}
+    return {**kept, **changes.put}

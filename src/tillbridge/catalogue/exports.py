@@ -1,0 +1,100 @@
+"""Reading exports, and telling a person what cannot be read.
+
+An export that is still being written, or locked by the till, mends itself and is read again soon;
+only after a minute is it a problem. The last good menu stays (invariant 4).
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from tillbridge.adapter import BadRow, ExportUnreadable, PosFailure
+from tillbridge.catalogue.lane import Lane
+from tillbridge.catalogue.ports import Desk
+from tillbridge.clock import Clock
+from tillbridge.i18n import _
+from tillbridge.log import get_logger
+
+log = get_logger()
+
+T = TypeVar("T")
+
+PATIENCE_S = 60.0  # so long may an export be in the making before a person is told
+SOON_S = 0.5
+UNCHANGED_S = (
+    15.0  # what is mended without the file changing (a permission, a share) is noticed then
+)
+
+
+class ExportReader:
+    """Reads one kind of export (`subject`: menu, availability, tables) of one store."""
+
+    def __init__(self, store: str, subject: str, *, lane: Lane, desk: Desk, clock: Clock) -> None:
+        self._store = store
+        self._subject = subject
+        self._lane = lane
+        self._desk = desk
+        self._clock = clock
+        self._passing_since: float | None = None
+        self._failed = ""
+
+    async def read(self, reading: Callable[[], Awaitable[T]]) -> T | None:
+        """Return what was read; None where it cannot be now, and the lane is told when to retry."""
+        try:
+            found = await reading()
+        except ExportUnreadable as failure:
+            self._unreadable(failure)
+            return None
+        except PosFailure as failure:
+            self._log_once(failure.message or type(failure).__name__)
+            self._lane.failed()
+            return None
+        self._passing_since = None
+        self._failed = ""
+        self._desk.close("export.unreadable", self._store, self._subject)
+        return found
+
+    def tell_bad_rows(self, bad_rows: Sequence[BadRow]) -> None:
+        """Open or close the problem of rows that cannot be read."""
+        if not bad_rows:
+            self._desk.close("export.bad_rows", self._store, self._subject)
+            return
+        first = bad_rows[0]
+        self._desk.open(
+            "export.bad_rows",
+            self._store,
+            self._subject,
+            count=len(bad_rows),
+            detail=f"{first.place}: {first.text}",
+            remedy=first.fix or _("Mend the row in the till and export again."),
+        )
+
+    def _unreadable(self, failure: ExportUnreadable) -> None:
+        now = self._clock.monotonic()
+        if failure.passing:
+            if self._passing_since is None:
+                self._passing_since = now
+            self._lane.poke_in(SOON_S if now - self._passing_since < PATIENCE_S else 10 * SOON_S)
+            if now - self._passing_since < PATIENCE_S:
+                return
+        else:
+            self._lane.poke_in(UNCHANGED_S)
+        self._log_once(failure.text)
+        place = f"{failure.place}: " if failure.place else ""
+        self._desk.open(
+            "export.unreadable",
+            self._store,
+            self._subject,
+            detail=f"{place}{failure.text}",
+            remedy=failure.fix or _("Export again from the till."),
+        )
+
+    def _log_once(self, text: str) -> None:
+        if text != self._failed:
+            self._failed = text
+            log.warning("export.unreadable", store=self._store, subject=self._subject, detail=text)
+
+
+def milliseconds_since(start: float) -> int:
+    """Return how long ago `start` (of `time.perf_counter`) was."""
+    return round((time.perf_counter() - start) * 1000)

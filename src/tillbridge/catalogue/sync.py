@@ -1,0 +1,224 @@
+"""One store's catalogue flow: what wakes it, and what others may ask of it.
+
+The daemon runs `run()` as a supervised task and calls the triggers; they return at once, and many
+of them make one round. Availability, the menu and the floor plan each have a lane of their own.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, time, timedelta, tzinfo
+from functools import partial
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection
+
+from tillbridge.catalogue.assess import Assessment, Assessor, Rules
+from tillbridge.catalogue.availability_round import AvailabilityRounds
+from tillbridge.catalogue.guard import Limits
+from tillbridge.catalogue.jobs import Jobs
+from tillbridge.catalogue.lane import Lane
+from tillbridge.catalogue.menu_round import MenuRounds, Wish
+from tillbridge.catalogue.plan import PlanLimits
+from tillbridge.catalogue.ports import CataloguePos, CatalogueService, Desk
+from tillbridge.catalogue.report import PlanReport, report_of
+from tillbridge.catalogue.shared import Shared
+from tillbridge.catalogue.table_round import TableRounds
+from tillbridge.clock import Clock
+from tillbridge.config import AssumptionSettings, StoreSettings
+from tillbridge.ledger.holds import Hold, approve_hold
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.menu import forgive_items, refused_items
+from tillbridge.ledger.overrides import drop_overrides, put_override
+from tillbridge.log import get_logger
+
+log = get_logger()
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def rules_of(settings: StoreSettings, assumptions: AssumptionSettings) -> Rules:
+    """Return the settings that decide, of one store."""
+    return Rules(
+        Limits(
+            settings.menu.max_removed_percent,
+            settings.menu.max_price_change_percent,
+            settings.currency,
+        ),
+        PlanLimits(
+            assumptions.background_threshold,
+            assumptions.batch_max_items,
+            settings.menu.full_push_percent,
+        ),
+    )
+
+
+class CatalogueFlow:
+    """The flow of one store. Used from the event loop."""
+
+    def __init__(  # noqa: PLR0913 -- what a flow stands between
+        self,
+        store: str,
+        settings: StoreSettings,
+        assumptions: AssumptionSettings,
+        *,
+        pos: CataloguePos,
+        service: CatalogueService,
+        ledger: Ledger,
+        desk: Desk,
+        clock: Clock,
+        job_poll_s: float,
+    ) -> None:
+        self._shared = Shared(
+            store,
+            pos,
+            service,
+            ledger,
+            desk,
+            clock,
+            menu_lane=Lane(clock),
+            availability_lane=Lane(clock),
+            tables_lane=Lane(clock),
+        )
+        self._store = store
+        self._timezone = ZoneInfo(settings.timezone) if settings.timezone else None
+        rules = rules_of(settings, assumptions)
+        self._rules = rules
+        jobs = Jobs(ledger, service, store, clock=clock, poll_s=job_poll_s)
+        self._menu = MenuRounds(self._shared, rules, jobs)
+        self._availability = AvailabilityRounds(
+            self._shared,
+            rules,
+            self._menu,
+            jobs,
+            service_restores_snoozed=assumptions.service_restores_snoozed,
+        )
+        self._tables = TableRounds(self._shared)
+        if not pos.reads_availability:
+            self._shared.words = {}
+
+    # -- what wakes it
+
+    def export_changed(self) -> None:
+        """The menu's export has changed."""
+        self._menu.wish(Wish(since=self._shared.clock.monotonic()))
+
+    def availability_changed(self) -> None:
+        """The availability file has changed."""
+        self._availability.file_changed()
+
+    def tables_changed(self) -> None:
+        """The floor plan's export has changed."""
+        self._shared.tables_lane.poke()
+
+    def override_changed(self) -> None:
+        """A staff override was written into the ledger by somebody else."""
+        self._availability.changed()
+
+    def service_back(self) -> None:
+        """The service, the consent or the integration is back: what waited goes out."""
+        self._menu.try_again()
+        self._availability.changed()
+        self._shared.tables_lane.poke()
+
+    def full_compare(self) -> None:
+        """Read the whole export and compare it with everything the service has (daily)."""
+        self._menu.wish(Wish(whole=True))
+
+    def resync(self) -> None:
+        """The storefront shows other prices than the POS has: read and compare everything."""
+        self._menu.wish(Wish(whole=True))
+
+    # -- what others ask
+
+    async def push_again(self) -> Assessment | None:
+        """Make a round now, and return what it came to (None: see the open problems).
+
+        What the service refused before is tried again. Not while `run` is running.
+        """
+        await self._forgive()
+        await self._availability.read()
+        self._menu.try_again()
+        return await self._menu.round()
+
+    async def push_full(self) -> None:
+        """Ask for a full push, refused items included; a plan that must wait still waits."""
+        await self._forgive()
+        self._menu.wish(Wish(full=True))
+
+    async def approve(self) -> Hold | None:
+        """Release the plan that waits (None: none does); it is pushed if it is still the same."""
+        hold = await self._shared.ledger.write(partial(_approve, self._store))
+        if hold is not None:
+            log.info("menu.approved", store=self._store, digest=hold.digest)
+            self._menu.try_again()
+        return hold
+
+    async def take_off(self, external_id: str, *, until: int | None, by: str) -> None:
+        """86 an item or a variant over what the POS says, until `until` (ms) or until restored."""
+        await self._put_overrides([external_id], until, by)
+
+    async def restore(self, external_id: str) -> bool:
+        """Lift the override of an item; False where there was none."""
+        lifted = await self._shared.ledger.write(
+            lambda connection: drop_overrides(connection, self._store, [external_id])
+        )
+        self._availability.changed()
+        return lifted > 0
+
+    async def out_of_stock(self, external_ids: Sequence[str]) -> None:
+        """86 what the POS could not sell, until the store's day ends.
+
+        The POS's next export says what holds from then on; a person may restore it before.
+        """
+        until = end_of_day(self._shared.clock.now_ms(), self._timezone)
+        await self._put_overrides(external_ids, until, "order")
+
+    async def plan_only(self) -> PlanReport:
+        """Return what a round would push. Pushes nothing; raises what reading raises."""
+        await self._availability.read()
+        assessor = Assessor(
+            self._store, self._rules, self._shared.clock.now_ms(), self._shared.words
+        )
+        export = await self._shared.pos.read_catalogue()
+        assessment = await self._shared.ledger.read(assessor.whole(export))
+        return await asyncio.to_thread(report_of, assessment, self._rules.guard.currency)
+
+    # -- running
+
+    async def run(self) -> None:
+        """Run until cancelled. Reads everything at the start."""
+        await self._availability.read()  # so that nothing sold out goes on sale with the first push
+        self._shared.menu_lane.poke()
+        self._shared.tables_lane.poke()
+        async with asyncio.TaskGroup() as lanes:
+            lanes.create_task(self._menu.run(), name=f"menu-{self._store}")
+            lanes.create_task(self._availability.run(), name=f"availability-{self._store}")
+            lanes.create_task(self._tables.run(), name=f"tables-{self._store}")
+
+    async def _put_overrides(self, external_ids: Sequence[str], until: int | None, by: str) -> None:
+        at = self._shared.clock.now_ms()
+
+        def put(connection: Connection) -> None:
+            for external_id in external_ids:
+                put_override(connection, self._store, external_id, until=until, by=by, at=at)
+
+        await self._shared.ledger.write(put)
+        log.info("item.taken_off", store=self._store, items=len(external_ids), by=by)
+        self._availability.changed()
+
+    async def _forgive(self) -> None:
+        def forgive(connection: Connection) -> None:
+            forgive_items(connection, self._store, refused_items(connection, self._store).keys())
+
+        await self._shared.ledger.write(forgive)
+
+
+def end_of_day(now_ms: int, timezone: tzinfo | None) -> int:
+    """Return the next midnight of that time zone (None: this machine's), in ms since the epoch."""
+    now = datetime.fromtimestamp(now_ms / 1000, tz=timezone or datetime.now().astimezone().tzinfo)
+    midnight = datetime.combine(now.date() + timedelta(days=1), time(), tzinfo=now.tzinfo)
+    return round(midnight.timestamp() * 1000)
+
+
+def _approve(store: str, connection: Connection) -> Hold | None:
+    return approve_hold(connection, store)

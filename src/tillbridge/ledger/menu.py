@@ -1,0 +1,473 @@
+"""The menu as the service has accepted it: items and parts, and what it refused.
+
+Written only after the service accepted (invariant 3). Instants are ms since the epoch, money is
+minor units. Large acknowledgements are handed over in portions, so that a delivery that has to be
+committed never waits long behind them. Prices over time are in `tillbridge.ledger.menu_prices`.
+"""
+
+import json
+from array import array
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, delete, func, select
+from sqlalchemy.dialects.sqlite import insert
+
+from tillbridge.ledger import menu_text
+from tillbridge.ledger.menu_prices import remember_prices
+from tillbridge.ledger.schema import menu_items, menu_parts, menu_refused
+from tillbridge.model.catalogue import AddOn, AddOnGroup, Category, Item, Menu
+
+T = TypeVar("T")
+
+PORTION = 500  # ids in one statement
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedItem:
+    """An item as told to the service, and the record of the export it came from.
+
+    `pos_available`, `pos_until` (ms) and `pos_variants` (of the variants told otherwise, by id) are
+    what the export said, under any overlay. `doubtful` marks an item of which it is not known what
+    the service has: it is told again.
+    """
+
+    item: Item
+    fingerprint: int | None
+    pos_available: bool
+    pos_until: int | None = None
+    pos_variants: Mapping[str, bool] = field(default_factory=dict)
+    doubtful: bool = False
+
+    @classmethod
+    def of(cls, told: Item, from_export: Item, fingerprint: int | None) -> "AcceptedItem":
+        """Return `told` as accepted, with what the export said of its availability."""
+        said = {each.external_id: each.available for each in from_export.variants}
+        return cls(
+            told,
+            fingerprint,
+            from_export.available,
+            from_export.snooze_until,
+            {
+                each.external_id: said[each.external_id]
+                for each in told.variants
+                if said.get(each.external_id, each.available) != each.available
+            },
+        )
+
+    @property
+    def pos_item(self) -> Item:
+        """The item as the export had it."""
+        variants = self.item.variants
+        if self.pos_variants:
+            variants = tuple(
+                replace(each, available=self.pos_variants.get(each.external_id, each.available))
+                for each in variants
+            )
+        return replace(
+            self.item,
+            available=self.pos_available,
+            snooze_until=self.pos_until,
+            variants=variants,
+        )
+
+    @property
+    def overlaid(self) -> bool:
+        """Whether its availability has to be looked at although the export is unchanged."""
+        return (
+            self.doubtful
+            or self.item.available != self.pos_available
+            or self.item.snooze_until is not None
+            or self.pos_until is not None
+            or bool(self.pos_variants)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the service refused an item, and the record that was refused."""
+
+    fingerprint: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a menu is made of beside its items, each kind by external id."""
+
+    categories: Mapping[str, Category] = field(default_factory=dict)
+    add_ons: Mapping[str, AddOn] = field(default_factory=dict)
+    addon_groups: Mapping[str, AddOnGroup] = field(default_factory=dict)
+    menus: Mapping[str, Menu] = field(default_factory=dict)
+
+
+_KINDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "category": ("categories", menu_text.category_from),
+    "add_on": ("add_ons", menu_text.add_on_from),
+    "addon_group": ("addon_groups", menu_text.addon_group_from),
+    "menu": ("menus", menu_text.menu_from),
+}
+
+
+# -- what the service accepted
+
+
+def acknowledge_items(
+    connection: Connection, store: str, accepted: Sequence[AcceptedItem], *, at: int
+) -> None:
+    """Remember items as accepted at `at`, their prices from then on; lifts their refusals."""
+    if not accepted:
+        return
+    _put_items(connection, store, accepted)
+    prices: dict[str, int] = {}
+    for each in accepted:
+        prices[each.item.external_id] = each.item.price
+        prices.update((variant.external_id, variant.price) for variant in each.item.variants)
+    remember_prices(connection, store, prices, at=at)
+    forgive_items(connection, store, [each.item.external_id for each in accepted])
+
+
+def refresh_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:
+    """Remember other records for items whose content the service has already."""
+    if accepted:
+        _put_items(connection, store, accepted)
+
+
+def acknowledge_parts(connection: Connection, store: str, parts: Parts, *, at: int) -> None:
+    """Remember categories, add-ons (with their prices), groups and menus as accepted."""
+    rows = [
+        {
+            "store": store,
+            "kind": kind,
+            "external_id": part.external_id,
+            "body": menu_text.part_text(part),
+        }
+        for kind, (name, _) in _KINDS.items()
+        for part in getattr(parts, name).values()
+    ]
+    if not rows:
+        return
+    statement = insert(menu_parts)
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[menu_parts.c.store, menu_parts.c.kind, menu_parts.c.external_id],
+            set_={"body": statement.excluded.body},
+        ),
+        rows,
+    )
+    remember_prices(
+        connection, store, {each.external_id: each.price for each in parts.add_ons.values()}, at=at
+    )
+
+
+def forget_items(connection: Connection, store: str, external_ids: Collection[str]) -> None:
+    """Forget items: the service has removed them, or says that it never had them."""
+    for portion in _portions(external_ids):
+        connection.execute(
+            delete(menu_items).where(
+                menu_items.c.store == store, menu_items.c.external_id.in_(portion)
+            )
+        )
+
+
+def forget_parts(connection: Connection, store: str, gone: Mapping[str, Collection[str]]) -> None:
+    """Forget parts by kind (`Parts`' field names); the service has no call that removes them."""
+    for kind, (name, _) in _KINDS.items():
+        for portion in _portions(gone.get(name, ())):
+            connection.execute(
+                delete(menu_parts).where(
+                    menu_parts.c.store == store,
+                    menu_parts.c.kind == kind,
+                    menu_parts.c.external_id.in_(portion),
+                )
+            )
+
+
+def doubt_items(connection: Connection, store: str, external_ids: Collection[str]) -> None:
+    """Mark items whose state at the service is unknown: the next plan tells them again."""
+    known = items_by_id(connection, store, external_ids)
+    _put_items(
+        connection,
+        store,
+        [replace(each, fingerprint=None, doubtful=True) for each in known.values()],
+    )
+
+
+# -- what the service refused
+
+
+def refuse_items(
+    connection: Connection, store: str, refused: Mapping[str, Refusal], *, at: int
+) -> None:
+    """Remember that the service refused these records; they are not sent again as they are."""
+    if not refused:
+        return
+    statement = insert(menu_refused)
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[menu_refused.c.store, menu_refused.c.external_id],
+            set_={
+                "fingerprint": statement.excluded.fingerprint,
+                "reason": statement.excluded.reason,
+                "at": statement.excluded.at,
+            },
+        ),
+        [
+            {
+                "store": store,
+                "external_id": external_id,
+                "fingerprint": refusal.fingerprint,
+                "reason": refusal.reason,
+                "at": at,
+            }
+            for external_id, refusal in refused.items()
+        ],
+    )
+
+
+def forgive_items(connection: Connection, store: str, external_ids: Collection[str]) -> None:
+    """Forget refusals: the item was accepted, is gone, or shall be tried again."""
+    for portion in _portions(external_ids):
+        connection.execute(
+            delete(menu_refused).where(
+                menu_refused.c.store == store, menu_refused.c.external_id.in_(portion)
+            )
+        )
+
+
+def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
+    """Return the refusals by external id, oldest first."""
+    rows = connection.execute(
+        select(menu_refused.c.external_id, menu_refused.c.fingerprint, menu_refused.c.reason)
+        .where(menu_refused.c.store == store)
+        .order_by(menu_refused.c.at, menu_refused.c.external_id)
+    )
+    return {row.external_id: Refusal(row.fingerprint, row.reason) for row in rows}
+
+
+# -- reading
+
+
+def known_fingerprints(connection: Connection, store: str) -> "array[int]":
+    """Return the fingerprints of the accepted and the refused records, sorted, each once."""
+    accepted = select(menu_items.c.fingerprint).where(
+        menu_items.c.store == store, menu_items.c.fingerprint.is_not(None)
+    )
+    refused = select(menu_refused.c.fingerprint).where(menu_refused.c.store == store)
+    both = accepted.union(refused).order_by("fingerprint")
+    return array("q", connection.execute(both).scalars())
+
+
+def item_count(connection: Connection, store: str) -> int:
+    """Return how many items the service has accepted."""
+    return connection.execute(
+        select(func.count()).select_from(menu_items).where(menu_items.c.store == store)
+    ).scalar_one()
+
+
+def count_in_category(connection: Connection, store: str, category: str, *, at_most: int) -> int:
+    """Return how many accepted items are in the category, counting no further than `at_most`."""
+    listed = func.json_each(menu_items.c.body, "$.categories").table_valued("value")
+    found = (
+        select(menu_items.c.external_id)
+        .select_from(menu_items)
+        .join(listed, listed.c.value == category)
+        .where(menu_items.c.store == store)
+        .limit(at_most)
+        .subquery()
+    )
+    return connection.execute(select(func.count()).select_from(found)).scalar_one()
+
+
+def all_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
+    """Return everything accepted, by external id."""
+    return _items(connection, menu_items.c.store == store)
+
+
+def items_by_id(
+    connection: Connection, store: str, external_ids: Collection[str]
+) -> dict[str, AcceptedItem]:
+    """Return those of the items that are accepted, by external id."""
+    found: dict[str, AcceptedItem] = {}
+    for portion in _portions(external_ids):
+        found |= _items(
+            connection, menu_items.c.store == store, menu_items.c.external_id.in_(portion)
+        )
+    return found
+
+
+def items_by_fingerprint(
+    connection: Connection, store: str, fingerprints: Collection[int]
+) -> dict[str, AcceptedItem]:
+    """Return the accepted items that came from these records, by external id."""
+    found: dict[str, AcceptedItem] = {}
+    for portion in _portions(fingerprints):
+        found |= _items(
+            connection, menu_items.c.store == store, menu_items.c.fingerprint.in_(portion)
+        )
+    return found
+
+
+def overlaid_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
+    """Return the items under an overlay, or whose snooze may end, or which are doubtful."""
+    return _items(connection, menu_items.c.store == store, menu_items.c.overlaid)
+
+
+def unrecorded_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
+    """Return the items of which no record of the export is known: each reading tells them anew."""
+    return _items(connection, menu_items.c.store == store, menu_items.c.fingerprint.is_(None))
+
+
+def accepted_ids(
+    connection: Connection, store: str, external_ids: Collection[str]
+) -> frozenset[str]:
+    """Return which of the ids are those of accepted items."""
+    found: set[str] = set()
+    for portion in _portions(external_ids):
+        found.update(
+            connection.execute(
+                select(menu_items.c.external_id).where(
+                    menu_items.c.store == store, menu_items.c.external_id.in_(portion)
+                )
+            ).scalars()
+        )
+    return frozenset(found)
+
+
+def menu_ids(connection: Connection, store: str) -> frozenset[str]:
+    """Return the ids of the accepted menus."""
+    return frozenset(
+        connection.execute(
+            select(menu_parts.c.external_id).where(
+                menu_parts.c.store == store, menu_parts.c.kind == "menu"
+            )
+        ).scalars()
+    )
+
+
+def items_off_by_pos(connection: Connection, store: str) -> dict[str, AcceptedItem]:
+    """Return the items that the export itself has off sale."""
+    return _items(connection, menu_items.c.store == store, ~menu_items.c.pos_available)
+
+
+def variant_owners(
+    connection: Connection, store: str, variant_ids: Collection[str]
+) -> dict[str, str]:
+    """Return, by variant id, the external id of the accepted item that has it."""
+    listed = func.json_each(menu_items.c.body, "$.variants").table_valued("value")
+    variant_id = func.json_extract(listed.c.value, "$[0]")
+    found: dict[str, str] = {}
+    for portion in _portions(variant_ids):
+        rows = connection.execute(
+            select(variant_id.label("variant_id"), menu_items.c.external_id)
+            .select_from(menu_items)
+            .join(listed, variant_id.in_(portion))
+            .where(menu_items.c.store == store)
+        )
+        found.update((row.variant_id, row.external_id) for row in rows)
+    return found
+
+
+def all_parts(connection: Connection, store: str) -> Parts:
+    """Return all parts the service has accepted."""
+    return _parts(connection, store)
+
+
+def parts_like(connection: Connection, store: str, wanted: Parts) -> Parts:
+    """Return those of the wanted parts (by kind and id) that the service has, as accepted."""
+    found: dict[str, dict[str, Any]] = {name: {} for name, _ in _KINDS.values()}
+    for kind, (name, decode) in _KINDS.items():
+        for portion in _portions(getattr(wanted, name)):
+            rows = connection.execute(
+                select(menu_parts.c.external_id, menu_parts.c.body).where(
+                    menu_parts.c.store == store,
+                    menu_parts.c.kind == kind,
+                    menu_parts.c.external_id.in_(portion),
+                )
+            )
+            found[name].update((row.external_id, decode(row.body)) for row in rows)
+    return Parts(**found)
+
+
+def _parts(connection: Connection, store: str) -> Parts:
+    found: dict[str, dict[str, Any]] = {name: {} for name, _ in _KINDS.values()}
+    rows = connection.execute(select(menu_parts).where(menu_parts.c.store == store))
+    for row in rows:
+        name, decode = _KINDS[row.kind]
+        found[name][row.external_id] = decode(row.body)
+    return Parts(**found)
+
+
+# -- rows
+
+
+def encode_accepted(accepted: AcceptedItem) -> dict[str, Any]:
+    """Return the columns of an accepted item."""
+    fields = menu_text.item_fields(accepted.item)
+    if accepted.pos_until is not None:
+        fields["pos_until"] = accepted.pos_until
+    if accepted.pos_variants:
+        fields["pos_variants"] = dict(accepted.pos_variants)
+    if accepted.doubtful:
+        fields["doubtful"] = True
+    return {
+        "external_id": accepted.item.external_id,
+        "body": menu_text.text_of(fields),
+        "fingerprint": accepted.fingerprint,
+        "pos_available": accepted.pos_available,
+        "overlaid": accepted.overlaid,
+    }
+
+
+def decode_accepted(body: str, fingerprint: int | None, *, pos_available: bool) -> AcceptedItem:
+    """Return the accepted item of its columns."""
+    fields = json.loads(body)
+    return AcceptedItem(
+        menu_text.item_from(fields),
+        fingerprint,
+        pos_available,
+        fields.get("pos_until"),
+        fields.get("pos_variants", {}),
+        fields.get("doubtful", False),
+    )
+
+
+def _put_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:
+    if not accepted:
+        return
+    statement = insert(menu_items)
+    new = statement.excluded
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[menu_items.c.store, menu_items.c.external_id],
+            set_={
+                "body": new.body,
+                "fingerprint": new.fingerprint,
+                "pos_available": new.pos_available,
+                "overlaid": new.overlaid,
+            },
+        ),
+        [{"store": store, **encode_accepted(each)} for each in accepted],
+    )
+
+
+def _items(connection: Connection, *where: Any) -> dict[str, AcceptedItem]:  # noqa: ANN401 -- SQL expressions
+    rows = connection.execute(
+        select(
+            menu_items.c.external_id,
+            menu_items.c.body,
+            menu_items.c.fingerprint,
+            menu_items.c.pos_available,
+        ).where(*where)
+    )
+    return {
+        row.external_id: decode_accepted(row.body, row.fingerprint, pos_available=row.pos_available)
+        for row in rows
+    }
+
+
+def _portions(values: Collection[T]) -> Iterator[list[T]]:
+    listed = list(values)
+    for start in range(0, len(listed), PORTION):
+        yield listed[start : start + PORTION]
