@@ -51,6 +51,12 @@ async def test_a_fault_picks_by_method_path_and_number(bridge: Driver) -> None:
     assert (answer.status, answer.code) == (502, "menu.forward_failed")
 
 
+async def test_a_fault_can_pick_every_write(bridge: Driver) -> None:
+    await fault(bridge, action="error", method="WRITE")
+    assert (await bridge.call("GET", "/pos/stores")).status == 200
+    assert (await patch(bridge, 1)).status == 503
+
+
 async def test_a_limited_answer_carries_retry_after(bridge: Driver) -> None:
     await fault(bridge, action="error", status=429, retry_after_s=7)
     answer = await bridge.call("GET", "/pos/stores")

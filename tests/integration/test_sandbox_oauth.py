@@ -175,6 +175,14 @@ async def test_a_new_merchant_gets_a_store_whose_location_is_the_signups(bridge:
     assert answer.body["notification_email"] == "new@example.net"
 
 
+async def test_auto_consent_without_an_e_mail_is_the_first_merchants(bridge: Driver) -> None:
+    query = {"client_id": "app_123", "redirect_uri": CALLBACK, "state": "s-2"}
+    url = URL(f"{bridge.running.base_url}/oauth2/authorize").with_query(query)
+    callback = await consent(bridge, str(url))
+    assert callback.query["state"] == "s-2"
+    assert (await exchange(bridge, callback.query["code"])).status == 200
+
+
 async def test_authorize_refuses_unknown_apps_and_foreign_redirects(bridge: Driver) -> None:
     query = "?client_id=nobody&redirect_uri=http://127.0.0.1/&state=s"
     answer = await bridge.call("GET", f"/oauth2/authorize{query}", token="")

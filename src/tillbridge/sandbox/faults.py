@@ -30,10 +30,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class FaultRule:
     """Which calls, and what happens to them.
 
-    Which: `method` (None is any), `path` (a regular expression, searched in the path below the
-    API's root), `after` calls are let through first, then `count` are spoiled (None is all), each
-    with a chance of `percent`. What: `action`; `when` "after" lets the call take effect before its
-    answer is spoiled. `delay_s` is real time.
+    Which: `method` (None is any, WRITE any but GET), `path` (a regular expression, searched in the
+    path below the API's root), `after` calls are let through first, then `count` are spoiled (None
+    is all), each with a chance of `percent`. What: `action`; `when` "after" lets the call take
+    effect before its answer is spoiled. `delay_s` is real time.
     """
 
     action: str
@@ -67,7 +67,7 @@ def _regex() -> Check:
 FAULT = record(
     {
         "action": one_of(ACTIONS),
-        "method": one_of(("GET", "POST", "PUT", "PATCH", "DELETE")),
+        "method": one_of(("GET", "POST", "PUT", "PATCH", "DELETE", "WRITE")),
         "path": _regex(),
         "percent": number(minimum=0),
         "count": integer(minimum=1),
@@ -119,7 +119,7 @@ class Faults:
         """The rule for this call, counted."""
         for armed in list(self._armed):
             rule = armed.rule
-            if rule.method not in (None, method) or not re.search(rule.path, path):
+            if not _picks(rule, method, path):
                 continue
             armed.seen += 1
             if armed.seen <= rule.after or self._chance.uniform(0, 100) >= rule.percent:
@@ -133,6 +133,11 @@ class Faults:
     def in_force(self) -> list[tuple[FaultRule, int]]:
         """Each rule, and how many calls it has spoiled."""
         return [(armed.rule, armed.hit) for armed in self._armed]
+
+
+def _picks(rule: FaultRule, method: str, path: str) -> bool:
+    wanted = method != "GET" if rule.method == "WRITE" else rule.method in (None, method)
+    return wanted and re.search(rule.path, path) is not None
 
 
 async def spoil(rule: FaultRule, request: web.Request, handler: Handler) -> web.StreamResponse:
