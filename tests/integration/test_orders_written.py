@@ -12,6 +12,7 @@ from tillbridge.adapter import (
     PriceMismatch,
     TicketOutcomeUnknown,
 )
+from tillbridge.errors import LedgerUnwritable
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.orders import TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
@@ -249,6 +250,47 @@ async def test_odd_deliveries_hold_up_nothing(house: House) -> None:
             )
         )
         assert outcomes == ["unreadable"] * 3 + ["kept"] * 2 + ["order"]
+
+
+async def test_nothing_is_written_to_the_till_that_the_ledger_could_not_note_before(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(_job: object) -> None:
+        refusals.append(1)
+        raise LedgerUnwritable("disk full")
+
+    refusals: list[int] = []
+    async with house.life() as life:
+        house.till.online = False
+        await life.order("ord_1")
+        await life.until(lambda: life.row("ord_1"))
+        await life.until(lambda: not life.flow.pos_online)
+        with monkeypatch.context() as full_disk:
+            full_disk.setattr(life.ledger, "write", refuse)
+            house.till.online = True
+            await life.until(lambda: len(refusals) > 2)
+            assert house.till.written == []
+        await life.until_told("ord_1", "accepted")
+
+
+async def test_a_disk_that_is_full_after_the_write_costs_no_second_ticket(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fill_the_disk(_order: Order) -> None:
+        full_disk.setattr(life.ledger, "write", refuse)
+
+    async def refuse(_job: object) -> None:
+        refusals.append(1)
+        raise LedgerUnwritable("disk full")
+
+    refusals: list[int] = []
+    house.till.on_written = fill_the_disk
+    async with house.life() as life:
+        with monkeypatch.context() as full_disk:
+            await life.order("ord_1")
+            await life.until(lambda: len(refusals) > 2)
+        await life.until_told("ord_1", "accepted")
+    assert house.till.written == ["ord_1"]
 
 
 async def test_a_drain_lets_the_write_under_way_end_and_begins_no_other(house: House) -> None:

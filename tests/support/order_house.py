@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tillbridge.adapter import Health, PosFailure, Ticket, TicketStatus, TicketUpdate
+from tillbridge.adapter import BadRow, Health, PosFailure, Ticket, TicketStatus, TicketUpdate
 from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
 from tillbridge.errors import Conflict, Refused
@@ -38,9 +38,10 @@ class Till:
         self.withdrawn: list[str] = []
         self.news: dict[str, TicketUpdate] = {}
         self.handled: list[str] = []
+        self.unreadable: list[BadRow] = []
         self.online = True
-        self.can_cancel_tickets = True
-        self.can_tell_updates = True
+        self.cancels_tickets = True
+        self.tells_updates = True
         self.on_write: Callable[[Order], Awaitable[None]] | None = None
         self.on_written: Callable[[Order], Awaitable[None]] | None = None
         self.find_fails: PosFailure | None = None
@@ -72,6 +73,9 @@ class Till:
     async def update_handled(self, update: TicketUpdate) -> None:
         self.handled.append(update.key)
         self.news.pop(update.key, None)
+
+    async def unreadable_updates(self) -> Sequence[BadRow]:
+        return self.unreadable
 
     async def health(self) -> Health:
         return Health(self.online, "" if self.online else "no heartbeat")
@@ -257,9 +261,17 @@ class Life:
 
         return await self.until(reached)
 
+    async def until_closed(self, order_id: str) -> OrderRow:
+        async def closed() -> OrderRow | None:
+            row = await self.row(order_id)
+            return row if row is not None and row.closed_at is not None else None
+
+        row: OrderRow = await self.until(closed)
+        return row
+
     async def until(self, condition: Callable[[], Any]) -> Any:  # noqa: ANN401 -- what it found
-        """Wait for a condition, plain or async; fails after five seconds, or when the flow died."""
-        async with asyncio.timeout(5):
+        """Wait for a condition, plain or async; fails after 20 s, or when the flow died."""
+        async with asyncio.timeout(20):
             while True:
                 if self.task.done():
                     await self.task

@@ -90,6 +90,7 @@ def test_the_poss_own_words_never_reach_the_customer(failure: PosFailure) -> Non
         (PriceMismatch(), ReasonCode.PRICE_MISMATCH),
         (PosFailure("drawer open"), ReasonCode.OTHER),
         (VendorsOwn("drawer open"), ReasonCode.OTHER),
+        (TicketOutcomeUnknown("no answer"), ReasonCode.OTHER),
     ],
 )
 def test_each_failure_has_the_contracts_code(failure: PosFailure, code: ReasonCode) -> None:
@@ -132,11 +133,16 @@ def test_an_order_the_kitchen_did_not_confirm_has_the_settings_code() -> None:
     assert cancellation(lapsed).code is ReasonCode.CAPACITY
 
 
+def test_an_order_that_was_not_written_in_time_has_the_poss_last_words() -> None:
+    note = failure_note(TicketOutcomeUnknown("printer: out of paper"))
+    cancelled = cancellation(Lapsed(Lapse.NOT_WRITTEN, note=note))
+    assert (cancelled.code, cancelled.message) == (ReasonCode.OTHER, "printer: out of paper")
+
+
 def test_a_persons_cancel_for_prices_does_not_resync_the_menu() -> None:
     assert not cancellation(ByPerson(ReasonCode.PRICE_MISMATCH)).price_mismatch
 
 
 @given(failures)
 def test_a_note_tells_again_whether_the_pos_was_there(failure: PosFailure) -> None:
-    gone = isinstance(failure, PosOffline | TicketOutcomeUnknown)
-    assert was_offline(failure_note(failure)) is gone
+    assert was_offline(failure_note(failure)) is isinstance(failure, PosOffline)

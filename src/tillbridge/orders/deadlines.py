@@ -65,15 +65,17 @@ def after_failure(failure: PosFailure) -> AfterFailure:
 
 
 def lapsed(
-    patience: Patience, *, written: bool, wanted: OrderState, offline: bool
+    patience: Patience, *, written: bool, wanted: OrderState, offline: bool, note: str = ""
 ) -> Lapsed | None:
     """Return why an order whose time is up ends, or None where it goes on.
 
-    `offline` tells that the POS could not be reached, or did not answer, when last tried. A written
-    ticket that need not be confirmed never lapses, however long the service cannot be told.
+    `offline` tells that the POS could not be reached when last tried, `note` why the last write
+    failed. A written ticket that need not be confirmed never lapses, however long the service
+    cannot be told.
     """
     if not written:
-        return Lapsed(Lapse.NOT_WRITTEN_OFFLINE if offline else Lapse.NOT_WRITTEN)
+        lapse = Lapse.NOT_WRITTEN_OFFLINE if offline else Lapse.NOT_WRITTEN
+        return Lapsed(lapse, note=note)
     if patience.accept == "when_confirmed" and not is_confirmed(wanted):
         return Lapsed(Lapse.NOT_CONFIRMED, patience.unconfirmed_reason)
     return None

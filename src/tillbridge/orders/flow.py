@@ -118,7 +118,7 @@ class OrdersFlow:
     async def run(self) -> None:
         """Take up what is open, then work until cancelled; what it raises stops the bridge."""
         await self._presence.probe(anything_to_write=True)
-        if self._peers.pos.can_tell_updates:
+        if self._peers.pos.tells_updates:
             await self._updates.read()
         await self._take_up()
         async with asyncio.TaskGroup() as group:
@@ -133,7 +133,7 @@ class OrdersFlow:
                 ),
                 name="presence",
             )
-            if self._peers.pos.can_tell_updates:
+            if self._peers.pos.tells_updates:
                 group.create_task(self._updates.run(self._settings.pos.poll_s), name="updates")
             group.create_task(self._tidy_up(), name="tidy")
 

@@ -7,7 +7,7 @@ something small. Rooms on the same floor are reached through `OrderEffects` only
 from collections.abc import Sequence
 from typing import Protocol
 
-from tillbridge.adapter import Health, Ticket, TicketUpdate
+from tillbridge.adapter import BadRow, Health, Ticket, TicketUpdate
 from tillbridge.model.order import Order, ReasonCode
 
 
@@ -15,12 +15,12 @@ class OrderPos(Protocol):
     """A store's POS, as far as orders go. Every method may raise a PosFailure."""
 
     @property
-    def can_cancel_tickets(self) -> bool:
+    def cancels_tickets(self) -> bool:
         """Whether a written ticket can be taken back."""
         ...
 
     @property
-    def can_tell_updates(self) -> bool:
+    def tells_updates(self) -> bool:
         """Whether the POS tells how tickets go on."""
         ...
 
@@ -42,6 +42,10 @@ class OrderPos(Protocol):
 
     async def update_handled(self, update: TicketUpdate) -> None:
         """Take note that the news has been kept for good."""
+        ...
+
+    async def unreadable_updates(self) -> Sequence[BadRow]:
+        """Return the news that nobody could understand; none where there is no such thing."""
         ...
 
     async def health(self) -> Health:

@@ -28,8 +28,6 @@ _BY_FAILURE: tuple[tuple[type[PosFailure], ReasonCode], ...] = (
     (PosOffline, ReasonCode.POS_OFFLINE),
     (AtCapacity, ReasonCode.CAPACITY),
     (PriceMismatch, ReasonCode.PRICE_MISMATCH),
-    # A till that does not answer is, for whoever ordered, a till that is not there.
-    (TicketOutcomeUnknown, ReasonCode.POS_OFFLINE),
 )
 _BY_REJECTION = {
     RejectReason.ITEM_UNAVAILABLE: ReasonCode.ITEM_OUT_OF_STOCK,
@@ -72,10 +70,14 @@ class Lapse(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lapsed:
-    """An order's time was up. `unconfirmed_reason` is the setting's code for NOT_CONFIRMED."""
+    """An order's time was up.
+
+    `unconfirmed_reason` is the setting's code for NOT_CONFIRMED; `note` tells the last failure.
+    """
 
     lapse: Lapse
     unconfirmed_reason: ReasonCode = ReasonCode.OTHER
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +153,8 @@ def failure_note(failure: PosFailure) -> str:
 
 
 def was_offline(note: str) -> bool:
-    """Return whether the failure of this note says that the POS was not there, or not answering."""
-    return note.partition(":")[0] in {"offline", "no_answer"}
+    """Return whether the failure of this note says that the POS was not there."""
+    return note.partition(":")[0] == "offline"
 
 
 def _code_and_message(cause: Cause) -> tuple[ReasonCode, str]:
@@ -165,12 +167,13 @@ def _code_and_message(cause: Cause) -> tuple[ReasonCode, str]:
         case TicketUpdate():
             code = _BY_REJECTION[cause.reason] if cause.reason else ReasonCode.OTHER
             return code, cause.message or _("The POS rejected the order without saying why.")
-        case Lapsed(Lapse.NOT_WRITTEN_OFFLINE, _code):
+        case Lapsed(lapse=Lapse.NOT_WRITTEN_OFFLINE):
             return ReasonCode.POS_OFFLINE, _("The POS could not be reached in time.")
-        case Lapsed(Lapse.NOT_WRITTEN, _code):
-            return ReasonCode.OTHER, _("The order could not be written to the POS in time.")
-        case Lapsed(_lapse, code):
-            return code, _("The POS did not confirm the order in time.")
+        case Lapsed(lapse=Lapse.NOT_WRITTEN):
+            words = cause.note.partition(": ")[2]
+            return ReasonCode.OTHER, words or _("The POS did not take the order in time.")
+        case Lapsed():
+            return cause.unconfirmed_reason, _("The POS did not confirm the order in time.")
         case ChecksFailed():
             return cause.code, cause.text
         case ByPerson():

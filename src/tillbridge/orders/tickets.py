@@ -5,15 +5,18 @@ news and order.delivered may have come first.
 """
 
 from dataclasses import replace
+from typing import Literal
 
 from sqlalchemy import Connection
 
 from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
 from tillbridge.model.order import OrderState
-from tillbridge.orders.closing import close_if_done
+from tillbridge.orders.closing import close_if_done, is_to_be_withdrawn
 from tillbridge.orders.lifecycle import is_final, merge_wanted
 from tillbridge.orders.reasons import Cancellation
+
+HowEnded = Literal["never_written", "taken_back", "left_to_person"]
 
 
 def mark_writing(connection: Connection, store: str, order_id: str, now_ms: int) -> bool:
@@ -128,10 +131,20 @@ def cancel(
     return orders.get_order(connection, row.store, row.order_id)
 
 
-def mark_withdrawn(connection: Connection, order: OrderRow, now_ms: int, *, how: str) -> None:
-    """Note that nothing more is done about the ticket of a cancelled order; `how` tells why."""
+def mark_withdrawn(connection: Connection, order: OrderRow, now_ms: int, *, how: HowEnded) -> None:
+    """Note that nothing more is done about the ticket of a cancelled order.
+
+    Nothing is noted where a person has had the order taken up again meanwhile.
+    """
+    row = orders.get_order(connection, order.store, order.order_id)
+    if row is None or not is_to_be_withdrawn(row):
+        return
     orders.update_order(
-        connection, order.store, order.order_id, now_ms, ticket=TicketState.WITHDRAWN
+        connection,
+        row.store,
+        row.order_id,
+        now_ms,
+        ticket=TicketState.REFUSED if how == "never_written" else TicketState.WITHDRAWN,
     )
-    order_log.log_event(connection, order.store, order.order_id, "order.withdrawn", now_ms, how=how)
-    close_if_done(connection, order.store, order.order_id, now_ms)
+    order_log.log_event(connection, row.store, row.order_id, "order.withdrawn", now_ms, how=how)
+    close_if_done(connection, row.store, row.order_id, now_ms)

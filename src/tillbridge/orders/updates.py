@@ -1,12 +1,12 @@
 """What the POS tells of its tickets: kept in the ledger first, then confirmed to the adapter."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from tillbridge.adapter import PosFailure, TicketStatus, TicketUpdate
+from tillbridge.adapter import BadRow, PosFailure, TicketStatus, TicketUpdate
 from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.log import get_logger
@@ -103,6 +103,11 @@ class UpdateReader:
         self._on_change = on_change
         self._look = asyncio.Event()
         self._failing = ""
+        self._unreadable = {
+            each.subject
+            for each in books.desk.current()
+            if (each.code, each.store) == ("pos.update_unreadable", books.store)
+        }
 
     def look(self) -> None:
         """Read now: a file has changed, or the POS is back."""
@@ -125,6 +130,7 @@ class UpdateReader:
             for update in await self._pos.read_updates():
                 await self._keep(update)
                 await self._pos.update_handled(update)
+            self._tell_unreadable(await self._pos.unreadable_updates())
         except PosFailure as failure:
             note = failure_note(failure)
             if note != self._failing:
@@ -132,6 +138,17 @@ class UpdateReader:
                 log.warning("pos.updates_failed", store=self._books.store, reason=note)
         else:
             self._failing = ""
+
+    def _tell_unreadable(self, bad: Sequence[BadRow]) -> None:
+        """Tell a person of news that nobody could understand, for as long as it lies there."""
+        store, desk = self._books.store, self._books.desk
+        for each in bad:
+            desk.open(
+                "pos.update_unreadable", store, each.place, detail=f"{each.place}: {each.text}"
+            )
+        for place in self._unreadable - {each.place for each in bad}:
+            desk.close("pos.update_unreadable", store, place)
+        self._unreadable = {each.place for each in bad}
 
     async def _keep(self, update: TicketUpdate) -> None:
         store, order_id = self._books.store, update.order_id

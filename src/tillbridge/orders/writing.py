@@ -284,6 +284,7 @@ class TicketWriter:
             written=row.ticket is TicketState.WRITTEN,
             wanted=row.wanted,
             offline=was_offline(row.last_failure) or not self._presence.online,
+            note=row.last_failure,
         )
         if cause is not None:
             await self._cancel(entry, row, cancellation(cause), pos_has_none=pos_has_none)
@@ -312,10 +313,11 @@ class TicketWriter:
 
     async def _withdraw(self, entry: Waiting, row: OrderRow) -> None:
         order_id = row.order_id
+        how: tickets.HowEnded
         try:
             if row.ticket is TicketState.WRITING and await self._pos.find_ticket(order_id) is None:
                 how = "never_written"
-            elif self._pos.can_cancel_tickets:
+            elif self._pos.cancels_tickets:
                 reason = customer_text(row.reason_code or ReasonCode.OTHER)
                 await self._pos.cancel_ticket(order_of(row), order_id, reason)
                 how = "taken_back"

@@ -1,0 +1,196 @@
+"""Orders the POS does not take in time end with the code that fits; others never do."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.order_house import STORE, House
+from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge.ledger import menu
+from tillbridge.ledger.menu import AcceptedItem
+from tillbridge.ledger.orders import TicketState
+from tillbridge.model.catalogue import Item
+from tillbridge.model.order import Order, OrderState, ReasonCode
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path, accept_within_s=1)
+
+
+async def test_an_order_the_till_was_offline_for_is_cancelled_when_its_time_is_up(
+    house: House,
+) -> None:
+    house.till.online = False
+    async with house.life() as life:
+        await life.order("ord_1")
+        row = await life.until_told("ord_1", "cancelled")
+        assert row.closed_at is not None
+        assert row.ticket is TicketState.REFUSED
+        house.till.online = True
+        await life.until(lambda: life.flow.pos_online)
+    assert house.till.written == []
+    assert house.service.cancels[0][1] is ReasonCode.POS_OFFLINE
+
+
+async def test_a_till_that_has_the_ticket_after_all_keeps_it_although_time_is_up(
+    house: House,
+) -> None:
+    async def no_answer(_order: Order) -> None:
+        raise TicketOutcomeUnknown("no answer")
+
+    house.till.on_written = no_answer
+    house.till.find_fails = TicketOutcomeUnknown("still no answer")
+    house.order_settings["retry_s"] = 60
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: house.till.written)
+        house.till.find_fails = None
+        await life.until_told("ord_1", "accepted")
+    assert house.service.cancels == []
+    assert house.till.written == ["ord_1"]
+
+
+async def test_a_ticket_of_unknown_outcome_is_taken_back_once_the_till_can_say(
+    house: House,
+) -> None:
+    async def no_answer(_order: Order) -> None:
+        house.till.online = False
+        raise TicketOutcomeUnknown("no answer")
+
+    house.till.on_written = no_answer
+    house.till.find_fails = PosOffline("off")
+    async with house.life() as life:
+        await life.order("ord_1")
+        row = await life.until_told("ord_1", "cancelled")
+        assert row.closed_at is None, "the till may have it"
+        house.till.find_fails = None
+        house.till.online = True
+        await life.until(lambda: house.till.withdrawn == ["ord_1"])
+    assert house.service.cancels[0][1] is ReasonCode.POS_OFFLINE
+
+
+async def test_an_order_the_kitchen_confirms_is_accepted_then(house: House) -> None:
+    house.order_settings["accept"] = "when_confirmed"
+    house.order_settings["accept_within_s"] = 60
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: house.till.written)
+        assert house.service.calls == []
+        house.till.tells("ord_1", "accepted")
+        await life.until_told("ord_1", "accepted")
+
+
+async def test_an_order_the_kitchen_does_not_confirm_is_cancelled_and_taken_back(
+    house: House,
+) -> None:
+    house.order_settings |= {"accept": "when_confirmed", "unconfirmed_reason": "CAPACITY"}
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "cancelled")
+        await life.until(lambda: house.till.withdrawn == ["ord_1"])
+    assert house.till.written == ["ord_1"]
+    assert house.service.cancels[0][1] is ReasonCode.CAPACITY
+
+
+async def test_a_clock_that_jumps_ahead_while_the_bridge_runs_cancels_nothing(
+    tmp_path: Path,
+) -> None:
+    house = House(tmp_path, accept_within_s=60)
+    house.till.online = False
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: life.row("ord_1"))
+        house.clock.wall_s = 100_000
+        await asyncio.sleep(0.2)  # several rounds of everything
+        house.till.online = True
+        await life.until_told("ord_1", "accepted")
+
+
+@pytest.mark.parametrize("jump_s", [100_000, -100_000])
+async def test_a_clock_that_jumped_while_the_bridge_was_down_cancels_nothing_at_once(
+    tmp_path: Path, jump_s: float
+) -> None:
+    house = House(tmp_path, accept_within_s=60)
+    house.till.online = False
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: life.row("ord_1"))
+    house.clock.wall_s = jump_s
+    house.till.online = True
+    async with house.life() as life:
+        await life.until_told("ord_1", "accepted")
+
+
+async def test_an_order_the_till_stays_offline_for_is_cancelled_in_the_next_life(
+    house: House,
+) -> None:
+    house.order_settings["accept_within_s"] = 60
+    house.till.online = False
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: life.row("ord_1"))
+    house.clock.wall_s = -100_000
+    house.order_settings["accept_within_s"] = 0.3
+    async with house.life() as life:
+        await life.until_told("ord_1", "cancelled")
+
+
+async def accepted_menu(house: House) -> None:
+    house.order_settings["accept_within_s"] = 60
+    async with house.life() as life:
+        soup = Item("soup", "Soup", 450)
+        accepted = AcceptedItem.of(soup, soup, None)
+        at = house.clock.now_ms()
+        await life.ledger.write(lambda each: menu.acknowledge_items(each, STORE, [accepted], at=at))
+
+
+def line(external_id: str, price: int) -> dict:
+    return {"product_name": "Thing", "external_id": external_id, "unit_price": price}
+
+
+async def test_odd_items_and_prices_are_written_and_warned_of(house: House) -> None:
+    await accepted_menu(house)
+    async with house.life() as life:
+        await life.order("ord_1", items=[line("soup", 450)], currency="USD")
+        await life.until_told("ord_1", "accepted")
+        assert life.problems() == set()
+        await life.order("ord_2", items=[line("lobster", 1), line("soup", 1)])
+        await life.until_told("ord_2", "accepted")
+        assert life.problems() == {"order.unknown_item", "order.price_differs"}
+        assert "order.check_found" in await life.events("ord_2")
+    assert house.till.written == ["ord_1", "ord_2"]
+
+
+async def test_odd_items_and_prices_are_cancelled_where_the_policy_says_so(house: House) -> None:
+    await accepted_menu(house)
+    house.order_settings |= {"unknown_item": "cancel", "price_differs": "cancel"}
+    async with house.life() as life:
+        await life.order("ord_1", items=[line("lobster", 1)])
+        await life.order("ord_2", items=[line("soup", 1)])
+        await life.until_told("ord_1", "cancelled")
+        row = await life.until_told("ord_2", "cancelled")
+        assert row.closed_at is not None
+    assert {order: code for order, code, _ in house.service.cancels} == {
+        "ord_1": ReasonCode.ITEM_OUT_OF_STOCK,
+        "ord_2": ReasonCode.PRICE_MISMATCH,
+    }
+    assert house.till.written == []
+    assert house.effects.resyncs == 1
+
+
+async def test_an_order_nobody_heard_of_for_a_day_is_closed(house: House) -> None:
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        await life.flow.tidy()
+        row = await life.row("ord_1")
+        assert row is not None
+        assert row.closed_at is None
+        house.clock.both_s = 25 * 3600
+        await life.flow.tidy()
+        row = await life.row("ord_1")
+        assert row is not None
+        assert row.closed_at is not None
+        assert row.wanted is OrderState.ACCEPTED
