@@ -191,27 +191,28 @@ async def test_menu_commands_reach_the_bridge(program: Program, bridge: PretendC
 
 async def test_a_plan_is_shown_as_a_difference(program: Program, bridge: PretendControl) -> None:
     bridge.plan = {
-        "text": "3 changes, held.",
-        "kind": "batch",
-        "reasons": ["Too many prices moved."],
-        "changes": [
-            {"change": "added", "external_id": "B1", "name": "Burger\x1b[31m", "detail": ""},
-            {"change": "removed", "external_id": "B2", "name": "Brownie", "detail": ""},
-            {"change": "changed", "external_id": "B3", "name": "Cola", "detail": "2.00 -> 2.50"},
-        ],
+        "kind": "held",
+        "held": ["Too many prices moved."],
+        "approved": False,
+        "calls": [{"call": "POST menus/batch"}],
+        "lines": ["+ B1 Burger\x1b[31m, 4.50", "~ B3 Cola: price 2.00 -> 2.50"],
         "bad_rows": [{"place": "menu.csv, row 3", "text": "No price.", "fix": "Add one."}],
     }
     ran = await program("menu", "plan", "main")
     assert ran.code == 0
     assert ran.out.splitlines() == [
-        "3 changes, held.",
+        "This change waits for a person (release it with: tillbridge menu approve):",
         "  ! Too many prices moved.",
-        "  + Burger [31m (B1)",
-        "  - Brownie (B2)",
-        "  ~ Cola (B3): 2.00 -> 2.50",
+        "  + B1 Burger [31m, 4.50",
+        "  ~ B3 Cola: price 2.00 -> 2.50",
         "  ? menu.csv, row 3: No price. Add one.",
     ]
     assert json.loads((await program("menu", "plan", "main", "--json")).out) == bridge.plan
+
+
+async def test_a_menu_in_step_is_said_to_be(program: Program, bridge: PretendControl) -> None:
+    ran = await program("menu", "plan", "main")
+    assert ran.out == "Nothing to push: the service has the menu as the till has it.\n"
 
 
 async def test_orders_are_retried_and_cancelled_with_a_code(
@@ -306,6 +307,7 @@ async def test_config_check_checks_adapters_options_and_the_secret(program: Prog
 
 
 async def test_config_show_masks_the_secret(program: Program) -> None:
+    program.config.write_text(CONFIG + 'api_password = "sup3r-too"\n', "utf-8")
     ran = await program("config", "show")
     told = json.loads(ran.out)
     assert ran.code == 0

@@ -26,7 +26,7 @@ class PretendControl:
         )
         self.now_ms = 1_795_287_720_000
         self.connected: list[Answer] = [{"done": False}]
-        self.plan: Answer = {"text": "Nothing to push.", "kind": "nothing", "changes": []}
+        self.plan: Answer = {"kind": "nothing", "calls": [], "held": [], "lines": []}
 
     def _told(self, *asked: object) -> Answer:
         self.asked.append(asked)

@@ -48,8 +48,11 @@ def show(context: typer.Context) -> None:
 
     Example: tillbridge config show
     """
-    loaded = load_settings(context)
-    say.document(loaded.settings.model_dump(mode="json"))
+    from tillbridge.redaction import masked_value
+
+    told = load_settings(context).settings.model_dump(mode="json")
+    # An adapter's options may hold passwords, which only their names give away.
+    say.document({**told, "stores": masked_value(told["stores"])})
 
 
 @app.command()
@@ -87,10 +90,13 @@ def _adapter_faults(loaded: "LoadedSettings") -> list[ConfigError]:
             chosen.append(("orders", *store.order_adapter))
         for table, adapter, options in chosen:
             try:
-                open_adapter(adapter, options, context)
+                open_adapter(adapter, options, context, table=table)
             except ConfigError as fault:
-                line = loaded.line_of("stores", name, table)
-                faults.append(_placed(loaded, fault, line, f"[stores.{name}.{table}]: "))
+                where = f"stores.{name}.{table}"
+                key = fault.text.partition(f"{where}.")[2].partition(" ")[0].strip(":.")
+                line = loaded.line_of("stores", name, table, *key.split("."))
+                named = "" if where in fault.text else f"[{where}] "
+                faults.append(_placed(loaded, fault, line, named))
     return faults
 
 

@@ -7,14 +7,13 @@ import typer
 from tillbridge.cli import say
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.i18n import _
+from tillbridge.i18n import _, ngettext
 
 app = typer.Typer(help=_("See, push and approve menu changes."), no_args_is_help=True)
 
 Store = Annotated[str, typer.Argument(metavar="STORE", help=_("The store's name in bridge.toml."))]
 Json = Annotated[bool, typer.Option("--json", help=_("Answer as JSON."))]
 
-_SIGNS = {"added": "+", "removed": "-", "changed": "~", "availability": "~"}
 _SHOWN = 50
 
 
@@ -89,16 +88,26 @@ def _end(answer: Answer) -> None:
 
 
 def _show(answer: Answer) -> None:
-    say.line(say.clean(answer.get("text", "")))
-    for reason in answer.get("reasons", ()):
+    say.line(_head(answer))
+    for reason in answer.get("held", ()):
         say.line("  ! " + say.clean(reason), level="warning")
-    changes = answer.get("changes", [])
-    for change in changes[:_SHOWN]:
-        sign = _SIGNS.get(change.get("change", ""), "~")
-        detail = f": {change['detail']}" if change.get("detail") else ""
-        told = say.clean(f"{change['name']} ({change['external_id']}){detail}")
-        say.line(f"  {sign} {told}")
-    if (more := len(changes) - _SHOWN) > 0:
+    lines = answer.get("lines", [])
+    for line in lines[:_SHOWN]:
+        say.line("  " + say.clean(line))
+    if (more := len(lines) - _SHOWN) > 0:
         say.line("  " + _("... and {n} more (--json shows all)").format(n=more))
     for row in answer.get("bad_rows", ()):
         say.line("  ? " + say.clean(f"{row['place']}: {row['text']} {row['fix']}"), level="warning")
+
+
+def _head(answer: Answer) -> str:
+    if answer.get("held"):
+        if answer.get("approved"):
+            return _("This change is approved, and goes out with the next push:")
+        return _("This change waits for a person (release it with: tillbridge menu approve):")
+    calls = len(answer.get("calls", ()))
+    if not calls:
+        return _("Nothing to push: the service has the menu as the till has it.")
+    return ngettext(
+        "This would be pushed, in {n} call:", "This would be pushed, in {n} calls:", calls
+    ).format(n=calls)

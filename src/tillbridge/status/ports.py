@@ -24,7 +24,7 @@ class Control(Protocol):
     """What commands ask of a running bridge. JSON out; failures are `BridgeError`s.
 
     Instants are ms since the epoch. Each answer of an action holds `text`, one sentence for the
-    person who asked.
+    person who asked, and `ok` (false: it was not done, and the command fails).
     """
 
     async def status(self) -> Answer:
@@ -40,7 +40,10 @@ class Control(Protocol):
         ...
 
     async def menu_plan(self, store: str) -> Answer:
-        """Return what would be pushed now (see docs/commands.md); pushes nothing."""
+        """Return what would be pushed now; pushes nothing.
+
+        As `PlanReport.to_json()`, and `lines`: each change as a line for people.
+        """
         ...
 
     async def menu_push(self, store: str, *, full: bool) -> Answer:
