@@ -55,12 +55,11 @@ def load(path: Path | None = None) -> LoadedSettings:
 
     Raises ConfigError: all that is wrong with the file at once, each with its line and remedy.
     """
-    # pydantic costs a tenth of a second, which commands without settings need not pay.
-    from pydantic import ValidationError  # noqa: PLC0415
+    from pydantic import ValidationError  # noqa: PLC0415 -- brings pydantic
 
-    from tillbridge.config import Settings  # noqa: PLC0415
-    from tillbridge.configfile.rules import contradictions  # noqa: PLC0415
-    from tillbridge.configfile.translate import faults_of  # noqa: PLC0415
+    from tillbridge.config import Settings  # noqa: PLC0415 -- brings pydantic
+    from tillbridge.configfile.rules import contradictions  # noqa: PLC0415 -- brings pydantic
+    from tillbridge.configfile.translate import faults_of  # noqa: PLC0415 -- brings pydantic
 
     found = find_file(path)
     text, document = read_file(found)
