@@ -5,6 +5,7 @@ Each function returns the value or raises `BadCell`, which says in words what to
 
 import re
 from datetime import datetime
+from functools import lru_cache
 
 from tillbridge.adapter import BadRow
 from tillbridge.model.instant import from_iso
@@ -52,6 +53,8 @@ class BrokenRow(BadCell):
 
 def plain(value: str) -> str:
     """Return one line of text without blanks around it or invisible marks."""
+    if value.isprintable() and "  " not in value:  # nearly always
+        return value.strip()
     for mark in _MARKS:
         value = value.replace(mark, "")
     return " ".join(value.split())
@@ -63,6 +66,8 @@ def text(field: str, value: str, *, delimiter: str = "") -> str:
     `delimiter` is what the file separates fields with: text of several lines in which it occurs
     is several rows that a stray quotation mark made one.
     """
+    if not value:
+        return ""
     if match := _UNREADABLE.search(value):
         raise BadCell(
             field,
@@ -92,9 +97,12 @@ def needed(field: str, value: str, *, delimiter: str = "") -> str:
 
 def paragraph(value: str) -> str:
     """Return text that may have several lines; characters nobody could read are left out."""
+    if value.isprintable() and "\ufffd" not in value:
+        return value.strip()
     return _UNREADABLE.sub("", value.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
+@lru_cache(maxsize=4096)  # a menu of thousands has a few hundred prices
 def price(field: str, value: str, currency: str) -> int:
     """Return a price in minor units, of decimal text in major units (`4.50`, `4,50`)."""
     line = plain(value)
@@ -118,6 +126,7 @@ def checked_price(field: str, minor: int, *, shown: object) -> int:
     return minor
 
 
+@lru_cache(maxsize=64)
 def yes_or_no(field: str, value: str, *, empty: bool | None = None) -> bool:
     """Return what a word for yes or no says; nothing at all is `empty`, if that is given."""
     word = plain(value).casefold()
@@ -143,6 +152,7 @@ def whole_number(field: str, value: str, *, empty: int | None) -> int | None:
     return int(line)
 
 
+@lru_cache(maxsize=4096)  # and a few dozen categories
 def names(value: str) -> tuple[str, ...]:
     """Return the names in a field that separates several with `|`, each once, in order."""
     return tuple(dict.fromkeys(name for part in value.split("|") if (name := plain(part))))

@@ -1,0 +1,144 @@
+"""Finding an adapter by its name and opening it with its options.
+
+Adapters are registered under the entry points `tillbridge.adapters`, each an
+`tillbridge.adapter.Adapter`. Only the one that is asked for is imported. The folder adapter is
+built in, and there even where the program was not installed.
+"""
+
+import difflib
+from collections.abc import Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from pydantic import ValidationError
+
+from tillbridge.adapter import API_VERSION, Adapter, AdapterContext, AdapterOptions
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+from tillbridge.log import get_logger
+
+GROUP = "tillbridge.adapters"
+
+_BUILT_IN = EntryPoint("folder", "tillbridge.adapters.folder:ADAPTER", GROUP)
+
+
+def find_adapters() -> dict[str, Adapter]:
+    """Return every adapter that can be used, by name; one that cannot be is logged."""
+    adapters: dict[str, Adapter] = {}
+    for name, entry in sorted(_entries().items()):
+        try:
+            adapters[name] = _load(entry)
+        except ConfigError as failure:
+            get_logger().warning("adapter.unusable", adapter=name, detail=str(failure))
+    return adapters
+
+
+def find_adapter(name: str) -> Adapter:
+    """Return the adapter of that name. Raises ConfigError."""
+    entries = _entries()
+    if name not in entries:
+        near = difflib.get_close_matches(name, entries, n=1)
+        fix = _("Did you mean {name!r}?").format(name=near[0]) if near else ""
+        installed = _("Installed are: {names}.").format(names=", ".join(sorted(entries)))
+        raise ConfigError(
+            _("adapter: there is no adapter {name!r}.").format(name=name),
+            fix=f"{fix} {installed}".strip(),
+        )
+    return _load(entries[name])
+
+
+def open_adapter(
+    name: str, options: Mapping[str, Any], context: AdapterContext, *, table: str = "pos"
+) -> object:
+    """Return the adapter's object for a store, whose methods are its capabilities.
+
+    `table` is the part of the store's configuration the options are from: `pos` or `orders`.
+    Raises ConfigError, which names the key and the nearest valid one.
+    """
+    adapter = find_adapter(name)
+    where = f"stores.{context.store}.{table}"
+    try:
+        checked = adapter.options.model_validate(dict(options))
+    except ValidationError as failure:
+        raise _not_valid(failure, adapter, where) from failure
+    try:
+        return adapter.open(checked, context)
+    except ValueError as failure:
+        raise ConfigError(
+            f"[{where}] {failure}",
+            fix=_("Mend the options of the adapter {name}.").format(name=name),
+        ) from failure
+
+
+def _entries() -> dict[str, EntryPoint]:
+    found = {_BUILT_IN.name: _BUILT_IN}
+    found.update((entry.name, entry) for entry in entry_points(group=GROUP))
+    return found
+
+
+def _load(entry: EntryPoint) -> Adapter:
+    try:
+        adapter = entry.load()
+    except Exception as failure:  # whatever the import of somebody else's code raises
+        raise ConfigError(
+            _("The adapter {name} cannot be loaded: {detail}").format(
+                name=entry.name, detail=f"{type(failure).__name__}: {failure}"
+            ),
+            fix=_("Install it again, in a version that fits this bridge."),
+        ) from failure
+    if not isinstance(adapter, Adapter):
+        raise ConfigError(
+            _("The adapter {name} does not register an Adapter.").format(name=entry.name),
+            fix=_("Tell its vendor: the entry point must name a tillbridge.adapter.Adapter."),
+        )
+    if adapter.api_version != API_VERSION:
+        raise ConfigError(
+            _(
+                "The adapter {name} is for version {theirs} of the adapter API; this is {ours}."
+            ).format(name=entry.name, theirs=adapter.api_version, ours=API_VERSION),
+            fix=_("Install a version of the adapter that fits this bridge."),
+        )
+    return adapter
+
+
+def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> ConfigError:
+    """Return the first thing that is wrong, in words; a person mends one after the other."""
+    first = failure.errors(include_url=False, include_context=False)[0]
+    parts = [str(part) for part in first["loc"] if part != "[key]"]
+    key = ".".join((where, *parts))
+    if first["type"] == "extra_forbidden":
+        return ConfigError(
+            _("{key}: the adapter {name} has no such option.").format(key=key, name=adapter.name),
+            fix=_nearest(parts[-1], adapter.options),
+        )
+    if first["type"] == "missing":
+        text = _("{key} is missing: the adapter {name} needs it.")
+        return ConfigError(
+            text.format(key=key, name=adapter.name), fix=_about(parts, adapter.options)
+        )
+    if first["type"] == "literal_error":
+        return ConfigError(
+            _("{key}: {problem}").format(key=key, problem=first["msg"]),
+            fix=_nearest_of(str(first["input"]), first["msg"]),
+        )
+    message = first["msg"].removeprefix("Value error, ")
+    return ConfigError(f"{key}: {message}.", fix=_about(parts, adapter.options))
+
+
+def _nearest(name: str, options: type[AdapterOptions]) -> str:
+    names = [field.alias or each for each, field in options.model_fields.items()]
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return _("Did you mean {name}?").format(name=near[0])
+    return _("It has: {names}.").format(names=", ".join(sorted(names)))
+
+
+def _nearest_of(value: str, message: str) -> str:
+    allowed = message.split("'")[1::2]
+    near = difflib.get_close_matches(value, allowed, n=1)
+    return _("Did you mean {name}?").format(name=near[0]) if near else ""
+
+
+def _about(parts: list[str], options: type[AdapterOptions]) -> str:
+    field = options.model_fields.get(parts[0]) if parts else None
+    return field.description or "" if field is not None else ""

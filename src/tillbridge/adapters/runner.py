@@ -1,0 +1,332 @@
+"""One store's POS, awaited: the adapter's blocking methods, each kind in a thread of its own.
+
+Here, once, everything an adapter may do wrong becomes one of the failures the core knows: an
+exception that no adapter should raise, an answer of the wrong kind, no answer at all.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, TypeVar
+
+from tillbridge.adapter import (
+    AvailabilityReading,
+    BadRow,
+    CancelsTickets,
+    Catalogue,
+    CatalogueChanges,
+    ExportUnreadable,
+    Health,
+    NamesFiles,
+    Order,
+    PosFailure,
+    PosOffline,
+    ReadsAvailability,
+    ReadsCatalogue,
+    ReadsCatalogueChanges,
+    ReadsTables,
+    ReportsHealth,
+    TablesReading,
+    TellsTicketUpdates,
+    TellsUnreadableUpdates,
+    Ticket,
+    TicketOutcomeUnknown,
+    TicketUpdate,
+    WritesTickets,
+)
+from tillbridge.adapters.worker import Worker
+from tillbridge.i18n import _
+from tillbridge.log import get_logger
+
+T = TypeVar("T")
+
+OnFault = Callable[[str, str | None], None]
+"""Told the operation and what went wrong, or None once that operation works again."""
+
+
+class PosRunner:
+    """An adapter's object as coroutines. What it cannot do raises TypeError: look first.
+
+    `ticket_timeout_s` is how long a call about tickets may take. A write that takes longer raises
+    TicketOutcomeUnknown; it goes on in its thread, and the next call about tickets comes after it.
+    """
+
+    def __init__(
+        self,
+        pos: object,
+        *,
+        store: str,
+        adapter: str,
+        ticket_timeout_s: float,
+        on_fault: OnFault,
+    ) -> None:
+        self._pos = pos
+        self._store = store
+        self._adapter = adapter
+        self._ticket_timeout_s = ticket_timeout_s
+        self._on_fault = on_fault
+        self._faulty: set[str] = set()
+        self._reading = Worker(f"{store}-reading")
+        self._tickets = Worker(f"{store}-tickets")
+        self._probe: asyncio.Future[Health] | None = None
+
+    @property
+    def adapter(self) -> str:
+        """The adapter's name, for people."""
+        return self._adapter
+
+    @property
+    def reads_catalogue(self) -> bool:
+        """Whether there is a menu to read."""
+        return isinstance(self._pos, ReadsCatalogue)
+
+    @property
+    def reads_changes(self) -> bool:
+        """Whether the menu can be read as its difference."""
+        return isinstance(self._pos, ReadsCatalogueChanges)
+
+    @property
+    def reads_availability(self) -> bool:
+        """Whether the POS tells availability apart from the menu."""
+        return isinstance(self._pos, ReadsAvailability)
+
+    @property
+    def reads_tables(self) -> bool:
+        """Whether there is a floor plan to read."""
+        return isinstance(self._pos, ReadsTables)
+
+    @property
+    def writes_tickets(self) -> bool:
+        """Whether orders can be written."""
+        return isinstance(self._pos, WritesTickets)
+
+    @property
+    def cancels_tickets(self) -> bool:
+        """Whether a written order can be taken back."""
+        return isinstance(self._pos, CancelsTickets)
+
+    @property
+    def tells_updates(self) -> bool:
+        """Whether the POS tells how tickets go on."""
+        return isinstance(self._pos, TellsTicketUpdates)
+
+    @property
+    def reports_health(self) -> bool:
+        """Whether the POS says if it is there."""
+        return isinstance(self._pos, ReportsHealth)
+
+    @property
+    def names_files(self) -> bool:
+        """Whether changes of files tell that there is something to read."""
+        return isinstance(self._pos, NamesFiles)
+
+    def catalogue_files(self) -> Sequence[Path]:
+        """Return the files the menu is read from; none where the adapter names none."""
+        return tuple(self._pos.catalogue_files()) if isinstance(self._pos, NamesFiles) else ()
+
+    def availability_files(self) -> Sequence[Path]:
+        """Return the files availability is read from; none where the adapter names none."""
+        return tuple(self._pos.availability_files()) if isinstance(self._pos, NamesFiles) else ()
+
+    def table_files(self) -> Sequence[Path]:
+        """Return the files the tables are read from; none where the adapter names none."""
+        return tuple(self._pos.table_files()) if isinstance(self._pos, NamesFiles) else ()
+
+    def update_folders(self) -> Sequence[Path]:
+        """Return the folders news of tickets appears in; none where the adapter names none."""
+        return tuple(self._pos.update_folders()) if isinstance(self._pos, NamesFiles) else ()
+
+    async def read_catalogue(self) -> Catalogue:
+        """Return the whole menu. Raises ExportUnreadable, PosFailure."""
+        if not isinstance(self._pos, ReadsCatalogue):
+            raise _unable("ReadsCatalogue")
+        pos = self._pos
+        return await self._read("read_catalogue", pos.read_catalogue, Catalogue)
+
+    async def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        """Return what differs from the records `known`. Raises ExportUnreadable, PosFailure."""
+        if not isinstance(self._pos, ReadsCatalogueChanges):
+            raise _unable("ReadsCatalogueChanges")
+        pos = self._pos
+        return await self._read("read_changes", lambda: pos.read_changes(known), CatalogueChanges)
+
+    async def read_availability(self) -> AvailabilityReading:
+        """Return what is sold out. Raises ExportUnreadable, PosFailure."""
+        if not isinstance(self._pos, ReadsAvailability):
+            raise _unable("ReadsAvailability")
+        pos = self._pos
+        return await self._read("read_availability", pos.read_availability, AvailabilityReading)
+
+    async def read_tables(self) -> TablesReading:
+        """Return the floor plan. Raises ExportUnreadable, PosFailure."""
+        if not isinstance(self._pos, ReadsTables):
+            raise _unable("ReadsTables")
+        pos = self._pos
+        return await self._read("read_tables", pos.read_tables, TablesReading)
+
+    async def write_ticket(self, order: Order, key: str) -> Ticket:
+        """Write the order. Raises PosFailure: TicketOutcomeUnknown where the POS may have it.
+
+        An adapter that breaks off in a way it should not may have written it, too.
+        """
+        if not isinstance(self._pos, WritesTickets):
+            raise _unable("WritesTickets")
+        pos = self._pos
+        return await self._about_tickets(
+            "write_ticket", lambda: pos.write_ticket(order, key), Ticket, TicketOutcomeUnknown
+        )
+
+    async def find_ticket(self, key: str) -> Ticket | None:
+        """Return the ticket written with `key`. Raises PosOffline where nobody can say."""
+        if not isinstance(self._pos, WritesTickets):
+            raise _unable("WritesTickets")
+        pos = self._pos
+        return await self._about_tickets(
+            "find_ticket", lambda: pos.find_ticket(key), Ticket | None, PosOffline
+        )
+
+    async def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
+        """Take the ticket back; safe to repeat. Raises PosFailure."""
+        if not isinstance(self._pos, CancelsTickets):
+            raise _unable("CancelsTickets")
+        pos = self._pos
+        await self._about_tickets(
+            "cancel_ticket", lambda: pos.cancel_ticket(order, key, reason), NoneType, PosFailure
+        )
+
+    async def read_updates(self) -> Sequence[TicketUpdate]:
+        """Return the news not yet handled, oldest first. Raises PosOffline."""
+        if not isinstance(self._pos, TellsTicketUpdates):
+            raise _unable("TellsTicketUpdates")
+        pos = self._pos
+        return await self._about_tickets(
+            "read_updates", lambda: tuple(pos.read_updates()), tuple, PosOffline
+        )
+
+    async def update_handled(self, update: TicketUpdate) -> None:
+        """Take note that the news is kept for good. Raises PosFailure."""
+        if not isinstance(self._pos, TellsTicketUpdates):
+            raise _unable("TellsTicketUpdates")
+        pos = self._pos
+        await self._about_tickets(
+            "update_handled", lambda: pos.update_handled(update), NoneType, PosFailure
+        )
+
+    async def unreadable_updates(self) -> Sequence[BadRow]:
+        """Return the news that could not be understood; none where the adapter keeps none."""
+        if not isinstance(self._pos, TellsUnreadableUpdates):
+            return ()
+        pos = self._pos
+        return await self._about_tickets(
+            "unreadable_updates", lambda: tuple(pos.unreadable_updates()), tuple, PosOffline
+        )
+
+    async def health(self) -> Health:
+        """Return whether the POS is there; one that says nothing of it is. Never raises.
+
+        One that has not answered for `ticket_timeout_s` is offline, until it answers.
+        """
+        if not isinstance(self._pos, ReportsHealth):
+            return Health(online=True)
+        if self._probe is None or self._probe.done():
+            _call, self._probe = self._tickets.submit(self._pos.health)
+        probe = self._probe
+        done, _waiting = await asyncio.wait({probe}, timeout=self._ticket_timeout_s)
+        if not done:
+            return Health(online=False, detail=self._no_answer())
+        try:
+            health = self._checked("health", probe.result(), Health)
+        except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
+            return Health(online=False, detail=self._fault("health", failure))
+        self._works("health")
+        return health
+
+    def close(self) -> None:
+        """Let the threads end; one that hangs in the POS is not waited for."""
+        self._reading.close()
+        self._tickets.close()
+
+    async def _read(self, operation: str, call: Callable[[], T], kind: type[T]) -> T:
+        try:
+            result = self._checked(operation, await self._reading.run(call), kind)
+        except (ExportUnreadable, PosFailure):
+            self._works(operation)
+            raise
+        except Exception as failure:
+            text = self._fault(operation, failure)
+            raise ExportUnreadable(
+                text, fix=_("Tell the adapter's vendor; the log has the details.")
+            ) from failure
+        self._works(operation)
+        return result
+
+    async def _about_tickets(
+        self,
+        operation: str,
+        function: Callable[[], T],
+        kind: type | UnionType,
+        unexpected: type[PosFailure],
+    ) -> T:
+        call, outcome = self._tickets.submit(function)
+        try:
+            done, _waiting = await asyncio.wait({outcome}, timeout=self._ticket_timeout_s)
+        except asyncio.CancelledError:
+            call.withdraw()
+            raise
+        if not done:
+            outcome.add_done_callback(_forget)
+            # Only a call that never began has surely done nothing.
+            raise (PosOffline if call.withdraw() else unexpected)(self._no_answer())
+        try:
+            result = self._checked(operation, outcome.result(), kind)
+        except PosFailure:
+            self._works(operation)
+            raise
+        except Exception as failure:
+            raise unexpected(self._fault(operation, failure)) from failure
+        self._works(operation)
+        return result
+
+    def _checked(self, operation: str, result: T, kind: type | UnionType) -> T:
+        if not isinstance(result, kind):
+            raise TypeError(f"{operation} returned {type(result).__name__}")
+        return result
+
+    def _no_answer(self) -> str:
+        return _("The till has not answered for {seconds:.0f} seconds.").format(
+            seconds=self._ticket_timeout_s
+        )
+
+    def _fault(self, operation: str, failure: BaseException) -> str:
+        """Log and tell what an adapter should not do, and return it in words."""
+        detail = f"{operation}: {type(failure).__name__}: {failure}"
+        get_logger().error(
+            "adapter.failed",
+            store=self._store,
+            adapter=self._adapter,
+            operation=operation,
+            exc_info=failure,
+        )
+        if operation not in self._faulty:
+            self._faulty.add(operation)
+            self._on_fault(operation, detail)
+        return _("The adapter {adapter} failed ({detail}).").format(
+            adapter=self._adapter, detail=detail
+        )
+
+    def _works(self, operation: str) -> None:
+        if operation in self._faulty:
+            self._faulty.discard(operation)
+            self._on_fault(operation, None)
+
+
+def _unable(capability: str) -> TypeError:
+    return TypeError(f"this adapter has no capability {capability}: look before asking")
+
+
+def _forget(outcome: asyncio.Future[Any]) -> None:
+    """Take note of a late outcome that nobody waits for any more."""
+    if not outcome.cancelled():
+        outcome.exception()
