@@ -82,3 +82,8 @@ def _delivered(data: object) -> OrderDelivered | Unreadable:
 def _storable(text: str) -> bool:
     """Return whether the text can be kept: JSON allows halves of characters that UTF-8 does not."""
     return text.isprintable()
+
+
+def order_of(order_id: str, payload: str) -> Order:
+    """Return an order as it was received; only its id where the rest has been forgotten ("")."""
+    return parse_order(json.loads(payload) if payload else {"id": order_id})

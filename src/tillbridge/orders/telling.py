@@ -6,15 +6,13 @@ What cannot be told now waits and is told later; the orders themselves never wai
 import asyncio
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from tillbridge.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
-from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.log import get_logger
-from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.model.order import ReasonCode
+from tillbridge.orders import marks
 from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.closing import close_if_done, may_be_told
+from tillbridge.orders.closing import may_be_told
 from tillbridge.orders.deadlines import backoff_s
 from tillbridge.orders.lifecycle import (
     Call,
@@ -202,18 +200,11 @@ class Teller:
         if refused:
             detail["already"] = True
 
-        def job(connection: Connection) -> bool:
-            current = orders.get_order(connection, self._books.store, row.order_id)
-            if current is None or current.told is OrderState.COMPLETED:
-                return True
-            order_log.log_event(
-                connection, self._books.store, row.order_id, event, now_ms, **detail
+        closed = await self._books.keep(
+            lambda connection: marks.mark_told(
+                connection, row, standing.told, event, now_ms, detail
             )
-            values = {"told": standing.told}
-            orders.update_order(connection, self._books.store, row.order_id, now_ms, **values)
-            return close_if_done(connection, self._books.store, row.order_id, now_ms)
-
-        closed = await self._books.keep(job)
+        )
         log.info(event, store=self._books.store, order=row.order_id, **detail)
         self._told(row.order_id)
         self._books.desk.close("service.refused", self._books.store, f"orders.{call}")
@@ -223,22 +214,10 @@ class Teller:
     async def _close(self, row: OrderRow, problem: str, call: Call, failure: ServiceError) -> None:
         now_ms = self._books.clock.now_ms()
 
-        def job(connection: Connection) -> None:
-            orders.update_order(
-                connection, self._books.store, row.order_id, now_ms, closed_at=now_ms
-            )
-            order_log.log_event(
-                connection,
-                self._books.store,
-                row.order_id,
-                "order.closed",
-                now_ms,
-                why=problem,
-                call=call,
-                code=failure.code,
-            )
-
-        await self._books.keep(job)
+        detail: dict[str, object] = {"why": problem, "call": call, "code": failure.code}
+        await self._books.keep(
+            lambda connection: marks.mark_closed(connection, row, now_ms, detail)
+        )
         log.warning(
             "order.closed",
             store=self._books.store,

@@ -11,7 +11,7 @@ from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.log import get_logger
 from tillbridge.model.order import OrderState
-from tillbridge.orders import tickets
+from tillbridge.orders import marks
 from tillbridge.orders.aftermath import bring_about
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.lifecycle import is_final, merge_wanted
@@ -55,7 +55,7 @@ def keep_update(
         order_log.log_event(connection, store, update.order_id, event, now_ms)
     if row.closed_at is None:
         if cancelled is not None:
-            tickets.cancel(connection, row, cancelled, now_ms, pos_has_none=True)
+            marks.cancel(connection, row, cancelled, now_ms, pos_has_none=True)
         elif not is_final(row.told):
             _go_on(connection, row, _WANTED[update.status], now_ms)
     now = orders.get_order(connection, store, update.order_id)

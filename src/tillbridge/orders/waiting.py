@@ -10,6 +10,12 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
+
+from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
+from tillbridge.model.order import OrderState
+from tillbridge.orders.closing import is_to_be_withdrawn
+from tillbridge.orders.lifecycle import is_confirmed
 
 
 class Phase(StrEnum):
@@ -18,6 +24,20 @@ class Phase(StrEnum):
     WRITE = "write"
     CONFIRM = "confirm"  # written; the POS has to say that it takes it
     WITHDRAW = "withdraw"  # cancelled; its ticket has to leave the POS
+
+
+def phase_of(row: OrderRow, accept: Literal["when_written", "when_confirmed"]) -> Phase | None:
+    """Return what the order waits for; None where the POS has nothing more to do with it."""
+    if row.closed_at is not None:
+        return None
+    if is_to_be_withdrawn(row):
+        return Phase.WITHDRAW
+    if row.wanted is OrderState.CANCELLED:
+        return None
+    if row.ticket in UNWRITTEN:
+        return Phase.WRITE
+    unconfirmed = accept == "when_confirmed" and not is_confirmed(row.wanted)
+    return Phase.CONFIRM if row.ticket is TicketState.WRITTEN and unconfirmed else None
 
 
 @dataclass(slots=True)

@@ -6,19 +6,16 @@ The same worker takes tickets of cancelled orders back, and watches over the dea
 """
 
 import asyncio
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from tillbridge.adapter import PosFailure, PosOffline, Ticket
-from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
+from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.log import get_logger
-from tillbridge.model.order import Order, OrderState, ReasonCode, parse_order
-from tillbridge.orders import tickets
+from tillbridge.orders import marks
 from tillbridge.orders.aftermath import bring_about
 from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.closing import is_to_be_withdrawn
 from tillbridge.orders.deadlines import (
     GRACE_S,
     AfterFailure,
@@ -28,17 +25,17 @@ from tillbridge.orders.deadlines import (
     lapsed,
     remaining_s,
 )
-from tillbridge.orders.lifecycle import is_confirmed
+from tillbridge.orders.events import order_of
 from tillbridge.orders.ports import OrderEffects, OrderPos
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import (
     Cancellation,
     cancellation,
-    customer_text,
     failure_note,
     was_offline,
 )
-from tillbridge.orders.waiting import Phase, Waiting, WaitingOrders
+from tillbridge.orders.waiting import Phase, Waiting, WaitingOrders, phase_of
+from tillbridge.orders.withdrawing import withdraw
 
 log = get_logger()
 
@@ -140,18 +137,7 @@ class TicketWriter:
     # -- one order
 
     def _phase(self, row: OrderRow) -> Phase | None:
-        if row.closed_at is not None:
-            return None
-        if is_to_be_withdrawn(row):
-            return Phase.WITHDRAW
-        if row.wanted is OrderState.CANCELLED:
-            return None
-        if row.ticket in UNWRITTEN:
-            return Phase.WRITE
-        unconfirmed = self._policy.patience.accept == "when_confirmed" and not is_confirmed(
-            row.wanted
-        )
-        return Phase.CONFIRM if row.ticket is TicketState.WRITTEN and unconfirmed else None
+        return phase_of(row, self._policy.patience.accept)
 
     async def _work(self, entry: Waiting) -> None:
         row = await self._books.order(entry.order_id)
@@ -179,7 +165,7 @@ class TicketWriter:
         if not ask_first:
             now_ms = self._books.clock.now_ms()
             begun = await self._books.keep(
-                lambda connection: tickets.mark_writing(
+                lambda connection: marks.mark_writing(
                     connection, self._books.store, order_id, now_ms
                 ),
             )
@@ -189,7 +175,7 @@ class TicketWriter:
         try:
             ticket = await self._pos.find_ticket(order_id) if ask_first else None
             if ticket is None:
-                ticket = await self._pos.write_ticket(order_of(row), order_id)
+                ticket = await self._pos.write_ticket(order_of(order_id, row.payload), order_id)
         except PosFailure as failure:
             await self._failed(entry, row, failure)
         else:
@@ -199,7 +185,7 @@ class TicketWriter:
         now_ms = self._books.clock.now_ms()
         accepts = self._policy.patience.accept == "when_written"
         await self._books.keep(
-            lambda connection: tickets.mark_written(
+            lambda connection: marks.mark_written(
                 connection, row, ticket.reference, now_ms, accepts=accepts
             ),
         )
@@ -222,9 +208,7 @@ class TicketWriter:
             return
         note = failure_note(failure)
         now_ms = self._books.clock.now_ms()
-        await self._books.keep(
-            lambda connection: tickets.mark_failed(connection, row, note, now_ms)
-        )
+        await self._books.keep(lambda connection: marks.mark_failed(connection, row, note, now_ms))
         if note != row.last_failure:
             log.warning("order.wait", store=self._books.store, order=row.order_id, reason=note)
         await self._back_off(entry, failure)
@@ -295,7 +279,7 @@ class TicketWriter:
         await bring_about(cancelled, self._effects, self._presence)
         now_ms = self._books.clock.now_ms()
         await self._books.keep(
-            lambda connection: tickets.cancel(
+            lambda connection: marks.cancel(
                 connection, row, cancelled, now_ms, pos_has_none=pos_has_none
             ),
         )
@@ -304,7 +288,6 @@ class TicketWriter:
             store=self._books.store,
             order=row.order_id,
             code=cancelled.code,
-            message=cancelled.message,
         )
         self._books.desk.close("order.not_written", self._books.store, row.order_id)
         await self._look_again(entry)
@@ -313,16 +296,9 @@ class TicketWriter:
 
     async def _withdraw(self, entry: Waiting, row: OrderRow) -> None:
         order_id = row.order_id
-        how: tickets.HowEnded
+        how: marks.HowEnded
         try:
-            if row.ticket is TicketState.WRITING and await self._pos.find_ticket(order_id) is None:
-                how = "never_written"
-            elif self._pos.cancels_tickets:
-                reason = customer_text(row.reason_code or ReasonCode.OTHER)
-                await self._pos.cancel_ticket(order_of(row), order_id, reason)
-                how = "taken_back"
-            else:
-                how = "left_to_person"
+            how = await withdraw(self._pos, row)
         except PosFailure as failure:
             if after_failure(failure) is AfterFailure.RETRY:
                 await self._back_off(entry, failure)
@@ -336,7 +312,7 @@ class TicketWriter:
             )
         now_ms = self._books.clock.now_ms()
         await self._books.keep(
-            lambda connection: tickets.mark_withdrawn(connection, row, now_ms, how=how),
+            lambda connection: marks.mark_withdrawn(connection, row, now_ms, how=how),
         )
         log.info("order.withdrawn", store=self._books.store, order=order_id, how=how)
         await self._look_again(entry)
@@ -350,8 +326,3 @@ class TicketWriter:
         else:
             self._waiting.add(entry.order_id, phase, entry.deadline)
         self._on_change(entry.order_id)
-
-
-def order_of(row: OrderRow) -> Order:
-    """Return the order as it was received; only its id where the rest has been forgotten."""
-    return parse_order(json.loads(row.payload) if row.payload else {"id": row.order_id})

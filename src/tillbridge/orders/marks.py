@@ -1,9 +1,10 @@
-"""What the ledger keeps of a ticket's life. Each function is one job for the ledger's writer.
+"""What the ledger keeps of an order's life. Each function is one job for the ledger's writer.
 
 Every job looks at the row before it changes it: a customer's or a person's cancel, the POS's own
 news and order.delivered may have come first.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -148,3 +149,31 @@ def mark_withdrawn(connection: Connection, order: OrderRow, now_ms: int, *, how:
     )
     order_log.log_event(connection, row.store, row.order_id, "order.withdrawn", now_ms, how=how)
     close_if_done(connection, row.store, row.order_id, now_ms)
+
+
+def mark_told(
+    connection: Connection,
+    order: OrderRow,
+    told: OrderState,
+    event: str,
+    now_ms: int,
+    detail: Mapping[str, object],
+) -> bool:
+    """Note what the service has been told; return whether that closes the order.
+
+    Nothing is noted where the service has completed it meanwhile.
+    """
+    row = orders.get_order(connection, order.store, order.order_id)
+    if row is None or row.told is OrderState.COMPLETED:
+        return True
+    order_log.log_event(connection, row.store, row.order_id, event, now_ms, **detail)
+    orders.update_order(connection, row.store, row.order_id, now_ms, told=told)
+    return close_if_done(connection, row.store, row.order_id, now_ms)
+
+
+def mark_closed(
+    connection: Connection, order: OrderRow, now_ms: int, detail: Mapping[str, object]
+) -> None:
+    """Close an order of which the service hears nothing more."""
+    orders.update_order(connection, order.store, order.order_id, now_ms, closed_at=now_ms)
+    order_log.log_event(connection, order.store, order.order_id, "order.closed", now_ms, **detail)

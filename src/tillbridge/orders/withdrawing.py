@@ -1,0 +1,20 @@
+"""Takes the ticket of a cancelled order back out of the POS."""
+
+from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.model.order import ReasonCode
+from tillbridge.orders.events import order_of
+from tillbridge.orders.marks import HowEnded
+from tillbridge.orders.ports import OrderPos
+from tillbridge.orders.reasons import customer_text
+
+
+async def withdraw(pos: OrderPos, row: OrderRow) -> HowEnded:
+    """Take the ticket back if the POS has it, and can; return how it ended. Raises PosFailure."""
+    key = row.order_id
+    if row.ticket is TicketState.WRITING and await pos.find_ticket(key) is None:
+        return "never_written"
+    if not pos.cancels_tickets:
+        return "left_to_person"
+    reason = customer_text(row.reason_code or ReasonCode.OTHER)
+    await pos.cancel_ticket(order_of(key, row.payload), key, reason)
+    return "taken_back"
