@@ -35,7 +35,6 @@ inbox = Table(
     Column("outcome", Text, nullable=False, server_default=""),
     UniqueConstraint("store", "event_id", name="uq_inbox_event"),
     Index("ix_inbox_open", "id", sqlite_where=text("handled_at IS NULL")),
-    Index("ix_inbox_delivery", "store", "delivery_id"),
 )
 
 # One row an order: how far its ticket is, and what the service has been told.
@@ -48,7 +47,8 @@ orders = Table(
     Column("payload", Text, nullable=False),  # the event's data as received; emptied by pruning
     Column("placed_at", Integer),
     Column("received_at", Integer, nullable=False),
-    # ticket: waiting | writing (begun, outcome unknown) | written | refused (never will be)
+    # ticket: waiting | writing (begun, outcome unknown) | written | refused (never will be) |
+    # withdrawn (taken back out of the POS, or left to a person)
     Column("ticket", Text, nullable=False),
     Column("ticket_reference", Text, nullable=False, server_default=""),
     Column("written_at", Integer),
