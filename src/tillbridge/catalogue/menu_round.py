@@ -39,6 +39,7 @@ from tillbridge.model.catalogue import Catalogue, CatalogueChanges
 log = get_logger()
 
 SUBJECT = "menu"
+PENDING = "menu_pending"  # the fact: how many changes the service has not accepted yet
 DRIFT_CALM_S = 1800.0
 
 
@@ -92,6 +93,7 @@ class MenuRounds:
             in_flight=shared.in_flight,
         )
         self._pusher = Pusher(shared.ledger, sender, shared.store, clock=shared.clock)
+        self._one_at_a_time = asyncio.Lock()
         self._wish = Wish()
         self._known: KnownFingerprints | None = None
         self._in_vain = ""  # the digest of a plan that the service refuses as a whole
@@ -117,6 +119,10 @@ class MenuRounds:
 
     async def round(self) -> Assessment | None:
         """Make one round; None where the export could not be read or the service not be told."""
+        async with self._one_at_a_time:
+            return await self._guarded_round()
+
+    async def _guarded_round(self) -> Assessment | None:
         wish, self._wish = self._wish, Wish()
         try:
             return await self._round(wish)
@@ -246,6 +252,8 @@ class MenuRounds:
             menu.forgive_items(connection, self._store, comparison.forgiven)
             fact = {"read_at": at, "items": comparison.items_read}
             put_fact(connection, self._store, "export", fact, at=at)
+            pending = sum(counts_of(comparison.changes).values())
+            put_fact(connection, self._store, PENDING, pending, at=at)
 
         await self._ledger.write(note)
         for portion in portions(comparison.refreshed[PORTION:], PORTION):
@@ -325,6 +333,7 @@ class MenuRounds:
         def finish(connection: Connection) -> None:
             put_fact(connection, self._store, "last_synced_at", at, at=at)
             if not assessment.reasons:
+                put_fact(connection, self._store, PENDING, len(result.refused), at=at)
                 menu.forget_parts(connection, self._store, gone)
                 holds.drop_hold(connection, self._store)
 

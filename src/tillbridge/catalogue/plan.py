@@ -208,19 +208,6 @@ def _portions(values: Sequence[T], size: int) -> list[Sequence[T]]:
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 
-def pieces(push: PushFull, size: int) -> tuple[PushFull, ...]:
-    """Return the push in pieces of at most `size` items, each with the parts that it needs.
-
-    Pushing all pieces upserts the same as the whole push.
-    """
-    if len(push.items) <= size:
-        return (push,)
-    return tuple(
-        PushFull(push.menus, tuple(portion), needed(portion, push.parts))
-        for portion in _portions(push.items, size)
-    )
-
-
 def needed(items: Sequence[Item], parts: Parts) -> Parts:
     """Return those of the parts that the items refer to, directly or through a group."""
     categories = {each for item in items for each in item.categories}

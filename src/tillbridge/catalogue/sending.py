@@ -168,7 +168,8 @@ class Sender:
         except Refused as failure:
             await self._end(push_id, "refused", failure.text)
             if failure.code == ITEM_NOT_FOUND:
-                return Sent("refused", failure.text, missing=ids_of(step))
+                missing = named_in(failure.text, step) or ids_of(step)
+                return Sent("refused", failure.text, missing=missing)
             if failure.status in _BODY_REFUSED:
                 return Sent("refused", failure.text, named_in(failure.text, step))
             raise

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from tillbridge.adapter import ExportUnreadable, PosFailure
 from tillbridge.catalogue.assess import Assessment, Assessor, Rules
 from tillbridge.catalogue.availability_round import AvailabilityRounds
 from tillbridge.catalogue.guard import Limits
@@ -25,6 +26,8 @@ from tillbridge.catalogue.shared import Shared
 from tillbridge.catalogue.table_round import TableRounds
 from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings, StoreSettings
+from tillbridge.errors import BridgeError
+from tillbridge.i18n import _
 from tillbridge.ledger.holds import Hold, approve_hold
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import forgive_items, refused_items
@@ -130,20 +133,20 @@ class CatalogueFlow:
 
     # -- what others ask
 
-    async def push_again(self) -> Assessment | None:
+    async def push_again(self) -> PlanReport | None:
         """Make a round now, and return what it came to (None: see the open problems).
 
-        What the service refused before is tried again. Not while `run` is running.
+        What the service refused before is tried again.
         """
         await self._forgive()
-        await self._availability.read()
         self._menu.try_again()
-        return await self._menu.round()
+        return await self._round()
 
-    async def push_full(self) -> None:
-        """Ask for a full push, refused items included; a plan that must wait still waits."""
+    async def push_full(self) -> PlanReport | None:
+        """Push everything now, refused items included; a plan that must wait still waits."""
         await self._forgive()
         self._menu.wish(Wish(full=True))
+        return await self._round()
 
     async def approve(self) -> Hold | None:
         """Release the plan that waits (None: none does); it is pushed if it is still the same."""
@@ -174,13 +177,31 @@ class CatalogueFlow:
         await self._put_overrides(external_ids, until, "order")
 
     async def plan_only(self) -> PlanReport:
-        """Return what a round would push. Pushes nothing; raises what reading raises."""
+        """Return what a round would push; pushes nothing. Raises BridgeError."""
         await self._availability.read()
         assessor = Assessor(
             self._store, self._rules, self._shared.clock.now_ms(), self._shared.words
         )
-        export = await self._shared.pos.read_catalogue()
+        try:
+            export = await self._shared.pos.read_catalogue()
+        except ExportUnreadable as failure:
+            raise BridgeError(
+                f"{failure.place} {failure.text}".strip(), fix=failure.fix
+            ) from failure
+        except PosFailure as failure:
+            raise BridgeError(
+                failure.message or _("The till cannot be read now."),
+                fix=_("Check that the till is on and connected."),
+            ) from failure
         assessment = await self._shared.ledger.read(assessor.whole(export))
+        return await self._report(assessment)
+
+    async def _round(self) -> PlanReport | None:
+        await self._availability.read()
+        assessment = await self._menu.round()
+        return None if assessment is None else await self._report(assessment)
+
+    async def _report(self, assessment: Assessment) -> PlanReport:
         return await asyncio.to_thread(report_of, assessment, self._rules.guard.currency)
 
     # -- running

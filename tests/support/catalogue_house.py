@@ -1,0 +1,167 @@
+"""A store's catalogue flow between a made-up POS and a sandbox, with a real ledger."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection
+
+from tests.support.service_link import Linked, linked
+from tillbridge.adapter import AvailabilityReading, TablesReading
+from tillbridge.catalogue.flow import CatalogueFlow
+from tillbridge.clock import Clock
+from tillbridge.config import AssumptionSettings, StoreSettings
+from tillbridge.ledger.facts import put_fact
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
+from tillbridge.model.table import Table
+from tillbridge.sandbox import SandboxSettings
+
+T = TypeVar("T")
+
+
+class ShelfPos:
+    """A POS whose readings a test puts on the shelf; an exception there is raised."""
+
+    def __init__(self) -> None:
+        self.menu: Catalogue | Exception = Catalogue()
+        self.words: dict[str, Availability] | Exception = {}
+        self.tables: tuple[Table, ...] = ()
+        self.read = 0
+        self.reads_changes = False
+        self.reads_availability = True
+        self.reads_tables = True
+
+    async def read_catalogue(self) -> Catalogue:
+        self.read += 1
+        if isinstance(self.menu, Exception):
+            raise self.menu
+        return self.menu
+
+    async def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        raise NotImplementedError
+
+    async def read_availability(self) -> AvailabilityReading:
+        if isinstance(self.words, Exception):
+            raise self.words
+        return AvailabilityReading(dict(self.words))
+
+    async def read_tables(self) -> TablesReading:
+        return TablesReading(self.tables)
+
+
+class WallClock(Clock):
+    """The real clock, which a test may put forward."""
+
+    def __init__(self) -> None:
+        self.ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms
+
+
+@dataclass(slots=True)
+class Desk:
+    """A problem desk that only remembers."""
+
+    opened: dict[tuple[str, str], dict[str, object]] = field(default_factory=dict)
+
+    def open(self, code: str, store: str = "", subject: str = "", **detail: object) -> None:
+        self.opened[code, subject] = detail
+
+    def close(self, code: str, store: str = "", subject: str = "") -> None:
+        self.opened.pop((code, subject), None)
+
+    @property
+    def codes(self) -> set[str]:
+        return {code for code, _subject in self.opened}
+
+
+@dataclass(slots=True)
+class CatalogueHouse:
+    """Everything together."""
+
+    pos: ShelfPos
+    flow: CatalogueFlow
+    ledger: Ledger
+    desk: Desk
+    clock: WallClock
+    linked: Linked
+    rebuild: Callable[[], CatalogueFlow]
+
+    async def sync(self, menu: Catalogue | Exception | None = None) -> Any:
+        """Put a menu on the shelf and make the rounds it takes."""
+        if menu is not None:
+            self.pos.menu = menu
+        report = await self.flow.round_once()
+        return report
+
+    async def calls(self) -> list[str]:
+        """The menu writes since the last time this was asked."""
+        log = (await self.linked.driver.control("GET", "/requests")).body["requests"]
+        await self.linked.driver.control("DELETE", "/requests")
+        return [
+            f"{each['method']} {each['path'].split('/st_main/')[1]}"
+            for each in log
+            if "/stores/st_main/" in each["path"] and each["method"] != "GET"
+        ]
+
+    async def on_sale(self) -> dict[str, Mapping[str, Any]]:
+        """What the service has, by external id."""
+        catalogue = await self.linked.driver.catalogue()
+        return {each["external_id"]: each for each in catalogue["items"]}
+
+    async def ask(self, query: Callable[..., T], *arguments: object) -> T:
+        """Ask the ledger about the store."""
+        return await self.ledger.read(lambda connection: query(connection, "main", *arguments))
+
+
+def store_settings(**menu: object) -> StoreSettings:
+    return StoreSettings.model_validate(
+        {
+            "location_id": "loc-1",
+            "currency": "USD",
+            "timezone": "UTC",
+            "pos": {"adapter": "folder"},
+            "menu": menu,
+        }
+    )
+
+
+@asynccontextmanager
+async def catalogue_house(
+    tmp_path: Path, sandbox: SandboxSettings | None = None, **assumptions: object
+) -> AsyncIterator[CatalogueHouse]:
+    """A connected store whose flow a test drives round by round."""
+    clock, desk, pos = WallClock(), Desk(), ShelfPos()
+    async with linked(sandbox) as bench:
+        await bench.integrate()
+        ledger = await Ledger.open(tmp_path / "data", clock=clock)
+        try:
+            await ledger.write(_connected)
+
+            def build() -> CatalogueFlow:
+                return CatalogueFlow(
+                    "main",
+                    store_settings(),
+                    AssumptionSettings.model_validate(assumptions),
+                    pos=pos,
+                    service=bench.client,
+                    ledger=ledger,
+                    desk=desk,
+                    clock=clock,
+                    job_poll_s=0.01,
+                )
+
+            house = CatalogueHouse(pos, build(), ledger, desk, clock, bench, build)
+            await house.calls()
+            yield house
+        finally:
+            await ledger.close()
+
+
+def _connected(connection: Connection) -> None:
+    put_fact(connection, "main", "service_store_id", "st_main", at=1)

@@ -1,0 +1,90 @@
+"""Menus as bodies of the service's calls, and as the ledger's text."""
+
+import json
+
+from hypothesis import given
+
+from tests.support.catalogues import catalogues, items
+from tillbridge.catalogue import codec
+from tillbridge.catalogue.pending import Pending, pending_from, pending_text
+from tillbridge.ledger.menu import AcceptedItem, Parts
+from tillbridge.ledger.menu_text import item_fields, item_from, item_text
+from tillbridge.model.catalogue import Catalogue, Item, ItemTax, TaxComponent, Variant
+from tillbridge.sandbox import bodies
+
+SOUP = Item(
+    "soup",
+    "Soup",
+    450,
+    description="hot",
+    categories=("starters",),
+    variants=(Variant("soup-s", "small", 300),),
+    tax=ItemTax("VAT", (TaxComponent("State", "8.25"), TaxComponent("City", "2"))),
+)
+
+
+def test_an_item_is_sent_with_the_fields_that_say_something() -> None:
+    assert codec.item_body(Item("tea", "Tea", 200)) == {
+        "external_id": "tea",
+        "name": "Tea",
+        "price": 200,
+        "available": True,
+    }
+
+
+def test_what_an_item_has_no_more_is_sent_empty() -> None:
+    body = codec.item_body(Item("soup", "Soup", 450), SOUP)
+    assert (body["description"], body["categories"], body["variants"]) == ("", [], [])
+    assert "tax" not in body
+
+
+def test_a_lost_tax_is_not_patched() -> None:
+    bare = Item("soup", "Soup", 450)
+    assert not codec.can_be_patched(bare, SOUP, frozenset({"tax"}))
+    assert codec.can_be_patched(SOUP, bare, frozenset({"tax"}))
+
+
+def test_a_patch_holds_the_id_and_what_changed() -> None:
+    body = codec.patch_body(SOUP, Item("soup", "Broth", 450), {"name"})
+    assert body == {"external_id": "soup", "name": "Soup"}
+
+
+def test_a_tax_rate_is_a_number_of_the_same_digits() -> None:
+    rates = ["8.25", "2", "0.1", "19.000", "6.125"]
+    assert json.dumps([codec.json_number(each) for each in rates]) == "[8.25, 2, 0.1, 19, 6.125]"
+
+
+def test_availability_carries_the_end_of_a_snooze_only_while_off() -> None:
+    off = Item("a", "A", 1, available=False, snooze_until=1_700_000_000_000)
+    assert codec.availability_bodies([off, Item("b", "B", 1)]) == [
+        {"external_id": "a", "available": False, "snooze_until": "2023-11-14T22:13:20.000Z"},
+        {"external_id": "b", "available": True},
+    ]
+
+
+@given(catalogues())
+def test_prices_stay_integers(catalogue: Catalogue) -> None:
+    body = codec.batch_body(catalogue.items.values(), [], [], Parts(add_ons=catalogue.add_ons))
+    text = json.dumps(body)
+    assert json.loads(text, parse_float=lambda found: float(found) if found == "8.25" else 1 / 0)
+
+
+def test_the_sandbox_accepts_a_batch_with_everything() -> None:
+    bodies.BATCH(codec.batch_body([SOUP], [(Item("soup", "Soup", 1), SOUP)], ["x"], Parts()))
+
+
+@given(items("x"))
+def test_an_item_survives_the_ledger(item: Item) -> None:
+    assert item_from(json.loads(item_text(item))) == item
+    assert item_from(item_fields(item)) == item
+    assert -(1 << 63) <= codec.fingerprint(item) < 1 << 63
+
+
+@given(catalogues())
+def test_what_a_job_carries_survives_a_restart(catalogue: Catalogue) -> None:
+    pending = Pending(
+        ("gone",),
+        tuple(AcceptedItem.of(each, each, 7) for each in catalogue.items.values()),
+        Parts(catalogue.categories, catalogue.add_ons, catalogue.addon_groups, catalogue.menus),
+    )
+    assert pending_from(pending_text(pending)) == pending

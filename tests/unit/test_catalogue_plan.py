@@ -1,0 +1,172 @@
+"""From a difference to calls: the cheapest that are right, and what they bring about."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.catalogues import catalogues, dishes, without
+from tillbridge.catalogue.diff import apply, diff
+from tillbridge.catalogue.plan import (
+    Kind,
+    PatchItem,
+    Plan,
+    PlanLimits,
+    PushBatch,
+    PushFull,
+    SetAvailability,
+    choose,
+    menus_of,
+    plan,
+)
+from tillbridge.ledger.menu import Parts
+from tillbridge.model.catalogue import Catalogue, Category, Menu
+
+LIMITS = PlanLimits(background_threshold=100, batch_max_items=1000, full_push_percent=50)
+
+
+def planned(before: Catalogue, after: Catalogue, limits: PlanLimits = LIMITS) -> Plan:
+    changes = diff(before, after)
+    kind = choose(changes, acknowledged=len(before.items), menus=len(after.menus), limits=limits)
+    return plan(kind, changes, apply(changes, before), limits)
+
+
+def played(plan: Plan, before: Catalogue) -> Catalogue:
+    """Return what a service that has `before` has after the plan."""
+    items = dict(before.items)
+    parts = [Parts(before.categories, before.add_ons, before.addon_groups)]
+    for step in plan.steps:
+        match step:
+            case PushFull():
+                items.update((each.external_id, each) for each in step.items)
+            case PushBatch():
+                items.update((each.external_id, each) for each in (*step.add, *step.update))
+                for external_id in step.delete:
+                    del items[external_id]
+            case PatchItem():
+                fields: Any = {name: getattr(step.item, name) for name in step.fields}
+                items[step.item.external_id] = replace(items[step.item.external_id], **fields)
+            case SetAvailability():
+                for each in step.items:
+                    items[each.external_id] = replace(
+                        items[each.external_id],
+                        available=each.available,
+                        snooze_until=each.snooze_until,
+                    )
+        if isinstance(step, PushFull | PushBatch):
+            parts.append(step.parts)
+    return Catalogue(
+        items,
+        {key: part for each in parts for key, part in each.categories.items()},
+        {key: part for each in parts for key, part in each.add_ons.items()},
+        {key: part for each in parts for key, part in each.addon_groups.items()},
+    )
+
+
+def test_an_unchanged_export_costs_nothing() -> None:
+    assert planned(dishes(5), dishes(5)) == Plan("nothing")
+
+
+def test_availability_alone_is_one_call() -> None:
+    after = dishes(5, p1={"available": False}, p2={"available": False, "snooze_until": 7})
+    (step,) = planned(dishes(5), after).steps
+    assert isinstance(step, SetAvailability)
+    assert [each.external_id for each in step.items] == ["p1", "p2"]
+
+
+def test_one_items_fields_are_one_patch() -> None:
+    (step,) = planned(dishes(5), dishes(5, p3={"price": 1, "available": False})).steps
+    assert isinstance(step, PatchItem)
+    assert step.fields == {"price", "available"}
+
+
+def test_a_patch_of_a_snoozed_item_is_followed_by_its_end() -> None:
+    after = dishes(5, p3={"price": 1, "available": False, "snooze_until": 99})
+    patch, snooze = planned(dishes(5), after).steps
+    assert isinstance(patch, PatchItem)
+    assert isinstance(snooze, SetAvailability)
+    assert snooze.items[0].snooze_until == 99
+
+
+def test_several_changes_are_one_batch() -> None:
+    before = dishes(6)
+    after = without(dishes(7, p1={"price": 1}), "p2")
+    (step,) = planned(before, after).steps
+    assert isinstance(step, PushBatch)
+    assert [each.external_id for each in step.add] == ["p7"]
+    assert "p1" in {each.external_id for each in step.update}
+    assert step.delete == ("p2",)
+
+
+def test_a_batch_brings_the_new_category_along() -> None:
+    after = dishes(5, p3={"categories": ("New",)})
+    after = replace(after, categories={**after.categories, "New": Category("New", "New")})
+    (step,) = planned(dishes(5), after).steps
+    assert isinstance(step, PushBatch)
+    assert step.parts.categories.keys() == {"New"}
+
+
+def test_the_first_push_is_whole() -> None:
+    assert planned(Catalogue(), dishes(1)).kind == "full"
+
+
+def test_most_of_a_large_menu_is_pushed_whole_and_most_of_a_small_one_is_not() -> None:
+    assert planned(*_with_other_names(300)).kind == "full"
+    assert planned(*_with_other_names(90)).kind == "batch"
+
+
+def _with_other_names(count: int) -> tuple[Catalogue, Catalogue]:
+    names = {f"p{number}": {"name": "new"} for number in range(1, count + 1)}
+    return dishes(count), dishes(count, **names)
+
+
+def test_who_is_on_which_menu_takes_a_full_push() -> None:
+    two = replace(dishes(4), menus={key: Menu(key, key) for key in ("menu", "late")})
+    moved = replace(two, items={**two.items, "p1": replace(two.items["p1"], menus=("late",))})
+    (step,) = planned(two, moved).steps
+    assert isinstance(step, PushFull)
+    on = {
+        menu.external_id: [each.external_id for each in items] for menu, items, _ in menus_of(step)
+    }
+    assert on == {"menu": ["p2", "p3", "p4"], "late": ["p1"]}
+
+
+def test_a_full_push_is_followed_by_deletes() -> None:
+    before = dishes(3)
+    changes = diff(before, without(before, "p3"))
+    full, rest = plan("full", changes, apply(changes, before), LIMITS).steps
+    assert isinstance(full, PushFull)
+    assert isinstance(rest, PushBatch)
+    assert rest.delete == ("p3",)
+
+
+def test_long_lists_are_split() -> None:
+    small = replace(LIMITS, batch_max_items=10)
+    steps = planned(dishes(60), dishes(85, p1={"price": 1}), small).steps
+    assert all(isinstance(each, PushBatch) for each in steps)
+    sizes = [len(each.add) + len(each.update) for each in steps if isinstance(each, PushBatch)]
+    assert max(sizes) <= 10
+    assert sum(sizes) >= 26
+
+
+@pytest.mark.parametrize("kind", ["batch", "full"])
+@given(before=catalogues(min_size=1), after=catalogues())
+def test_a_plan_brings_about_the_new_catalogue(
+    kind: Kind, before: Catalogue, after: Catalogue
+) -> None:
+    changes = diff(before, after)
+    made = plan(kind, changes, apply(changes, before), LIMITS)
+    assert dict(played(made, before).items) == dict(after.items)
+
+
+@given(before=catalogues(), after=catalogues(), batch=st.integers(1, 4))
+def test_the_chosen_plan_brings_about_the_new_catalogue(
+    before: Catalogue, after: Catalogue, batch: int
+) -> None:
+    made = planned(before, after, replace(LIMITS, batch_max_items=batch))
+    service = played(made, before)
+    assert dict(service.items) == dict(after.items)
+    for kind in ("categories", "add_ons", "addon_groups"):
+        assert getattr(after, kind).items() <= getattr(service, kind).items()
