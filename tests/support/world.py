@@ -149,7 +149,7 @@ retry_s = 0.2
         assert process.returncode is not None
         return process.returncode, "".join(head) + out.decode(), err.decode()
 
-    async def control(self, path: str, body: object = None, *, method: str = "POST") -> Any:  # noqa: ANN401 -- JSON
+    async def control(self, path: str, body: object = None, *, method: str = "POST") -> Any:  # noqa: ANN401 -- any JSON value
         """Ask the sandbox's control API."""
         async with self.http.request(method, f"{self.url}/_control/{path}", json=body) as answer:
             told = await answer.json()

@@ -15,12 +15,20 @@ async def forever(ended: list[str]) -> None:
         ended.append("forever")
 
 
-async def test_stop_ends_every_task() -> None:
+async def nothing() -> None:
+    return
+
+
+async def test_stop_ends_every_task_after_what_is_to_be_done_first() -> None:
     ended: list[str] = []
+
+    async def drain() -> None:
+        ended.append("drained")
+
     stop = asyncio.Event()
     asyncio.get_running_loop().call_soon(stop.set)
-    await supervise({"work": forever(ended)}, stop)
-    assert ended == ["forever"]
+    await supervise({"work": forever(ended)}, stop, on_stop=drain)
+    assert ended == ["drained", "forever"]
 
 
 async def test_a_task_that_raises_ends_the_others_and_the_bridge() -> None:
@@ -30,7 +38,7 @@ async def test_a_task_that_raises_ends_the_others_and_the_bridge() -> None:
         raise RuntimeError("lost")
 
     with pytest.raises(BridgeError, match=r"dies ended unexpectedly: lost"):
-        await supervise({"work": forever(ended), "dies": dies()}, asyncio.Event())
+        await supervise({"work": forever(ended), "dies": dies()}, asyncio.Event(), on_stop=nothing)
     assert ended == ["forever"]
 
 
@@ -39,4 +47,16 @@ async def test_a_task_that_returns_counts_as_dead() -> None:
         return
 
     with pytest.raises(BridgeError, match=r"returns ended unexpectedly"):
-        await supervise({"returns": returns()}, asyncio.Event())
+        await supervise({"returns": returns()}, asyncio.Event(), on_stop=nothing)
+
+
+async def test_the_failure_of_a_group_is_told_by_its_first_member() -> None:
+    async def dies() -> None:
+        raise RuntimeError("lost")
+
+    async def group() -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(dies())
+
+    with pytest.raises(BridgeError, match=r"ended unexpectedly: lost"):
+        await supervise({"group": group()}, asyncio.Event(), on_stop=nothing)

@@ -83,10 +83,8 @@ def _adapter_faults(loaded: "LoadedSettings") -> list[ConfigError]:
     faults = []
     for name, store in loaded.settings.stores.items():
         context = AdapterContext(name, store.currency, store.location_id, loaded.base_dir)
-        chosen: list[tuple[str, str, dict[str, Any]]] = [
-            ("pos", store.pos.adapter, store.pos.options)
-        ]
-        if store.orders_apart:
+        chosen: list[tuple[str, str, dict[str, Any]]] = [("pos", *store.pos_adapter)]
+        if store.order_adapter:
             chosen.append(("orders", *store.order_adapter))
         for table, adapter, options in chosen:
             try:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from tillbridge.cli.demo_stage import DemoFailed, Stage
 from tillbridge.cli.say import line
@@ -115,7 +116,7 @@ async def _killed(stage: Stage) -> str:
     await stage.start_bridge()
     await stage.until(_("all tickets"), lambda: set(orders) <= stage.till.tickets.keys())
     for order in orders:
-        await stage.until(_("accepted"), lambda order=order: _is_taken(stage, order))
+        await stage.until(_("it is accepted"), partial(_is_taken, stage, order))
     await stage.control("clock", {"speed": 1})
     return _("{count} orders, one ticket each").format(count=len(orders))
 

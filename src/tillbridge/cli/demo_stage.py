@@ -143,7 +143,7 @@ class Stage:
                 _("Connecting failed: {detail}").format(detail=trouble.decode().strip())
             )
 
-    async def _run(self, *arguments: str, **streams: Any) -> asyncio.subprocess.Process:  # noqa: ANN401 -- as asyncio's
+    async def _run(self, *arguments: str, **streams: Any) -> asyncio.subprocess.Process:  # noqa: ANN401 -- handed on to asyncio
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -157,7 +157,7 @@ class Stage:
 
     # -- the service
 
-    async def control(self, path: str, body: object = None, *, method: str = "POST") -> Any:  # noqa: ANN401 -- JSON
+    async def control(self, path: str, body: object = None, *, method: str = "POST") -> Any:  # noqa: ANN401 -- any JSON value
         """Ask the sandbox's control API (docs/sandbox.md)."""
         url = f"{self.service_url}/_control/{path}"
         async with self._http.request(method, url, json=body) as answer:

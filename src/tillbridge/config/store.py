@@ -176,18 +176,21 @@ class StoreSettings(Section):
     )
 
     @property
-    def order_adapter(self) -> tuple[str, dict[str, Any]]:
-        """The adapter that writes orders, and its options: that of `pos` unless told otherwise."""
-        if self.orders.adapter is None or (
-            self.orders.adapter == self.pos.adapter and not self.orders.options
-        ):
-            return self.pos.adapter, self.pos.options
-        return self.orders.adapter, self.orders.options
+    def pos_adapter(self) -> tuple[str, dict[str, Any]]:
+        """The adapter of the POS, and its options.
+
+        Where orders go through the same adapter it is one till: what [..orders] says of it is
+        added to what [..pos] says.
+        """
+        more = {} if self.order_adapter else self.orders.options
+        return self.pos.adapter, {**self.pos.options, **more}
 
     @property
-    def orders_apart(self) -> bool:
-        """Whether orders go to another adapter, or to the same one with options of their own."""
-        return self.order_adapter != (self.pos.adapter, self.pos.options)
+    def order_adapter(self) -> tuple[str, dict[str, Any]] | None:
+        """The other adapter that writes orders, and its options; None: that of the POS does."""
+        if self.orders.adapter in {None, self.pos.adapter}:
+            return None
+        return str(self.orders.adapter), self.orders.options
 
     @field_validator("timezone")
     @classmethod

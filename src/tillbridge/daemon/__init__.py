@@ -1,0 +1,6 @@
+"""The daemon: builds everything, supervises the tasks, and ends in order (floor 6)."""
+
+from tillbridge.daemon.alone import alone, connect_alone
+from tillbridge.daemon.life import run
+
+__all__ = ["alone", "connect_alone", "run"]

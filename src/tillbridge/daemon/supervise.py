@@ -1,7 +1,7 @@
 """Background tasks that must not die unnoticed (invariant 12)."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
 from tillbridge.errors import BridgeError
@@ -11,8 +11,13 @@ from tillbridge.log import get_logger
 log = get_logger()
 
 
-async def supervise(tasks: Mapping[str, Coroutine[Any, Any, object]], stop: asyncio.Event) -> None:
-    """Run the tasks until `stop` is set, then end them.
+async def supervise(
+    tasks: Mapping[str, Coroutine[Any, Any, object]],
+    stop: asyncio.Event,
+    *,
+    on_stop: Callable[[], Awaitable[None]],
+) -> None:
+    """Run the tasks until `stop` is set, then await `on_stop` and end them.
 
     A task that ends by itself, by an exception or by returning, ends all of them: raises
     BridgeError, and the service manager starts the bridge anew.
@@ -22,7 +27,7 @@ async def supervise(tasks: Mapping[str, Coroutine[Any, Any, object]], stop: asyn
     try:
         done, _rest = await asyncio.wait(running | {stopping}, return_when=asyncio.FIRST_COMPLETED)
         for task in done - {stopping}:
-            failure = task.exception()
+            failure = _innermost(task.exception())
             log.error("task.died", task=task.get_name(), exc_info=failure)
             raise BridgeError(
                 _("The bridge's task {name} ended unexpectedly: {detail}").format(
@@ -30,7 +35,15 @@ async def supervise(tasks: Mapping[str, Coroutine[Any, Any, object]], stop: asyn
                 ),
                 fix=_("The service manager starts the bridge again; the log has the details."),
             ) from failure
+        await on_stop()
     finally:
         for task in (*running, stopping):
             task.cancel()
         await asyncio.gather(*running, stopping, return_exceptions=True)
+
+
+def _innermost(failure: BaseException | None) -> BaseException | None:
+    """Return what a group of tasks died of: the first of them."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure

@@ -51,17 +51,18 @@ class StorePauser:
         self._not_before = 0.0
         self._lock = asyncio.Lock()
 
-    async def pos_is(self, *, online: bool) -> None:
-        """Take note of a probe of the POS, and pause or resume the store if it is time.
+    async def pos_is(self, *, online: bool) -> bool:
+        """Take note of how the POS is, and pause or resume the store if it is time.
 
-        To be called with every probe. Raises LedgerError where the intent cannot be kept; a
-        service that fails is told again later.
+        Returns whether to call again in a while: there is something to wait for. Raises
+        LedgerError where the intent cannot be kept; a service that fails is told again later.
         """
         async with self._lock:
             now = self._clock.monotonic()
             if online != self._online:
                 self._online, self._since = online, now
             await self._act(now)
+            return not online or bool(self._paused)
 
     async def _act(self, now: float) -> None:
         store_id = self._service_store_id()

@@ -1,0 +1,76 @@
+"""Builds the house: the ledger, the link to the service, and the rooms of every store."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from tillbridge.adapters.folder_events import FolderEvents
+from tillbridge.clock import Clock
+from tillbridge.configfile import LoadedSettings
+from tillbridge.daemon.rooms import House, StoreRooms
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.log import learn_secret
+from tillbridge.service.link import App, ServiceLink
+from tillbridge.service.retry import Limits
+from tillbridge.stores.consent import ConsentDesk
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """The house with its stores, nothing running yet."""
+
+    house: House
+    stores: dict[str, StoreRooms]
+    consents: ConsentDesk
+
+
+@asynccontextmanager
+async def built(
+    loaded: LoadedSettings, names: Iterable[str] | None = None
+) -> AsyncIterator[Building]:
+    """Build everything (of these stores only), and close it in order at the end.
+
+    Raises ConfigError, LedgerLocked, LedgerError.
+    """
+    settings, clock = loaded.settings, Clock()
+    async with AsyncExitStack() as open_things:
+        ledger = await Ledger.open(loaded.data_dir, clock=clock)
+        open_things.push_async_callback(ledger.close)
+        desk = await ProblemDesk.start(ledger, clock=clock)
+        open_things.push_async_callback(desk.settle)
+        link = _link(loaded, clock)
+        open_things.push_async_callback(link.close)
+        house = House(settings, loaded.base_dir, ledger, desk, link, FolderEvents(), clock)
+        stores = {}
+        for name in settings.stores if names is None else names:
+            rooms = StoreRooms(name, house)
+            open_things.push_async_callback(rooms.close)
+            await rooms.connected()
+            stores[name] = rooms
+        keepers = {name: rooms.tokens for name, rooms in stores.items()}
+        yield Building(house, stores, ConsentDesk(link, keepers, ledger, clock=clock))
+
+
+def _link(loaded: LoadedSettings, clock: Clock) -> ServiceLink:
+    service = loaded.settings.service
+    learn_secret(loaded.client_secret().get_secret_value())
+
+    def client_secret() -> str:
+        # Read when it is sent, so that a rotated one counts without a restart.
+        secret = loaded.client_secret().get_secret_value()
+        learn_secret(secret)
+        return secret
+
+    return ServiceLink(
+        service.base_url,
+        App(service.client_id, client_secret, service.redirect_uri),
+        clock=clock,
+        timeout_s=service.timeout_s,
+        refresh_early_s=service.refresh_early_s,
+        limits=Limits(
+            max_attempts=service.max_attempts,
+            backoff_first_s=service.backoff_first_s,
+            backoff_cap_s=service.backoff_cap_s,
+        ),
+    )

@@ -1,0 +1,201 @@
+"""The daemon's life: start the listeners, run the flows, and end in order.
+
+Deliveries are taken first and last: the receiver listens before anything else runs, and on SIGTERM
+it stops before the flows do, so that what was acknowledged is on disk and nothing more comes in.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import Any
+
+import tillbridge
+from tillbridge.config import host_and_port
+from tillbridge.configfile import LoadedSettings
+from tillbridge.daemon.building import Building, built
+from tillbridge.daemon.connecting import Connecting
+from tillbridge.daemon.consents import count_down
+from tillbridge.daemon.control_file import announced, new_token
+from tillbridge.daemon.housekeeping import Housekeeping, forget
+from tillbridge.daemon.operations import Operations
+from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
+from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.daemon.supervise import supervise
+from tillbridge.errors import ConfigError, LedgerError
+from tillbridge.i18n import _
+from tillbridge.ledger.facts import put_fact
+from tillbridge.log import get_logger
+from tillbridge.receiver.receiver import Receiver
+from tillbridge.status.listener import StatusListener
+from tillbridge.status.metrics import Metrics
+
+log = get_logger()
+
+
+def run(loaded: LoadedSettings) -> int:
+    """Run the bridge until it is told to stop; return the exit code. Raises BridgeError."""
+    asyncio.run(_live(loaded))
+    return 0
+
+
+async def _live(loaded: LoadedSettings) -> None:
+    stop = asyncio.Event()
+    _on_signals(stop)
+    log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
+    async with built(loaded) as building:
+        life = _Life(building)
+        async with life.listening():
+            try:
+                await supervise(life.tasks(), stop, on_stop=life.drain)
+            finally:
+                await life.note_running(stopped=True)
+    log.info("bridge.stopped")
+
+
+def _on_signals(stop: asyncio.Event) -> None:
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stop.set)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_args: loop.call_soon_threadsafe(stop.set))
+
+
+class _Life:
+    """The daemon between its start and its end."""
+
+    def __init__(self, building: Building) -> None:
+        house = building.house
+        self._building = building
+        self._house = house
+        self._settings = house.settings
+        self._started_at = house.clock.now_ms()
+        self._connecting = Connecting(building, self._connected)
+        self._operations = Operations(building, self._connecting, running_since=self._started_at)
+        self._receiver = Receiver(
+            self._settings.receiver,
+            {name: store.location_id for name, store in self._settings.stores.items()},
+            house.ledger,
+            house.desk,
+            clock=house.clock,
+            wake=lambda store: building.stores[store].orders.deliveries_arrived(),
+            success_status=self._settings.assumptions.delivery_success_status,
+        )
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Listen to the service and to people; log `bridge.ready` once both can come."""
+        async with AsyncExitStack() as listeners:
+            await self._receiver.start()
+            listeners.push_async_callback(self._receiver.stop, 1.0)
+            await listeners.enter_async_context(self._status_page())
+            await self.note_running(stopped=False)
+            housekeeping = self._housekeeping()
+            housekeeping.start()
+            listeners.callback(housekeeping.stop)
+            log.info("bridge.ready", stores=list(self._building.stores))
+            yield
+
+    def tasks(self) -> dict[str, Coroutine[Any, Any, object]]:
+        """Return all that runs; each is supervised."""
+        tasks: dict[str, Coroutine[Any, Any, object]] = {"events": self._house.events.run()}
+        for rooms in self._building.stores.values():
+            tasks |= rooms.tasks()
+        return tasks
+
+    async def drain(self) -> None:
+        """Take no new delivery, and let the calls under way come to their end, in bounded time."""
+        log.info("bridge.draining")
+        drain_s = self._settings.bridge.drain_s
+        try:
+            async with asyncio.timeout(drain_s):
+                await self._receiver.stop(drain_s / 2)
+                await asyncio.gather(
+                    *(rooms.orders.drain() for rooms in self._building.stores.values())
+                )
+        except TimeoutError:
+            # What is cut off now is taken up at the next start.
+            log.warning("bridge.drain_cut_off", after_s=drain_s)
+
+    async def note_running(self, *, stopped: bool) -> None:
+        """Write down since when the bridge runs, or that it has stopped, for `status`."""
+        at = self._house.clock.now_ms()
+        fact: dict[str, Any] = {
+            "pid": os.getpid(),
+            "started_at": self._started_at,
+            "version": tillbridge.__version__,
+        }
+        if stopped:
+            fact["stopped_at"] = at
+        with contextlib.suppress(LedgerError):  # it is for people only, and the desk has told them
+            await self._house.ledger.write(
+                lambda connection: put_fact(connection, "", "running", fact, at=at)
+            )
+
+    @asynccontextmanager
+    async def _status_page(self) -> AsyncIterator[None]:
+        redirect_uri = self._settings.service.redirect_uri
+        listen = self._settings.status_page.listen
+        callback_path = path_on_status_page(redirect_uri, listen)
+        token = new_token()
+        page = StatusListener(
+            self._operations,
+            token=token,
+            metrics=Metrics(),
+            clock=self._house.clock,
+            callback_path=callback_path,
+            on_callback=self._connecting.returned,
+        )
+        async with AsyncExitStack() as opened:
+            host, port = host_and_port(listen)
+            try:
+                opened.push_async_callback(page.close)
+                address, port = await page.start(host, port)
+            except OSError as failure:
+                raise ConfigError(
+                    _("The status page cannot listen on {listen}: {detail}.").format(
+                        listen=listen, detail=failure.strerror or failure
+                    ),
+                    fix=_("Stop what listens there, or change listen in [status_page]."),
+                ) from failure
+            if not callback_path:
+                await opened.enter_async_context(
+                    redirect_listener(redirect_uri, self._connecting.returned)
+                )
+            shown = f"[{address}]" if ":" in address else address
+            url = f"http://{shown}:{port}"
+            opened.enter_context(announced(self._house.ledger.data_dir, url=url, token=token))
+            yield
+
+    def _housekeeping(self) -> Housekeeping:
+        house, stores = self._house, self._building.stores
+        plan = Housekeeping()
+        plan.hourly(partial(forget, house.ledger, self._settings.bridge, house.clock))
+        plan.hourly(self._count_down_consents)
+        plan.daily(self._settings.stores, lambda store: stores[store].catalogue.full_compare())
+        return plan
+
+    async def _count_down_consents(self) -> None:
+        for rooms in self._building.stores.values():
+            await self._count_down(rooms)
+
+    async def _count_down(self, rooms: StoreRooms) -> None:
+        await count_down(
+            rooms.name,
+            rooms.tokens,
+            self._house.ledger,
+            self._house.desk,
+            clock=self._house.clock,
+            warn_days=self._settings.service.consent_warn_days,
+        )
+
+    async def _connected(self, rooms: StoreRooms) -> None:
+        """Go on with a new consent: the new secret counts, and what waited is told."""
+        await self._receiver.refresh(rooms.name)
+        await self._count_down(rooms)
+        rooms.orders.service_back()
+        rooms.catalogue.service_back()

@@ -1,0 +1,51 @@
+"""How a store's flows hear that the POS has something new: by its files, or by asking in turn."""
+
+import asyncio
+from collections.abc import Callable
+
+from tillbridge.adapters.folder_events import FolderEvents
+from tillbridge.adapters.watch import FileWatch
+from tillbridge.catalogue.flow import CatalogueFlow
+from tillbridge.config import StoreSettings
+from tillbridge.daemon.tills import Tills
+from tillbridge.orders.flow import OrdersFlow
+
+
+class Noticing:
+    """Watches what an adapter names; what it names no file for is read every `poll_s` seconds."""
+
+    def __init__(
+        self, store: str, settings: StoreSettings, tills: Tills, events: FolderEvents
+    ) -> None:
+        self._settings = settings
+        self._tills = tills
+        self._watch = FileWatch(events, store=store, poll_s=settings.pos.poll_s)
+        self._polled: list[Callable[[], None]] = []
+
+    def tell(self, catalogue: CatalogueFlow, orders: OrdersFlow) -> None:
+        """Let the flows be told; before `run` begins."""
+        menu, settle_ms = self._tills.menu, self._settings.menu.settle_ms
+        for there, files, on_change in (
+            (menu.reads_catalogue, menu.catalogue_files(), catalogue.export_changed),
+            (menu.reads_availability, menu.availability_files(), catalogue.availability_changed),
+            (menu.reads_tables, menu.table_files(), catalogue.tables_changed),
+        ):
+            if files:
+                self._watch.subscribe(files, settle_ms, on_change)
+            elif there:
+                self._polled.append(on_change)
+        for folder in self._tills.orders.update_folders():
+            self._watch.subscribe_folder(folder, orders.updates_changed)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch.run())
+            if self._polled:
+                group.create_task(self._poll())
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.pos.poll_s)
+            for on_change in self._polled:
+                on_change()

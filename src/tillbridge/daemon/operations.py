@@ -1,0 +1,205 @@
+"""What commands and the page ask of the bridge, while it runs and while it does not."""
+
+import os
+from typing import Any
+
+from sqlalchemy import Connection
+
+import tillbridge
+from tillbridge.adapter import ExportUnreadable, PosFailure
+from tillbridge.daemon.building import Building
+from tillbridge.daemon.connecting import Connecting
+from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.errors import BridgeError, ConfigError
+from tillbridge.i18n import _
+from tillbridge.ledger.menu import accepted_ids, variant_owners
+from tillbridge.ledger.orders import find_orders
+from tillbridge.ledger.snapshot import take_snapshot
+from tillbridge.model.instant import to_iso
+from tillbridge.model.order import ReasonCode
+from tillbridge.status.document import document
+from tillbridge.status.facts import BridgeFacts
+
+Answer = dict[str, Any]
+
+
+class Operations:
+    """The operations; `running_since` (ms) is None where no daemon runs."""
+
+    def __init__(
+        self,
+        building: Building,
+        connecting: Connecting | None = None,
+        *,
+        running_since: int | None = None,
+    ) -> None:
+        self._building = building
+        self._connecting = connecting
+        self._running_since = running_since
+        self._house = building.house
+
+    async def status(self) -> Answer:
+        """Return the status document."""
+        house = self._house
+        snapshot = await house.ledger.read(take_snapshot)
+        running = self._running_since is not None
+        facts = BridgeFacts(
+            version=tillbridge.__version__,
+            running=running,
+            adapters={name: each.pos.adapter for name, each in house.settings.stores.items()},
+            stores=snapshot.stores,
+            problems=house.desk.current(),
+            pid=os.getpid() if running else None,
+            started_at=self._running_since,
+        )
+        return document(facts, house.clock.now_ms())
+
+    async def connect(self, store: str, *, reintegrate: bool) -> Answer:
+        """Begin to connect a store."""
+        self._rooms(store)
+        return self._daemon().begin(store, reintegrate=reintegrate)
+
+    async def connect_result(self, state: str) -> Answer:
+        """Return how far a connection is."""
+        return self._daemon().result(state)
+
+    async def menu_plan(self, store: str) -> Answer:
+        """Return what would be pushed now, as JSON and in words."""
+        rooms = self._rooms(store)
+        try:
+            report = await rooms.catalogue.plan_only()
+        except ExportUnreadable as failure:
+            raise BridgeError(
+                _("The export cannot be read: {detail}").format(detail=failure), fix=failure.fix
+            ) from failure
+        except PosFailure as failure:
+            raise BridgeError(
+                _("The till cannot be read: {detail}").format(detail=failure),
+                fix=_("Check that the till is on and connected."),
+            ) from failure
+        return {**report.to_json(), "lines": list(report.lines)}
+
+    async def menu_push(self, store: str, *, full: bool) -> Answer:
+        """Ask for a push: what differs, or everything."""
+        rooms = self._rooms(store)
+        if self._running_since is None:
+            return await _push_here(rooms, full=full)
+        if full:
+            await rooms.catalogue.push_full()
+            return _done(_("The whole menu is being pushed; see: tillbridge status"))
+        rooms.catalogue.full_compare()
+        return _done(_("The export is read and what differs is pushed; see: tillbridge status"))
+
+    async def menu_approve(self, store: str) -> Answer:
+        """Release the plan that is held."""
+        hold = await self._rooms(store).catalogue.approve()
+        if hold is None:
+            return {**_done(_("No menu change waits for approval.")), "ok": False}
+        return _done(
+            self._later(_("The menu change of {since} is released.")).format(
+                since=to_iso(hold.since)
+            )
+        )
+
+    async def item_86(
+        self, store: str, external_id: str, *, until_ms: int | None, by: str
+    ) -> Answer:
+        """Take an item off sale, whatever the POS says."""
+        rooms = self._rooms(store)
+        await self._check_item(store, external_id)
+        if until_ms is not None and until_ms <= self._house.clock.now_ms():
+            raise ConfigError(
+                _("That time is over."), fix=_("Give a time to come, or none at all.")
+            )
+        await rooms.catalogue.take_off(external_id, until=until_ms, by=by)
+        text = (
+            _("{item} is off sale until it is restored.")
+            if until_ms is None
+            else _("{item} is off sale until {until}.")
+        )
+        until = "" if until_ms is None else to_iso(until_ms)
+        return _done(self._later(text).format(item=external_id, until=until))
+
+    async def item_restore(self, store: str, external_id: str, *, by: str) -> Answer:  # noqa: ARG002 -- the audit trail comes with the page's actions
+        """Lift the staff's word on an item."""
+        if not await self._rooms(store).catalogue.restore(external_id):
+            text = _("{item} was not taken off sale here.").format(item=external_id)
+            return {**_done(text), "ok": False}
+        text = self._later(_("{item} is again as the till says."))
+        return _done(text.format(item=external_id))
+
+    async def order_retry(self, order_id: str) -> Answer:
+        """Try at once what still has to be done for an order."""
+        rooms = await self._rooms_of_order(order_id)
+        return _done(self._later(await rooms.orders.retry(order_id)))
+
+    async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
+        """Cancel an order."""
+        rooms = await self._rooms_of_order(order_id)
+        return _done(self._later(await rooms.orders.cancel(order_id, ReasonCode(reason_code))))
+
+    # -- inside
+
+    def _rooms(self, store: str) -> StoreRooms:
+        rooms = self._building.stores.get(store)
+        if rooms is None:
+            raise ConfigError(
+                _("There is no store {store}.").format(store=store),
+                fix=_("There are: {names}.").format(names=", ".join(self._building.stores)),
+            )
+        return rooms
+
+    async def _rooms_of_order(self, order_id: str) -> StoreRooms:
+        rows = await self._house.ledger.read(lambda connection: find_orders(connection, order_id))
+        known = [row.store for row in rows if row.store in self._building.stores]
+        if not known:
+            raise BridgeError(
+                _("There is no order {order}.").format(order=order_id),
+                fix=_("See which there are with: tillbridge orders list"),
+            )
+        return self._building.stores[known[0]]
+
+    async def _check_item(self, store: str, external_id: str) -> None:
+        def known(connection: Connection) -> bool:
+            return bool(
+                accepted_ids(connection, store, [external_id])
+                or variant_owners(connection, store, [external_id])
+            )
+
+        if not await self._house.ledger.read(known):
+            raise BridgeError(
+                _("The menu has no item {item}.").format(item=external_id),
+                fix=_("Give its id in the till, which the export calls external_id."),
+            )
+
+    def _daemon(self) -> Connecting:
+        if self._connecting is None:
+            raise BridgeError(_("The bridge is not running."), fix=_("Start it: tillbridge run"))
+        return self._connecting
+
+    def _later(self, text: str) -> str:
+        if self._running_since is not None:
+            return text
+        return text + " " + _("The bridge is not running: it is told when it runs.")
+
+
+def _done(text: str) -> Answer:
+    return {"ok": True, "text": text}
+
+
+async def _push_here(rooms: StoreRooms, *, full: bool) -> Answer:
+    """Make one round in this process, and tell what came of it."""
+    if full:
+        await rooms.catalogue.push_full()
+    assessment = await rooms.catalogue.push_again()
+    if assessment is None:
+        return {
+            "ok": False,
+            "text": _("The menu was not pushed."),
+            "fix": _("See what is wrong with: tillbridge status"),
+        }
+    if assessment.reasons and not assessment.approved:
+        reasons = " ".join(assessment.reasons)
+        text = _("The menu change waits for a person: {reasons}").format(reasons=reasons)
+        return {"ok": False, "text": text}
+    return _done(_("The menu is pushed."))

@@ -1,0 +1,52 @@
+"""Where the merchant returns to, if that is not an address of the status listener."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from tillbridge.config import host_and_port
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+from tillbridge.status.pages import HEADERS, callback_page
+from tillbridge.status.ports import OnCallback
+from tillbridge.stores.callback import callback_place
+
+
+def path_on_status_page(redirect_uri: str, listen: str) -> str:
+    """Return the path of `redirect_uri` that the status listener serves, "" for none."""
+    place = callback_place(redirect_uri)
+    return place.path if place.port == host_and_port(listen)[1] else ""
+
+
+@asynccontextmanager
+async def redirect_listener(redirect_uri: str, on_callback: OnCallback) -> AsyncIterator[None]:
+    """Listen on the address of `redirect_uri`, and on no other path. Raises ConfigError."""
+    place = callback_place(redirect_uri)
+
+    async def handle(request: web.Request) -> web.Response:
+        answer = await on_callback(request.query)
+        return web.Response(
+            status=200 if answer.ok else 400,
+            text=callback_page(answer),
+            content_type="text/html",
+            headers=HEADERS,
+        )
+
+    application = web.Application()
+    application.router.add_get(place.path, handle, allow_head=False)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, place.host, place.port).start()
+        except OSError as failure:
+            raise ConfigError(
+                _("Nothing can listen at redirect_uri {uri}: {detail}.").format(
+                    uri=redirect_uri, detail=failure.strerror or failure
+                ),
+                fix=_("End what uses the port, or give redirect_uri that of status_page.listen."),
+            ) from failure
+        yield
+    finally:
+        await runner.cleanup()

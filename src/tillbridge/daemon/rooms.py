@@ -1,0 +1,153 @@
+"""One store's rooms: its link to the service, its POS, its menu and its orders, wired together."""
+
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tillbridge.adapters.folder_events import FolderEvents
+from tillbridge.catalogue.flow import CatalogueFlow
+from tillbridge.clock import Clock
+from tillbridge.config import Settings
+from tillbridge.daemon.effects import Effects
+from tillbridge.daemon.noticing import Noticing
+from tillbridge.daemon.pausing import Pausing
+from tillbridge.daemon.tills import open_tills
+from tillbridge.errors import ConsentLost
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.facts import get_fact
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.flow import OrderPeers, OrdersFlow
+from tillbridge.service.caller import Contact
+from tillbridge.service.link import ServiceLink
+from tillbridge.service.order_calls import OrderBodies
+from tillbridge.stores.integration import Integrator
+from tillbridge.stores.pause import PauseRules
+from tillbridge.stores.pauser import StorePauser
+from tillbridge.stores.vaulted import VaultTokenStore
+from tillbridge.stores.watch import ServiceWatch
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """What all stores share."""
+
+    settings: Settings
+    base_dir: Path
+    ledger: Ledger
+    desk: ProblemDesk
+    link: ServiceLink
+    events: FolderEvents
+    clock: Clock
+
+
+class StoreRooms:
+    """Everything of one store. Made by the daemon, and by commands that work without it.
+
+    Raises ConfigError where an adapter cannot be opened with its options.
+    """
+
+    def __init__(self, name: str, house: House) -> None:
+        settings = house.settings.stores[name]
+        self.name = name
+        self.settings = settings
+        self.service_store_id: str | None = None
+        self._ledger = house.ledger
+        self._public_url = house.settings.receiver.public_url
+        self._well = False
+        self._watch = ServiceWatch(name, house.ledger, house.desk, clock=house.clock)
+        link = house.link.store(
+            VaultTokenStore(house.ledger.vault, name),
+            bodies=_order_bodies(house.settings),
+            on_contact=self._seen,
+        )
+        self.tokens = link.tokens
+        self.client = link.client
+        self.integrator = Integrator(
+            name,
+            settings,
+            link.client,
+            house.ledger,
+            public_url=house.settings.receiver.public_url,
+            clock=house.clock,
+        )
+        self.tills = open_tills(name, settings, house.base_dir, house.desk)
+        self.catalogue = CatalogueFlow(
+            name,
+            settings,
+            house.settings.assumptions,
+            pos=self.tills.menu,
+            service=link.client,
+            ledger=house.ledger,
+            desk=house.desk,
+            clock=house.clock,
+            job_poll_s=house.settings.service.job_poll_s,
+        )
+        self._pausing = Pausing(
+            StorePauser(
+                name,
+                link.client,
+                lambda: self.service_store_id,
+                house.ledger,
+                house.desk,
+                clock=house.clock,
+                rules=PauseRules(
+                    settings.orders.pause_after_s,
+                    settings.orders.resume_after_s,
+                    settings.orders.max_pauses_per_hour,
+                ),
+            )
+        )
+        self.orders = OrdersFlow(
+            settings,
+            StoreBooks(name, house.ledger, house.desk, house.clock),
+            OrderPeers(self.tills.orders, link.client, Effects(self.catalogue, self._pausing)),
+        )
+
+        self._noticing = Noticing(name, settings, self.tills, house.events)
+        self._noticing.tell(self.catalogue, self.orders)
+
+    @property
+    def webhook_url(self) -> str:
+        """Where the service delivers this store's events."""
+        return f"{self._public_url}/webhooks/{self.name}"
+
+    async def connected(self) -> None:
+        """Take note of what connecting has changed, here and at every start."""
+        self.service_store_id = await self._ledger.read(
+            lambda connection: get_fact(connection, self.name, "service_store_id")
+        )
+
+    def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
+        """Return what runs for this store; each is supervised."""
+        return {
+            f"{self.name}.orders": self.orders.run(),
+            f"{self.name}.catalogue": self.catalogue.run(),
+            f"{self.name}.pausing": self._pausing.run(),
+            f"{self.name}.noticing": self._noticing.run(),
+        }
+
+    async def close(self) -> None:
+        """Let go of the POS, and write what is still to be written."""
+        self.tills.close()
+        await self._watch.close()
+
+    def _seen(self, contact: Contact) -> None:
+        """Hand on what came of a call; flows that wait are told when the service is back."""
+        self._watch.seen(contact)
+        well = contact.ok and not isinstance(contact.failure, ConsentLost)
+        if well and not self._well:
+            self.orders.service_back()
+            self.catalogue.service_back()
+        self._well = well
+
+
+def _order_bodies(settings: Settings) -> OrderBodies:
+    assumed = settings.assumptions
+    return OrderBodies(
+        accept=assumed.accept_body,
+        status=assumed.status_body,
+        ready=assumed.ready_body,
+        preparing=assumed.preparing_status,
+    )

@@ -1,0 +1,71 @@
+"""A store's POS: one adapter for all, or another one for orders."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tillbridge.adapter import AdapterContext
+from tillbridge.adapters.loader import open_adapter
+from tillbridge.adapters.runner import PosRunner
+from tillbridge.config import StoreSettings
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+from tillbridge.ledger.desk import ProblemDesk
+
+
+@dataclass(frozen=True, slots=True)
+class Tills:
+    """Where the menu is read, and where orders are written; often the same."""
+
+    menu: PosRunner
+    orders: PosRunner
+
+    def close(self) -> None:
+        """Let the adapters' threads end."""
+        for till in {id(each): each for each in (self.menu, self.orders)}.values():
+            till.close()
+
+
+def open_tills(store: str, settings: StoreSettings, base_dir: Path, desk: ProblemDesk) -> Tills:
+    """Open the store's adapters. Raises ConfigError."""
+    context = AdapterContext(
+        store=store,
+        currency=settings.currency,
+        location_id=settings.location_id,
+        base_dir=base_dir,
+    )
+
+    def opened(adapter: str, options: dict[str, Any], table: str) -> PosRunner:
+        def fault(operation: str, detail: str | None) -> None:
+            if detail is None:
+                desk.close("adapter.failed", store, f"{adapter}.{operation}")
+            else:
+                desk.open(
+                    "adapter.failed",
+                    store,
+                    f"{adapter}.{operation}",
+                    adapter=adapter,
+                    detail=detail,
+                )
+
+        return PosRunner(
+            open_adapter(adapter, options, context, table=table),
+            store=store,
+            adapter=adapter,
+            ticket_timeout_s=settings.orders.write_timeout_s,
+            on_fault=fault,
+        )
+
+    menu = opened(*settings.pos_adapter, "pos")
+    apart = settings.order_adapter
+    tills = Tills(menu, opened(*apart, "orders") if apart else menu)
+    if not tills.orders.writes_tickets:
+        raise ConfigError(
+            _("[stores.{store}]: the adapter {adapter}, as configured, takes no orders.").format(
+                store=store, adapter=tills.orders.adapter
+            ),
+            fix=_(
+                "Tell it where orders go, or choose another adapter in [stores.{store}.orders]."
+            ).format(store=store),
+        )
+    return tills
