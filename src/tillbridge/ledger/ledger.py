@@ -96,12 +96,12 @@ class Ledger:
         """
         return cast("T", await self._writer.run(job))
 
-    async def deliver(self, delivery: Delivery) -> bool:
+    def deliver(self, delivery: Delivery) -> asyncio.Future[bool]:
         """Keep a delivery: True if it is new, False if its event is known. Both are on disk.
 
         Raises LedgerUnwritable.
         """
-        return await self._writer.deliver(delivery)
+        return self._writer.deliver(delivery)
 
     async def read(self, query: Callable[[Connection], T]) -> T:
         """Run `query` in a reader's thread, on one committed state.

@@ -19,13 +19,13 @@ from tillbridge.errors import LedgerError, LedgerUnwritable
 from tillbridge.i18n import _
 from tillbridge.ledger import facts, inbox
 from tillbridge.ledger.database import driver_error, is_damage, is_storage_failure
+from tillbridge.ledger.gather import Gathering
 from tillbridge.log import get_logger
 
 log = get_logger()
 
 Job = Callable[[Connection], Any]
 
-_BATCH_LIMIT = 512
 _PROBE_EVERY_S = 2.0  # while writing fails: how often it is tried without being asked
 _PROBE = "p" * 16_384  # more than the room a full disk may have left by chance
 
@@ -77,7 +77,8 @@ class Writer:
         self._connection = connection
         self._on_storage = on_storage
         self._loop = asyncio.get_running_loop()
-        self._queue: SimpleQueue[_Asked | None] = SimpleQueue()
+        self._batches: SimpleQueue[list[_Asked] | None] = SimpleQueue()
+        self._gathering = Gathering[_Asked](self._batches.put)
         self._closed = False
         self._storage = Storage()  # as the thread saw it last
         self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
@@ -99,38 +100,42 @@ class Writer:
         """Write what is queued, then end the thread."""
         if not self._closed:
             self._closed = True
-            self._queue.put(None)
+            self._gathering.flush()
+            self._batches.put(None)
         await asyncio.to_thread(self._thread.join)
 
     def _ask(self, asked: _Asked) -> None:
         if self._closed:
             raise LedgerError(_("The ledger is closed."))
-        self._queue.put(asked)
+        self._gathering.add(asked)
+
+    def _settle(self, answers: Sequence[_Answer]) -> None:
+        """Tell the waiters; those that were cancelled meanwhile need no answer."""
+        for answer in answers:
+            if answer.waiter.done():
+                continue
+            if answer.failure is None:
+                answer.waiter.set_result(answer.value)
+            else:
+                answer.waiter.set_exception(answer.failure)
+        self._gathering.done()
 
     # -- in the thread
 
     def _run(self) -> None:
-        ending = False
-        while not ending:
-            batch, ending = self._take()
+        while (batch := self._next()) is not None:
             answers = self._write(batch)
-            if answers:
-                self._tell(_settle, answers)
+            if batch:
+                self._tell(self._settle, answers)
         self._connection.close()
         self._connection.engine.dispose()
 
-    def _take(self) -> tuple[list[_Asked], bool]:
-        """Sleep until there is something to do, and take all of it; nothing: a probe is due."""
-        batch: list[_Asked] = []
-        with contextlib.suppress(Empty):
-            asked = self._queue.get(timeout=_PROBE_EVERY_S if self._storage.failure else None)
-            while asked is not None:
-                batch.append(asked)
-                if len(batch) == _BATCH_LIMIT:
-                    return batch, False
-                asked = self._queue.get_nowait()
-            return batch, True
-        return batch, False
+    def _next(self) -> list[_Asked] | None:
+        """Sleep until there is a batch, None at the end. An empty one: a probe is due."""
+        try:
+            return self._batches.get(timeout=_PROBE_EVERY_S if self._storage.failure else None)
+        except Empty:
+            return []
 
     def _write(self, batch: Sequence[_Asked]) -> list[_Answer]:
         try:
@@ -149,6 +154,8 @@ class Writer:
     def _transaction(self, batch: Sequence[_Asked]) -> list[_Answer]:
         deliveries = [asked for asked in batch if isinstance(asked, _Delivery)]
         jobs = [asked for asked in batch if isinstance(asked, _Job)]
+        if deliveries and not jobs:
+            return self._record(deliveries)  # one statement is a transaction by itself
         self._sql("BEGIN IMMEDIATE")
         if not batch:
             self._probe()
@@ -159,15 +166,7 @@ class Writer:
 
     def _record(self, asked: Sequence[_Delivery]) -> list[_Answer]:
         recorded = inbox.record(self._connection, [each.delivery for each in asked])
-        for each, was in zip(asked, recorded, strict=True):
-            if was.reuses_delivery_id:
-                log.warning(
-                    "inbox.delivery_id_reused",
-                    store=each.delivery.store,
-                    delivery=each.delivery.delivery_id,
-                    event_id=each.delivery.event_id,
-                )
-        return [_Answer(each.waiter, was.new) for each, was in zip(asked, recorded, strict=True)]
+        return [_Answer(each.waiter, new) for each, new in zip(asked, recorded, strict=True)]
 
     def _run_job(self, asked: _Job) -> _Answer:
         self._sql("SAVEPOINT job")
@@ -203,17 +202,6 @@ class Writer:
         # A loop that is closed has nobody left who waits.
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(function, value)
-
-
-def _settle(answers: Sequence[_Answer]) -> None:
-    """Tell the waiters, in the event loop; those that were cancelled meanwhile need no answer."""
-    for answer in answers:
-        if answer.waiter.done():
-            continue
-        if answer.failure is None:
-            answer.waiter.set_result(answer.value)
-        else:
-            answer.waiter.set_exception(answer.failure)
 
 
 def _unwritable(text: str) -> LedgerUnwritable:

@@ -54,35 +54,53 @@ class DeadlineServer(web.Server):
 class _Connection(web.RequestHandler):
     """One connection. A deadline runs from its start, and from each next request's first byte."""
 
-    __slots__ = ("_busy", "_deadline", "_server")
+    __slots__ = ("_busy", "_head_since", "_server", "_timer")
 
     def __init__(self, server: DeadlineServer, **options: Any) -> None:  # noqa: ANN401 -- aiohttp's own
         super().__init__(server, **options)
         self._server = server
-        self._deadline: asyncio.TimerHandle | None = None
         self._busy = False
+        self._head_since: float | None = None  # None: no head is awaited
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         if self._server.enter():
-            self._start_deadline()
+            self._await_head()
         elif self.transport is not None:
             self.transport.abort()
 
     def connection_lost(self, exc: BaseException | None) -> None:
         self._server.leave()
-        self._stop_deadline()
+        if self._timer is not None:
+            self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if not self._busy and self._deadline is None:
-            self._start_deadline()
+        if not self._busy and self._head_since is None:
+            self._await_head()
 
     def head_arrived(self) -> None:
         """Let the request take its time from here on: its body has a deadline of its own."""
         self._busy = True
-        self._stop_deadline()
+        self._head_since = None
+
+    def _await_head(self) -> None:
+        self._head_since = self._loop.time()
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._server.head_timeout_s, self._look)
+
+    def _look(self) -> None:
+        # One timer serves many requests: setting one for each would cost as much as verifying it.
+        self._timer = None
+        if self._head_since is None:
+            return
+        end = self._head_since + self._server.head_timeout_s
+        if self._loop.time() >= end:
+            self.force_close()
+        else:
+            self._timer = self._loop.call_at(end, self._look)
 
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
@@ -105,18 +123,6 @@ class _Connection(web.RequestHandler):
         answer = web.Response(status=status, text=f"{HTTPStatus(status).phrase}\n", headers=SERVER)
         answer.force_close()
         return answer
-
-    def _start_deadline(self) -> None:
-        self._deadline = self._loop.call_later(self._server.head_timeout_s, self._head_is_late)
-
-    def _stop_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _head_is_late(self) -> None:
-        self._deadline = None
-        self.force_close()
 
 
 SERVER = {"Server": "tillbridge"}  # and no version: nobody outside needs to know it

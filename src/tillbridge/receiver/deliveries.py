@@ -66,6 +66,8 @@ class Deliveries:
         self._clock = clock
         self._wake = wake
         self._success_status = success_status
+        # Resolved once: making a logger for each delivery costs as much as verifying it.
+        self._log = log.bind()
 
     async def receive(self, request: web.BaseRequest, store: str) -> web.Response:
         """Answer one delivery.
@@ -90,7 +92,7 @@ class Deliveries:
         except LedgerError as failure:
             self._refusals.refused(store, "ledger_unwritable", failure.text)
             return _refusal(503)
-        log.debug(
+        self._log.debug(
             "delivery.received",
             store=store,
             event_id=delivery.event_id,

@@ -40,7 +40,6 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id"),
         sa.UniqueConstraint("store", "event_id", name="uq_inbox_event"),
     )
-    op.create_index("ix_inbox_delivery", "inbox", ["store", "delivery_id"])
     op.create_index("ix_inbox_open", "inbox", ["id"], sqlite_where=sa.text("handled_at IS NULL"))
 
     op.create_table(

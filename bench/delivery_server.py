@@ -1,0 +1,129 @@
+"""The receivers that `bench.deliveries` compares, each a process of its own.
+
+`python -m bench.delivery_server KIND DIR` prints its port, and serves until its standard input
+closes.
+"""
+
+import asyncio
+import json
+import sqlite3
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from aiohttp import web
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+from tillbridge import log
+from tillbridge.clock import Clock
+from tillbridge.config import ReceiverSettings
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.schema import inbox
+from tillbridge.receiver.envelope import read_envelope
+from tillbridge.receiver.receiver import Receiver
+from tillbridge.receiver.signature import is_signed
+
+SECRET = b"whsec_bench"
+PATH = "/webhooks/main"
+
+
+async def verifying(_folder: Path) -> int:
+    """(a) An aiohttp handler that only verifies."""
+
+    async def handle(request: web.Request) -> web.Response:
+        return web.Response(status=200 if _is_signed(await request.read(), request) else 401)
+
+    return await _application(handle)
+
+
+async def committing(folder: Path) -> int:
+    """(b) A receiver that commits each delivery by itself, in a thread, into the same table."""
+    connection = _same_table(folder / "each.db")
+    thread = ThreadPoolExecutor(1)
+
+    def commit(row: tuple[object, ...]) -> None:
+        with connection:
+            connection.execute(
+                "INSERT OR IGNORE INTO inbox (store, delivery_id, event_id, event_type,"
+                " received_at, body) VALUES (?, ?, ?, ?, ?, ?)",
+                row,
+            )
+
+    async def handle(request: web.Request) -> web.Response:
+        body = await request.read()
+        if not _is_signed(body, request):
+            return web.Response(status=401)
+        envelope = read_envelope(body)
+        delivery = request.headers["X-Service-Delivery-Id"]
+        row = ("main", delivery, envelope.event_id, envelope.event_type, 0, body)
+        await asyncio.get_running_loop().run_in_executor(thread, commit, row)
+        return web.Response()
+
+    return await _application(handle)
+
+
+async def grouping(folder: Path) -> int:
+    """Serve with the bridge's own receiver and ledger."""
+    log.configure("json", "info")
+    clock = Clock()
+    ledger = await Ledger.open(folder / "data", clock=clock)
+    secrets = [{"secret": SECRET.decode(), "since_ms": 0}]
+    ledger.vault.put("main/webhook_secrets", json.dumps(secrets))
+    receiver = Receiver(
+        ReceiverSettings(listen="127.0.0.1:0", public_url="http://127.0.0.1"),
+        {"main": "loc-1"},
+        ledger,
+        await ProblemDesk.start(ledger, clock=clock),
+        clock=clock,
+        wake=lambda _store: None,
+    )
+    await receiver.start()
+    return receiver.port
+
+
+def _is_signed(body: bytes, request: web.Request) -> bool:
+    return is_signed(body, request.headers.get("X-Service-Signature", ""), (SECRET,))
+
+
+async def _application(handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> int:
+    application = web.Application()
+    application.router.add_post(PATH, handler)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, backlog=512).start()
+    return int(runner.addresses[0][1])
+
+
+def _same_table(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    for part in (CreateTable(inbox), *(CreateIndex(index) for index in inbox.indexes)):
+        connection.execute(str(part.compile(dialect=sqlite.dialect())))
+    return connection
+
+
+KINDS = {"verifying": verifying, "committing": committing, "grouping": grouping}
+
+
+async def main() -> None:
+    """Serve until standard input closes."""
+    port = await KINDS[sys.argv[1]](Path(sys.argv[2]))
+    print(port, flush=True)
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        loop.call_soon_threadsafe(ended.set)
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
+    await ended.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
