@@ -34,7 +34,12 @@ def find_adapters() -> dict[str, Adapter]:
 
 
 def find_adapter(name: str) -> Adapter:
-    """Return the adapter of that name. Raises ConfigError."""
+    """Return the adapter of that name, or of a module: `package.module:ADAPTER`.
+
+    The second is for an adapter that is being written and not installed yet. Raises ConfigError.
+    """
+    if ":" in name:
+        return _load(EntryPoint(name, name, GROUP))
     entries = _entries()
     if name not in entries:
         near = difflib.get_close_matches(name, entries, n=1)

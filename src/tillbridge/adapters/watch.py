@@ -211,5 +211,6 @@ def _left_to_settle(look: _Look, settle_s: float, at_ns: int) -> float:
     It has been quiet since the times it bears, where they can be believed: a share's clock may be
     off, ours may have jumped, a file may have been given a time of its own. Else it is from now.
     """
-    believable = [age_s for age_s in _ages_s(look, at_ns) if 0 <= age_s <= settle_s]
-    return settle_s - min(believable, default=0.0)
+    latest_s = settle_s + _NOTICED_WITHIN_S
+    believable = [age_s for age_s in _ages_s(look, at_ns) if 0 <= age_s <= latest_s]
+    return max(0.0, settle_s - min(believable, default=0.0))

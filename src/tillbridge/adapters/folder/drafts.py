@@ -24,7 +24,8 @@ class Drafts:
     _variants: dict[str, list[tuple[int, Variant]]] = field(default_factory=dict)
     _numbers: dict[str, int] = field(default_factory=dict)  # id -> the row that has it
     _unpriced: dict[str, int] = field(default_factory=dict)
-    _broken: set[str] = field(default_factory=set)  # items with a bad row of their own
+    _bad_items: set[str] = field(default_factory=set)  # whose own row is bad
+    _incomplete: set[str] = field(default_factory=set)  # items with a variant that is bad
     _bad_rows: list[BadRow] = field(default_factory=list)
 
     def take(self, number: int, row: Sequence[str], fingerprint: int) -> None:
@@ -38,7 +39,7 @@ class Drafts:
                 self._take_item(number, named, fingerprint)
         except BadCell as bad:
             item_id = self._stands_for(named, bad)
-            self._broken.add(item_id)
+            (self._incomplete if named.parent_id else self._bad_items).add(item_id)
             self._add_bad(number, bad, item_id)
             if isinstance(bad, BrokenRow):
                 for swallowed in self.reader.swallowed(row)[:_MAX_SWALLOWED]:
@@ -48,6 +49,9 @@ class Drafts:
         """Return all that was taken, as items of `menu`."""
         for item_id, variants in self._variants.items():
             self._join(item_id, variants)
+        for item_id in self._incomplete:
+            # Without one of its variants the item would lose that variant: it stays as it was.
+            self._drop(item_id)
         for item_id, number in self._unpriced.items():
             if item_id in self._items and item_id not in self._variants:
                 self._refuse(
@@ -94,11 +98,7 @@ class Drafts:
             )
 
     def _join(self, item_id: str, variants: list[tuple[int, Variant]]) -> None:
-        if item_id in self._broken:
-            # Without one of its variants the item would lose that variant: it stays as it was.
-            self._items.pop(item_id, None)
-            self._fingerprints.pop(item_id, None)
-        elif item_id in self._items:
+        if item_id in self._items:
             item = self._items[item_id]
             lowest = min(variant.price for _, variant in variants)
             self._items[item_id] = replace(
@@ -106,7 +106,7 @@ class Drafts:
                 price=lowest if item_id in self._unpriced else item.price,
                 variants=tuple(variant for _, variant in variants),
             )
-        else:
+        elif item_id not in self._bad_items:
             for number, _ in variants:
                 self._refuse(
                     item_id,
@@ -118,9 +118,12 @@ class Drafts:
                 )
 
     def _refuse(self, item_id: str, number: int, *bad: str) -> None:
+        self._drop(item_id)
+        self._add_bad(number, BadCell(*bad), item_id)
+
+    def _drop(self, item_id: str) -> None:
         self._items.pop(item_id, None)
         self._fingerprints.pop(item_id, None)
-        self._add_bad(number, BadCell(*bad), item_id)
 
     def _add_bad(self, number: int, bad: BadCell, external_id: str) -> None:
         place = self.reader.table.place(number)

@@ -154,7 +154,9 @@ class UpdateFiles:
         with os.scandir(self.folder / "done") as entries:
             for entry in entries:
                 with contextlib.suppress(OSError):
-                    if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                    status = entry.stat(follow_symlinks=False)
+                    # Moving a file touches its second time; the first may be whatever the till set.
+                    if max(status.st_mtime, status.st_ctime) < oldest:
                         Path(entry.path).unlink()
 
 

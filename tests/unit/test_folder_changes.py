@@ -1,0 +1,150 @@
+"""A menu read as its difference says the same as the menu read whole."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.folder_till import menu_till
+from tillbridge.adapter import Catalogue, CatalogueChanges
+from tillbridge.adapters.folder import families
+
+HEADER = "external_id,name,price,parent_id\n"
+FINGERPRINT_OF_DISH_0 = -168495884367934745
+
+
+def changes(
+    folder: Path, old: str, new: str, **options: object
+) -> tuple[Catalogue, CatalogueChanges]:
+    """The old menu, and what a reading of the new one says differs from it."""
+    before = menu_till(folder, old).read_catalogue()
+    till = menu_till(folder, new, **options)
+    return before, till.read_changes(frozenset(before.fingerprints.values()))
+
+
+def test_nothing_is_told_of_an_unchanged_menu(tmp_path: Path) -> None:
+    menu = HEADER + "1,Soup,1,\np,Pizza,9,\np1,Small,9,p\n"
+    _, told = changes(tmp_path, menu, menu)
+    assert not told.fresh.items
+    assert not told.unseen
+    assert told.items_read == 2
+
+
+def test_a_changed_row_is_fresh_and_its_old_self_unseen(tmp_path: Path) -> None:
+    before, told = changes(
+        tmp_path, HEADER + "1,Soup,1,\n2,Tea,2,\n", HEADER + "2,Tea,3,\n1,Soup,1,\n"
+    )
+    assert {each.external_id: each.price for each in told.fresh.items.values()} == {"2": 300}
+    assert told.unseen == {before.fingerprints["2"]}
+    assert told.items_read == 2
+
+
+def test_a_removed_row_is_unseen(tmp_path: Path) -> None:
+    before, told = changes(tmp_path, HEADER + "1,Soup,1,\n2,Tea,2,\n", HEADER + "1,Soup,1,\n")
+    assert not told.fresh.items
+    assert told.unseen == {before.fingerprints["2"]}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "p,Pizza,9,\np1,Small,8,p\np2,Large,9,p\n",  # a variant's price
+        "p,Pizza,9,\np2,Large,9,p\np1,Small,9,p\n",  # their order
+        "p,Pizza,9,\np1,Small,9,p\n",  # one less
+        "p,Pizza,9,\n",  # none left
+        "p1,Small,9,p\np2,Large,9,p\np,Pizza!,9,\n",  # the item itself
+    ],
+)
+def test_a_change_of_its_variants_is_a_change_of_the_item(tmp_path: Path, rows: str) -> None:
+    old = "p,Pizza,9,\np1,Small,9,p\np2,Large,9,p\n"
+    before, told = changes(tmp_path, HEADER + old, HEADER + rows)
+    whole = menu_till(tmp_path, HEADER + rows).read_catalogue()
+    assert dict(told.fresh.items) == dict(whole.items)
+    assert told.unseen == {before.fingerprints["p"]}
+
+
+def test_an_item_that_gets_its_first_variant_is_fresh(tmp_path: Path) -> None:
+    old = HEADER + "1,Soup,1,\np,Pizza,9,\n"
+    before, told = changes(tmp_path, old, old + "p1,Small,9,p\n")
+    assert [len(each.variants) for each in told.fresh.items.values()] == [1]
+    assert told.unseen == {before.fingerprints["p"]}
+    assert told.items_read == 2
+
+
+def test_a_bad_row_is_told_at_every_reading(tmp_path: Path) -> None:
+    menu = HEADER + "1,Soup,1,\n2,Tea,?,\n"
+    _, told = changes(tmp_path, menu, menu)
+    assert [row.place for row in told.fresh.bad_rows] == ["menu.csv, row 3"]
+
+
+def test_a_new_row_with_a_known_id_is_fresh_while_the_known_one_is_seen(tmp_path: Path) -> None:
+    menu = HEADER + "1,Soup,1,\n"
+    before, told = changes(tmp_path, menu, menu + "1,Stew,3,\n")
+    assert told.fresh.items["1"].name == "Stew"
+    assert before.fingerprints["1"] not in told.unseen, "which says that the first row still counts"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"currency": "JPY"}, {"columns": {"name": "price", "price": "name"}}],
+    ids=["currency", "columns"],
+)
+def test_another_meaning_of_the_rows_makes_all_of_them_fresh(
+    tmp_path: Path, options: dict[str, object]
+) -> None:
+    menu = HEADER + "1,7,1,\n2,8,2,\n"
+    before, told = changes(tmp_path, menu, menu, **options)
+    assert set(told.fresh.items) == {"1", "2"}
+    assert told.unseen == set(before.fingerprints.values())
+
+
+def test_fingerprints_fit_a_signed_column_and_stay_from_run_to_run(tmp_path: Path) -> None:
+    menu = HEADER + "".join(f"{number},Dish,1,\n" for number in range(200))
+    fingerprints = menu_till(tmp_path, menu).read_catalogue().fingerprints
+    assert all(-(2**63) <= each < 2**63 for each in fingerprints.values())
+    assert len(set(fingerprints.values())) == 200
+    # Stored in ledgers: if this changes, raise _READING_VERSION and let everything be read anew.
+    assert fingerprints["0"] == FINGERPRINT_OF_DISH_0
+
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from("abcdef"),
+        st.sampled_from(["Soup", "Tea", "", "Stew"]),
+        st.sampled_from(["1", "2", "", "?"]),
+        st.sampled_from(["", "", "", "a", "b", "z"]),
+    ),
+    max_size=8,
+    unique_by=lambda row: row[0],
+)
+
+
+def menu_of(rows: list[tuple[str, ...]]) -> str:
+    return HEADER + "".join(",".join(row) + "\n" for row in rows)
+
+
+@pytest.mark.parametrize("few_rows", [0, 2_000], ids=["in two passes", "in one pass"])
+@given(old=ROWS, new=ROWS)
+def test_the_difference_and_the_old_menu_give_the_new_one(
+    tmp_path_factory: pytest.TempPathFactory,
+    few_rows: int,
+    old: list[tuple[str, ...]],
+    new: list[tuple[str, ...]],
+) -> None:
+    folder = tmp_path_factory.mktemp("till")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(families, "_FEW_ROWS", few_rows)
+        before, told = changes(folder, menu_of(old), menu_of(new))
+    after = menu_till(folder, menu_of(new)).read_catalogue()
+    kept = {
+        external_id: item
+        for external_id, item in before.items.items()
+        if before.fingerprints[external_id] not in told.unseen
+    }
+    assert not kept.keys() & told.fresh.items.keys()
+    assert {**kept, **told.fresh.items} == dict(after.items)
+    assert told.items_read == len(after.items)
+    assert set(told.fresh.bad_rows) == set(after.bad_rows)
+    merged = {**{each: before.fingerprints[each] for each in kept}, **told.fresh.fingerprints}
+    assert merged == dict(after.fingerprints)

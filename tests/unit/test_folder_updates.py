@@ -1,0 +1,223 @@
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.folder_till import open_till
+from tillbridge.adapter import PosFailure, PosOffline, RejectReason, TicketStatus, TicketUpdate
+from tillbridge.adapters.folder.updates import UpdateFiles
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "news").mkdir()
+    return tmp_path / "news"
+
+
+@pytest.fixture
+def files(folder: Path) -> UpdateFiles:
+    return UpdateFiles(folder)
+
+
+def drop(folder: Path, name: str, body: object, *, at: int = 1_000) -> Path:
+    path = folder / name
+    path.write_text(body if isinstance(body, str) else json.dumps(body), encoding="utf-8")
+    os.utime(path, (at, at))
+    return path
+
+
+def settle(monkeypatch: pytest.MonkeyPatch, files: UpdateFiles) -> None:
+    """Look again after a file has been quiet for long enough."""
+    now = time.monotonic()
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: now + 2)
+        files.read_updates()
+
+
+def test_news_is_read_oldest_first(folder: Path, files: UpdateFiles) -> None:
+    drop(folder, "a.json", {"order_id": "ord_1", "status": "ready"}, at=2_000)
+    drop(folder, "b.JSON", {"order_id": "ord_1", "status": "accepted"}, at=1_000)
+    drop(
+        folder,
+        "c.json",
+        {
+            "order_id": "ord_2",
+            "status": "rejected",
+            "reason": "item_unavailable",
+            "external_ids": ["1", 2],
+            "message": "No soup",
+        },
+        at=3_000,
+    )
+    assert files.read_updates() == [
+        TicketUpdate("b.JSON", "ord_1", TicketStatus.ACCEPTED),
+        TicketUpdate("a.json", "ord_1", TicketStatus.READY),
+        TicketUpdate(
+            "c.json",
+            "ord_2",
+            TicketStatus.REJECTED,
+            RejectReason.ITEM_UNAVAILABLE,
+            ("1", "2"),
+            "No soup",
+        ),
+    ]
+
+
+def test_news_is_told_until_it_is_handled(folder: Path, files: UpdateFiles) -> None:
+    drop(folder, "a.json", {"order_id": "ord_1", "status": "ready"})
+    (update,) = files.read_updates()
+    assert list(files.read_updates()) == [update]
+    files.update_handled(update)
+    assert files.read_updates() == []
+    assert (folder / "done" / "a.json").exists()
+    files.update_handled(update)  # once more does no harm
+
+
+def test_the_same_name_may_come_again(folder: Path, files: UpdateFiles) -> None:
+    for status in ("accepted", "ready"):
+        drop(folder, "ord_1.json", {"order_id": "ord_1", "status": status})
+        (update,) = files.read_updates()
+        assert update.status == status
+        files.update_handled(update)
+    assert sorted(path.name for path in (folder / "done").iterdir()) == [
+        "ord_1-1.json",
+        "ord_1.json",
+    ]
+
+
+def test_news_that_replaces_older_news_before_it_is_handled_is_not_lost(
+    folder: Path, files: UpdateFiles
+) -> None:
+    drop(folder, "ord_1.json", {"order_id": "ord_1", "status": "accepted"}, at=1_000)
+    (update,) = files.read_updates()
+    drop(folder, "ord_1.json", {"order_id": "ord_1", "status": "preparing"}, at=2_000)
+    files.update_handled(update)
+    (newer,) = files.read_updates()
+    assert newer.status is TicketStatus.PREPARING
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{",
+        "",
+        "[]",
+        {"status": "ready"},
+        {"order_id": 7, "status": "ready"},
+        {"order_id": "ord_1"},
+        {"order_id": "ord_1", "status": "cooking"},
+        {"order_id": "ord_1", "status": "rejected", "external_ids": [{}]},
+    ],
+)
+def test_what_is_no_news_goes_to_bad_with_the_reason(
+    folder: Path, files: UpdateFiles, monkeypatch: pytest.MonkeyPatch, body: object
+) -> None:
+    drop(folder, "a.json", body)
+    assert files.read_updates() == []
+    assert (folder / "a.json").exists(), "it may be half written"
+    settle(monkeypatch, files)
+    assert (folder / "bad" / "a.json").exists()
+    assert (folder / "bad" / "a.json.error").read_text().strip()
+    (told,) = files.unreadable_updates()
+    assert told.place == "bad/a.json"
+    (folder / "bad" / "a.json").unlink()
+    assert files.unreadable_updates() == []
+
+
+def test_a_file_that_grows_is_waited_for(
+    folder: Path, files: UpdateFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop(folder, "a.json", '{"order_id": "ord_1",')
+    files.read_updates()
+    drop(folder, "a.json", '{"order_id": "ord_1", "status":', at=1_001)
+    settle(monkeypatch, files)
+    assert (folder / "a.json").exists()
+    drop(folder, "a.json", {"order_id": "ord_1", "status": "ready"}, at=1_002)
+    assert len(files.read_updates()) == 1
+
+
+def test_a_reason_of_the_tills_own_still_rejects(folder: Path, files: UpdateFiles) -> None:
+    body = {"order_id": "ord_1", "status": "rejected", "reason": "oven_broken", "message": "Sorry"}
+    drop(folder, "a.json", body)
+    (update,) = files.read_updates()
+    assert update.reason is RejectReason.OTHER
+    assert update.message == "oven_broken: Sorry"
+
+
+def test_only_news_is_looked_at(folder: Path, files: UpdateFiles, tmp_path: Path) -> None:
+    news = {"order_id": "ord_1", "status": "ready"}
+    drop(folder, ".a.json", news)
+    drop(folder, "a.json.tmp", news)
+    (folder / "folder.json").mkdir()
+    (folder / "link.json").symlink_to(drop(tmp_path, "elsewhere.json", news))
+    assert files.read_updates() == []
+
+
+def test_a_file_beyond_all_reason_is_not_read(
+    folder: Path, files: UpdateFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drop(folder, "a.json", " " * (1 << 20) + "{}")
+    files.read_updates()
+    settle(monkeypatch, files)
+    assert "larger" in (folder / "bad" / "a.json.error").read_text()
+
+
+def test_marks_and_wide_text_are_understood(folder: Path, files: UpdateFiles) -> None:
+    text = json.dumps({"order_id": "ord_1", "status": "ready"})
+    (folder / "a.json").write_bytes(text.encode("utf-8-sig"))
+    (folder / "b.json").write_bytes(text.encode("utf-16"))
+    assert len(files.read_updates()) == 2
+
+
+def test_old_handled_news_is_cleared_away(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def handle_one(name: str) -> None:
+        files = UpdateFiles(folder)
+        drop(folder, name, {"order_id": "ord_1", "status": "ready"})
+        (update,) = files.read_updates()
+        files.update_handled(update)
+
+    handle_one("a.json")
+    assert (folder / "done" / "a.json").exists()
+    later = time.time() + 31 * 86_400
+    monkeypatch.setattr(time, "time", lambda: later)
+    handle_one("b.json")
+    assert not (folder / "done" / "a.json").exists()
+
+
+def test_a_folder_that_is_not_there_is_a_till_that_is_offline(tmp_path: Path) -> None:
+    with pytest.raises(PosOffline):
+        UpdateFiles(tmp_path / "unmounted").read_updates()
+
+
+def test_no_key_leads_out_of_the_folder(files: UpdateFiles) -> None:
+    with pytest.raises(PosFailure):
+        files.update_handled(TicketUpdate("../a.json", "ord_1", TicketStatus.READY))
+
+
+# -- the heartbeat
+
+
+def test_a_heartbeat_that_is_touched_is_a_till_that_is_there(tmp_path: Path) -> None:
+    beat = tmp_path / "alive"
+    till = open_till(tmp_path, menu="menu.csv", heartbeat="alive", heartbeat_s=60)
+    assert not till.health().online
+    beat.touch()
+    assert till.health().online
+    now = beat.stat().st_mtime
+    os.utime(beat, (now + 86_400, now + 86_400))
+    assert till.health().online, "a clock that is ahead is no till that is off"
+    os.utime(beat, (now - 300, now - 300))
+    health = till.health()
+    assert not health.online
+    assert "5 minutes" in health.detail
+
+
+def test_folders_that_vanish_are_a_till_that_is_offline(tmp_path: Path) -> None:
+    till = open_till(tmp_path, menu="export/menu.csv", orders_dir="orders")
+    assert not till.health().online
+    (tmp_path / "orders").mkdir()
+    assert "export" in till.health().detail
+    (tmp_path / "export").mkdir()
+    assert till.health().online
