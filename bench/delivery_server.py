@@ -102,8 +102,10 @@ def _same_table(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
-    for part in (CreateTable(inbox), *(CreateIndex(index) for index in inbox.indexes)):
-        connection.execute(str(part.compile(dialect=sqlite.dialect())))
+    dialect = sqlite.dialect()
+    connection.execute(str(CreateTable(inbox).compile(dialect=dialect)))
+    for index in inbox.indexes:
+        connection.execute(str(CreateIndex(index).compile(dialect=dialect)))
     return connection
 
 
