@@ -24,7 +24,7 @@ async def test_sigterm_drains_and_exits_0(shop: World) -> None:
 async def test_a_second_daemon_refuses_to_start(shop: World) -> None:
     second = BridgeProcess(shop.config, env=shop.bridge.env)
     code, out, err = await second.run("run", within_s=20)
-    assert code == 2, (code, out, err)
+    assert code == 1, (code, out, err)
     assert shop.bridge.process is not None
     assert str(shop.bridge.process.pid) in err
     assert (await shop.status())["verdict"]["level"] == "ok"

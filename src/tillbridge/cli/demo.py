@@ -11,6 +11,7 @@ from tillbridge.cli.demo_scenario import scenario
 from tillbridge.cli.demo_stage import Stage, set_up
 from tillbridge.cli.say import line
 from tillbridge.i18n import _
+from tillbridge.log import configure
 from tillbridge.sandbox import SandboxSettings
 
 _COOKING_S = 4.0
@@ -19,6 +20,7 @@ _COOKING_ONCE_S = 0.3
 
 def play(*, once: bool) -> int:
     """Play the demo in a folder of its own that is removed at the end; returns an exit code."""
+    configure("auto", "warning")
     with (
         tempfile.TemporaryDirectory(
             prefix="tillbridge-demo-", ignore_cleanup_errors=True

@@ -110,7 +110,7 @@ async def _emptied(stage: Stage) -> str:
 
 async def _killed(stage: Stage) -> str:
     await stage.control("clock", {"speed": 60})  # a delivery that was missed comes again soon
-    orders = [await stage.place("P01") for _number in range(5)]
+    orders = [await stage.place("P02") for _number in range(5)]
     await stage.kill_bridge()
     orders += [await stage.place("A02") for _number in range(5)]
     await stage.start_bridge()

@@ -22,6 +22,7 @@ from tillbridge.daemon.consents import count_down
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.housekeeping import Housekeeping, forget
 from tillbridge.daemon.operations import Operations
+from tillbridge.daemon.recalling import recall_store
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.daemon.supervise import supervise
@@ -105,6 +106,7 @@ class _Life:
         tasks: dict[str, Coroutine[Any, Any, object]] = {"events": self._house.events.run()}
         for rooms in self._building.stores.values():
             tasks |= rooms.tasks()
+            tasks[f"{rooms.name}.recall"] = recall_store(rooms, self._connected)
         return tasks
 
     async def drain(self) -> None:

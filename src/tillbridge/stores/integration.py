@@ -110,6 +110,17 @@ class Integrator:
         store = choose_store(await self._client.stores(), self._settings.store_id)
         return await self._recreate(store.store_id)
 
+    async def recall(self) -> bool:
+        """Learn again from the service what the ledger has lost; False where there is nothing.
+
+        Nothing is integrated anew: that takes a person.
+        """
+        store = choose_store(await self._client.stores(), self._settings.store_id)
+        if store.integration_status not in {"integrated", "active", None}:
+            return False
+        await self._align(store.store_id)
+        return True
+
     async def _recreate(self, store_id: str) -> Integrated:
         await self._prove_writable()
         try:
