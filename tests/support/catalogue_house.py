@@ -92,13 +92,6 @@ class CatalogueHouse:
     linked: Linked
     rebuild: Callable[[], CatalogueFlow]
 
-    async def sync(self, menu: Catalogue | Exception | None = None) -> Any:
-        """Put a menu on the shelf and make the rounds it takes."""
-        if menu is not None:
-            self.pos.menu = menu
-        report = await self.flow.round_once()
-        return report
-
     async def calls(self) -> list[str]:
         """The menu writes since the last time this was asked."""
         log = (await self.linked.driver.control("GET", "/requests")).body["requests"]
@@ -112,7 +105,8 @@ class CatalogueHouse:
     async def on_sale(self) -> dict[str, Mapping[str, Any]]:
         """What the service has, by external id."""
         catalogue = await self.linked.driver.catalogue()
-        return {each["external_id"]: each for each in catalogue["items"]}
+        items: dict[str, Mapping[str, Any]] = catalogue["items"]
+        return items
 
     async def ask(self, query: Callable[..., T], *arguments: object) -> T:
         """Ask the ledger about the store."""

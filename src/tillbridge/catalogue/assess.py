@@ -16,7 +16,7 @@ from tillbridge.catalogue.compare import (
     compare_changes,
     compare_whole,
 )
-from tillbridge.catalogue.diff import Diff, apply
+from tillbridge.catalogue.diff import Diff, ItemChange, apply
 from tillbridge.catalogue.digest import ContentDigest
 from tillbridge.catalogue.guard import Limits, guard
 from tillbridge.catalogue.overlay import Overlay
@@ -33,6 +33,7 @@ class Rules:
 
     guard: Limits
     plan: PlanLimits
+    service_restores_snoozed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ class Assessor:
         return Overlay(self.now_ms, self.words, ends)
 
     def _assessed(self, connection: Connection, comparison: Comparison) -> Assessment:
+        if self.rules.service_restores_snoozed:
+            comparison = self._without_ended(comparison)
         changes = comparison.changes
         hold = get_hold(connection, self.store)
         if not changes and not self.full:
@@ -130,6 +133,15 @@ class Assessor:
             approved=approved,
         )
 
+    def _without_ended(self, comparison: Comparison) -> Comparison:
+        """Leave out snoozes that the service ends by itself; the availability lane notes them."""
+        changed = {
+            external_id: change
+            for external_id, change in comparison.changes.changed.items()
+            if not (change.availability_only and snooze_ended(change, self.now_ms))
+        }
+        return replace(comparison, changes=replace(comparison.changes, changed=changed))
+
     def _kind(self, comparison: Comparison) -> Kind:
         if self.full:
             return "full"
@@ -139,6 +151,12 @@ class Assessor:
             menus=comparison.menus,
             limits=self.rules.plan,
         )
+
+
+def snooze_ended(change: ItemChange, now_ms: int) -> bool:
+    """Whether the change is that a snooze, told to the service with its end, is over."""
+    until = change.before.snooze_until
+    return change.after.available and until is not None and until <= now_ms
 
 
 def meanwhile(changes: Diff) -> Diff:

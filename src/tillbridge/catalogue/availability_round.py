@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import Connection
 
 from tillbridge.adapter import AvailabilityReading
-from tillbridge.catalogue.assess import Assessor, Rules
+from tillbridge.catalogue.assess import Assessor, Rules, snooze_ended
 from tillbridge.catalogue.diff import ItemChange
 from tillbridge.catalogue.exports import ExportReader, milliseconds_since
 from tillbridge.catalogue.failures import after_failure, all_well
@@ -39,13 +39,10 @@ class AvailabilityRounds:
         rules: Rules,
         menu_rounds: MenuRounds,
         jobs: Jobs,
-        *,
-        service_restores_snoozed: bool,
     ) -> None:
         self._shared = shared
         self._rules = rules
         self._menu_rounds = menu_rounds
-        self._service_restores = service_restores_snoozed
         self._lane = shared.availability_lane
         self._reader = ExportReader(
             shared.store, SUBJECT, lane=self._lane, desk=shared.desk, clock=shared.clock
@@ -178,13 +175,7 @@ class AvailabilityRounds:
 
     def _ended(self, change: ItemChange, now_ms: int) -> bool:
         """Whether this is a snooze that the service ends by itself (setting)."""
-        until = change.before.snooze_until
-        return (
-            self._service_restores
-            and change.after.available
-            and until is not None
-            and until <= now_ms
-        )
+        return self._rules.service_restores_snoozed and snooze_ended(change, now_ms)
 
     async def _drop_ended_overrides(self, now_ms: int) -> None:
         overrides = await self._shared.ledger.read(

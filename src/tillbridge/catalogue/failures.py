@@ -61,7 +61,6 @@ def after_failure(
 
 
 def all_well(store: str, *, lane: Lane, desk: Desk, subject: str) -> None:
-    """Close what `after_failure` opened."""
+    """Close what `after_failure` opened for this lane."""
     lane.worked()
     desk.close("menu.push_failed", store, subject)
-    desk.close("menu.push_not_allowed", store)

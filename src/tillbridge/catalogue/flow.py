@@ -52,6 +52,7 @@ def rules_of(settings: StoreSettings, assumptions: AssumptionSettings) -> Rules:
             assumptions.batch_max_items,
             settings.menu.full_push_percent,
         ),
+        assumptions.service_restores_snoozed,
     )
 
 
@@ -93,7 +94,6 @@ class CatalogueFlow:
             rules,
             self._menu,
             jobs,
-            service_restores_snoozed=assumptions.service_restores_snoozed,
         )
         self._tables = TableRounds(self._shared)
         if not pos.reads_availability:
@@ -140,13 +140,14 @@ class CatalogueFlow:
         """
         await self._forgive()
         self._menu.try_again()
-        return await self._round()
+        await self._availability.read()
+        assessment = await self._menu.round()
+        return None if assessment is None else await self._report(assessment)
 
-    async def push_full(self) -> PlanReport | None:
-        """Push everything now, refused items included; a plan that must wait still waits."""
+    async def push_full(self) -> None:
+        """Ask for a full push, refused items included; a plan that must wait still waits."""
         await self._forgive()
         self._menu.wish(Wish(full=True))
-        return await self._round()
 
     async def approve(self) -> Hold | None:
         """Release the plan that waits (None: none does); it is pushed if it is still the same."""
@@ -195,11 +196,6 @@ class CatalogueFlow:
             ) from failure
         assessment = await self._shared.ledger.read(assessor.whole(export))
         return await self._report(assessment)
-
-    async def _round(self) -> PlanReport | None:
-        await self._availability.read()
-        assessment = await self._menu.round()
-        return None if assessment is None else await self._report(assessment)
 
     async def _report(self, assessment: Assessment) -> PlanReport:
         return await asyncio.to_thread(report_of, assessment, self._rules.guard.currency)

@@ -30,10 +30,14 @@ _BASELINE = "menu_job"  # the fact that holds what `last_synced_at` was when the
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """How a job ended; `lost` where nobody can tell. `message` holds the service's own words."""
+    """How a job ended; `lost` where nobody can tell. `message` holds the service's own words.
+
+    `items` is how many items it took, None where that is not told.
+    """
 
     state: Literal["success", "failed", "lost"]
     message: str = ""
+    items: int | None = None
 
 
 class Jobs:
@@ -93,7 +97,7 @@ class Jobs:
                     "success" if job.status == "success" else "failed"
                 )
                 log.info("menu.job_ended", store=self._store, job=job_id, state=state)
-                return JobEnd(state, job.message)
+                return JobEnd(state, job.message, job.counts.items)
             await asyncio.sleep(self._poll_s)
         return JobEnd("lost", _("The service has not finished the menu push for hours."))
 

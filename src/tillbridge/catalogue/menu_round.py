@@ -12,7 +12,7 @@ from tillbridge.catalogue.assess import Assessment, Assessor, Rules
 from tillbridge.catalogue.compare import Comparison, changes_from
 from tillbridge.catalogue.digest import ContentDigest
 from tillbridge.catalogue.exports import ExportReader, milliseconds_since
-from tillbridge.catalogue.failures import after_failure, all_well
+from tillbridge.catalogue.failures import PUSH_NOT_ALLOWED, after_failure, all_well
 from tillbridge.catalogue.jobs import Jobs
 from tillbridge.catalogue.known import KnownFingerprints
 from tillbridge.catalogue.pending import pending_from
@@ -325,6 +325,7 @@ class MenuRounds:
             desk.open("menu.push_failed", self._store, SUBJECT, detail=result.failure)
             return
         all_well(self._store, lane=lane, desk=desk, subject=SUBJECT)
+        desk.close(PUSH_NOT_ALLOWED, self._store)
         if result.refused:
             lane.poke()  # what was left out of the narrowed calls
         gone = _gone(assessment.comparison)
@@ -341,6 +342,7 @@ class MenuRounds:
 
     async def _nothing_to_push(self, comparison: Comparison) -> None:
         all_well(self._store, lane=self._shared.menu_lane, desk=self._shared.desk, subject=SUBJECT)
+        self._shared.desk.close(PUSH_NOT_ALLOWED, self._store)
         gone = _gone(comparison)
         if any(gone.values()) and not comparison.changes.needs_push:
             await self._ledger.write(
@@ -397,6 +399,8 @@ class MenuRounds:
         if push.job_id is not None:
             end = await self._jobs.follow(store_id, push)
             state, message = end.state, end.message
+            if end.items is not None and end.items < push.summary.get("items", 0):
+                state = "lost"  # some items were refused: pushing again tells which
         text = await self._ledger.read(lambda connection: pushes.pending_of(connection, push.id))
         pending = await asyncio.to_thread(pending_from, text or "")
         at = self._shared.clock.now_ms()

@@ -212,7 +212,8 @@ class Sender:
         text = await asyncio.to_thread(lambda: pending_text(_pending(step, records)))
         end = await self._jobs.follow_new(store_id, push_id, answer, text)
         if end.state == "success":
-            return _Reply("success", end.message)
+            whole = end.items is None or end.items >= len(step.items)
+            return _Reply("success" if whole else "partial", end.message, end.items)
         await self._doubt(push_id, ids_of(step), end.message, state=end.state)
         if end.state == "lost":
             raise JobLost(end)
