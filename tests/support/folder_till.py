@@ -16,9 +16,8 @@ def open_till(folder: Path, **options: object) -> FolderAdapter:
     return opened
 
 
-def menu_till(
-    folder: Path, content: str | bytes, *, menu: str = "menu.csv", **options: object
-) -> FolderAdapter:
+def menu_till(folder: Path, content: str | bytes, **options: object) -> FolderAdapter:
     """A till whose menu holds `content` (text is written as UTF-8, line ends as they are)."""
+    menu = str(options.pop("menu", "menu.csv"))
     (folder / menu).write_bytes(content.encode() if isinstance(content, str) else content)
     return open_till(folder, menu=menu, **options)

@@ -295,7 +295,7 @@ class PosRunner:
         return result
 
     def _no_answer(self) -> str:
-        return _("The till has not answered for {seconds:.0f} seconds.").format(
+        return _("The till has not answered for {seconds:g} seconds.").format(
             seconds=self._ticket_timeout_s
         )
 

@@ -1,0 +1,255 @@
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from tests.support.folder_till import menu_till, open_till
+from tillbridge.adapter import (
+    Catalogue,
+    ExportUnreadable,
+    Health,
+    ItemUnavailable,
+    PosFailure,
+    PosOffline,
+    Ticket,
+    TicketOutcomeUnknown,
+    TicketUpdate,
+)
+from tillbridge.adapters.runner import PosRunner
+from tillbridge.model.order import Order, parse_order
+
+ORDER = parse_order({"id": "ord_1"})
+
+
+class Till:
+    """A POS that does what it is told to, and notes in which thread."""
+
+    def __init__(self, write: Callable[[], object] = lambda: Ticket("1")) -> None:
+        self.write = write
+        self.threads: dict[str, int] = {}
+        self.written: list[str] = []
+
+    def read_catalogue(self) -> Catalogue:
+        self.threads["read"] = threading.get_ident()
+        return Catalogue()
+
+    def write_ticket(self, order: Order, key: str) -> Ticket:
+        self.threads["write"] = threading.get_ident()
+        ticket = self.write()
+        self.written.append(key)
+        return cast("Ticket", ticket)  # or whatever else a careless vendor returns
+
+    def find_ticket(self, key: str) -> Ticket | None:
+        self.threads["find"] = threading.get_ident()
+        return Ticket(key) if key in self.written else None
+
+    def health(self) -> Health:
+        return Health(online=True)
+
+
+class Faults:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, bool]] = []
+
+    def __call__(self, operation: str, detail: str | None) -> None:
+        self.told.append((operation, detail is not None))
+
+
+@pytest.fixture
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture
+async def run(faults: Faults) -> AsyncIterator[Callable[..., PosRunner]]:
+    runners: list[PosRunner] = []
+
+    def make(pos: object, timeout_s: float = 20) -> PosRunner:
+        runner = PosRunner(
+            pos, store="main", adapter="test", ticket_timeout_s=timeout_s, on_fault=faults
+        )
+        runners.append(runner)
+        return runner
+
+    yield make
+    for runner in runners:
+        runner.close()
+
+
+Run = Callable[..., PosRunner]
+
+
+def failing(failure: BaseException) -> Callable[[], object]:
+    def fail() -> object:
+        raise failure
+
+    return fail
+
+
+async def test_reading_and_tickets_have_a_thread_each_and_the_loop_neither(run: Run) -> None:
+    till = Till()
+    pos = run(till)
+    await pos.read_catalogue()
+    assert await pos.write_ticket(ORDER, "ord_1") == Ticket("1")
+    assert await pos.find_ticket("ord_1") == Ticket("ord_1")
+    assert await pos.find_ticket("ord_2") is None
+    assert till.threads["write"] == till.threads["find"]
+    assert len({*till.threads.values(), threading.get_ident()}) == 3
+
+
+async def test_what_the_adapter_can_do_is_known_before_it_is_asked(run: Run) -> None:
+    pos = run(Till())
+    assert pos.reads_catalogue
+    assert pos.writes_tickets
+    assert pos.reports_health
+    assert not pos.reads_changes
+    assert not pos.reads_tables
+    assert not pos.cancels_tickets
+    assert pos.catalogue_files() == ()
+    assert await pos.unreadable_updates() == ()
+    with pytest.raises(TypeError):
+        await pos.read_tables()
+
+
+@pytest.mark.parametrize(
+    "failure", [ItemUnavailable("gone", external_ids=["1"]), PosOffline("off"), PosFailure("no")]
+)
+async def test_a_failure_that_an_adapter_states_arrives_as_it_is(
+    run: Run, faults: Faults, failure: PosFailure
+) -> None:
+    with pytest.raises(PosFailure) as caught:
+        await run(Till(failing(failure))).write_ticket(ORDER, "ord_1")
+    assert caught.value is failure
+    assert faults.told == []
+
+
+@pytest.mark.parametrize(
+    "write",
+    [failing(KeyError("x")), failing(SystemExit(1)), failing(StopIteration()), lambda: None],
+    ids=["bug", "exit", "stop", "no ticket"],
+)
+async def test_an_adapter_that_breaks_off_a_write_leaves_its_outcome_unknown(
+    run: Run, faults: Faults, write: Callable[[], object]
+) -> None:
+    till = Till(write)
+    pos = run(till)
+    for _ in range(2):
+        with pytest.raises(TicketOutcomeUnknown):
+            await pos.write_ticket(ORDER, "ord_1")
+    assert faults.told == [("write_ticket", True)], "told once, not at every try"
+    till.write = lambda: Ticket("1")
+    await pos.write_ticket(ORDER, "ord_1")
+    assert faults.told == [("write_ticket", True), ("write_ticket", False)]
+
+
+async def test_a_reader_that_breaks_off_is_an_export_that_cannot_be_read(
+    run: Run, faults: Faults
+) -> None:
+    class Broken(Till):
+        def read_catalogue(self) -> Catalogue:
+            raise ZeroDivisionError
+
+    with pytest.raises(ExportUnreadable):
+        await run(Broken()).read_catalogue()
+    assert faults.told == [("read_catalogue", True)]
+
+
+async def test_a_write_that_takes_too_long_may_still_come_and_the_next_call_waits_for_it(
+    run: Run,
+) -> None:
+    go_on = threading.Event()
+
+    def slow() -> object:
+        assert go_on.wait(30)
+        return Ticket("1")
+
+    till = Till(slow)
+    pos = run(till, timeout_s=0.05)
+    with pytest.raises(TicketOutcomeUnknown):
+        await pos.write_ticket(ORDER, "ord_1")
+    with pytest.raises(PosOffline):
+        await pos.find_ticket("ord_1")
+    assert not (await pos.health()).online
+    go_on.set()
+    async with asyncio.timeout(30):
+        while not till.written:
+            await asyncio.sleep(0.01)
+    assert await run(till).find_ticket("ord_1") == Ticket("ord_1")
+    async with asyncio.timeout(30):
+        while not (await pos.health()).online:
+            await asyncio.sleep(0.01)
+
+
+async def test_a_write_that_never_got_its_turn_has_surely_not_happened(run: Run) -> None:
+    go_on = threading.Event()
+
+    def slow() -> object:
+        assert go_on.wait(30)
+        return Ticket("1")
+
+    till = Till(slow)
+    pos = run(till, timeout_s=0.05)
+    writes = [pos.write_ticket(ORDER, key) for key in ("ord_1", "ord_2")]
+    first, second = await asyncio.gather(*writes, return_exceptions=True)
+    assert isinstance(first, TicketOutcomeUnknown)
+    assert isinstance(second, PosOffline)
+    go_on.set()
+    async with asyncio.timeout(30):
+        while not (await pos.health()).online:
+            await asyncio.sleep(0.01)
+    assert till.written == ["ord_1"]
+
+
+async def test_health_of_a_pos_that_says_nothing_of_it_is_good(run: Run) -> None:
+    assert (await run(object()).health()).online
+
+
+async def test_health_never_raises(run: Run) -> None:
+    class Broken(Till):
+        def health(self) -> Health:
+            raise OSError("no")
+
+    health = await run(Broken()).health()
+    assert not health.online
+    assert "no" in health.detail
+
+
+async def test_a_cancelled_call_that_waits_is_never_made(run: Run) -> None:
+    go_on = threading.Event()
+
+    def slow() -> object:
+        assert go_on.wait(30)
+        return Ticket("1")
+
+    till = Till(slow)
+    pos = run(till)
+    first = asyncio.ensure_future(pos.write_ticket(ORDER, "ord_1"))
+    second = asyncio.ensure_future(pos.write_ticket(ORDER, "ord_2"))
+    await asyncio.sleep(0)
+    second.cancel()
+    await asyncio.gather(second, return_exceptions=True)
+    go_on.set()
+    await first
+    assert (await pos.health()).online
+    assert till.written == ["ord_1"]
+
+
+async def test_the_folder_adapter_runs(run: Run, tmp_path: Path) -> None:
+    pos = run(menu_till(tmp_path, "external_id,name,price\n1,Soup,1\n"))
+    catalogue = await pos.read_catalogue()
+    told = await pos.read_changes(frozenset(catalogue.fingerprints.values()))
+    assert not told.fresh.items
+    assert pos.catalogue_files() == (tmp_path / "menu.csv",)
+    (tmp_path / "news").mkdir()
+    (tmp_path / "orders").mkdir()
+    pos = run(open_till(tmp_path, orders_dir="orders", updates_dir="news"))
+    await pos.write_ticket(ORDER, "ord_1")
+    (tmp_path / "news" / "a.json").write_text('{"order_id": "ord_1", "status": "ready"}')
+    news: Sequence[TicketUpdate] = await pos.read_updates()
+    await pos.update_handled(news[0])
+    await pos.cancel_ticket(ORDER, "ord_1", "Sold out")
+    assert await pos.unreadable_updates() == ()
+    assert pos.update_folders() == (tmp_path / "news",)
