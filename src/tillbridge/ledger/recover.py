@@ -46,7 +46,9 @@ def rebuild_if_damaged(data_dir: Path, *, at: int) -> Path | None:
 def find_damage(path: Path) -> str:
     """Return what is wrong with the database in one line, "" where it is sound."""
     try:
-        with contextlib.closing(sqlite3.connect(path, timeout=5)) as connection:
+        # Read-only: looking must change nothing, the -wal file of a damaged ledger included.
+        uri = f"{path.absolute().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
             small = path.stat().st_size < _FULL_CHECK_BELOW_BYTES
             check = "PRAGMA integrity_check(1)" if small else "PRAGMA quick_check(1)"
             (verdict,) = connection.execute(check).fetchone()

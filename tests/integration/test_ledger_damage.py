@@ -1,0 +1,171 @@
+"""A damaged ledger is set aside, and what can be read of it is carried over."""
+
+import json
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import insert, select
+
+from tests.support.ledger_house import StoppedClock, delivery, opened
+from tillbridge.ledger import facts
+from tillbridge.ledger.database import LEDGER_FILE
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.inbox import open_deliveries
+from tillbridge.ledger.schema import menu_items, orders
+
+ORDERS = 400
+
+
+def order(number: int, ticket: str) -> dict:
+    return {
+        "store": "main",
+        "order_id": f"ord_{number}",
+        "payload": json.dumps({"id": f"ord_{number}", "note": "n" * 300}),
+        "received_at": number,
+        "ticket": ticket,
+        "wanted": "accepted",
+        "told": "created",
+        "updated_at": number,
+    }
+
+
+async def filled(data_dir: Path) -> Path:
+    """Return a ledger with orders: a third waiting, a third begun, a third written."""
+    async with opened(data_dir) as ledger:
+        rows = [order(n, ("waiting", "writing", "written")[n % 3]) for n in range(ORDERS)]
+        await ledger.write(lambda connection: connection.execute(insert(orders), rows) and None)
+        await ledger.write(
+            lambda connection: facts.put_fact(connection, "main", "service_store_id", "st_1", at=1)
+        )
+        for number in range(20):
+            await ledger.deliver(delivery(f"evt_{number}", body=b"b" * 500))
+        items = [
+            {"store": "main", "external_id": f"i{n}", "body": "{}", "pos_available": True}
+            for n in range(50)
+        ]
+        await ledger.write(
+            lambda connection: connection.execute(insert(menu_items), items) and None
+        )
+    return data_dir / LEDGER_FILE
+
+
+def garbage(path: Path) -> None:
+    path.write_bytes(b"this is no database\n" * 1000)
+
+
+def bad_header(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.write(bytes(100))
+
+
+def truncated(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size * 2 // 3 // 4096 * 4096)
+
+
+def cut_within_a_page(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2 + 100)
+
+
+def flipped_pages(path: Path) -> None:
+    dice = random.Random(7)
+    pages = path.stat().st_size // 4096
+    with path.open("r+b") as file:
+        for page in dice.sample(range(5, pages), pages // 6):
+            file.seek(page * 4096)
+            file.write(dice.randbytes(4096))
+
+
+def no_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TABLE alembic_version")
+        connection.commit()
+
+
+@pytest.mark.parametrize(
+    "damage", [garbage, bad_header, truncated, cut_within_a_page, flipped_pages, no_version]
+)
+async def test_a_damaged_file_is_set_aside_and_a_new_one_begun(
+    damage: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path = await filled(tmp_path)
+    damage(path)
+    damaged = path.read_bytes()
+    clock = StoppedClock()
+    async with opened(tmp_path, clock) as ledger:
+        assert ledger.rebuilt_from is not None
+        assert ledger.rebuilt_from.name.startswith("ledger.db.damaged-2027")
+        assert ledger.rebuilt_from.read_bytes() == damaged
+        tickets = await ledger.read(
+            lambda connection: set(connection.scalars(select(orders.c.ticket)))
+        )
+        assert tickets <= {"writing", "written"}, "the POS is asked before any order is written"
+        rebuilt = await ledger.read(lambda connection: facts.get_fact(connection, "", "rebuilt"))
+        assert rebuilt == {"at_ms": clock.at_ms, "set_aside": ledger.rebuilt_from.name}
+        assert await ledger.deliver(delivery())
+        desk = await ProblemDesk.start(ledger, clock=clock)
+        assert [each.code for each in desk.current()] == ["ledger.rebuilt"]
+        assert ledger.rebuilt_from.name in desk.current()[0].text
+        await desk.settle()
+    async with opened(tmp_path) as ledger:
+        assert ledger.rebuilt_from is None
+
+
+@pytest.mark.parametrize(("damage", "saved"), [(flipped_pages, 0.5), (no_version, 1)])
+async def test_what_can_be_read_is_carried_over(
+    damage: Callable[[Path], None], saved: float, tmp_path: Path
+) -> None:
+    damage(await filled(tmp_path))
+    async with opened(tmp_path) as ledger:
+        rows = await ledger.read(
+            lambda connection: connection.execute(select(orders.c.order_id, orders.c.payload)).all()
+        )
+        assert len(rows) >= ORDERS * saved
+        assert all(json.loads(row.payload)["id"] == row.order_id for row in rows)
+        waiting = await ledger.read(lambda connection: open_deliveries(connection, 100))
+        assert len(waiting) >= 20 * saved
+
+
+async def test_the_menu_is_not_carried_over(tmp_path: Path) -> None:
+    """It comes back from the POS and the service; a part of it would be taken for the whole."""
+    no_version(await filled(tmp_path))
+    async with opened(tmp_path) as ledger:
+        assert not await ledger.read(
+            lambda connection: connection.execute(select(menu_items)).all()
+        )
+
+
+async def test_orders_that_cannot_be_read_come_out_of_the_newest_back_up(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    async with opened(tmp_path) as ledger:
+        await ledger.back_up()
+    garbage(path)
+    async with opened(tmp_path) as ledger:
+        rows = await ledger.read(
+            lambda connection: connection.execute(select(orders.c.ticket, orders.c.order_id)).all()
+        )
+        assert len(rows) == ORDERS
+        assert {row.ticket for row in rows} == {"writing", "written"}
+        assert len(await ledger.read(lambda connection: open_deliveries(connection, 100))) == 20
+
+
+async def test_the_write_ahead_log_goes_with_the_damaged_file(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    path.with_name("ledger.db-wal").write_bytes(b"what was left")
+    garbage(path)
+    async with opened(tmp_path) as ledger:
+        assert ledger.rebuilt_from is not None
+        aside = ledger.rebuilt_from
+        assert aside.with_name(aside.name + "-wal").exists()
+
+
+async def test_an_empty_file_is_a_new_ledger(tmp_path: Path) -> None:
+    (tmp_path / LEDGER_FILE).touch()
+    async with opened(tmp_path) as ledger:
+        assert ledger.rebuilt_from is None
+        assert await ledger.deliver(delivery())

@@ -1,0 +1,107 @@
+"""Opening a ledger: one at a time, for its owner's eyes, and never one from the future."""
+
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.ledger_house import opened
+from tillbridge.errors import LedgerError, LedgerLocked
+from tillbridge.ledger.database import LEDGER_FILE
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="file modes are those of POSIX")
+
+
+@posix
+async def test_everything_is_for_its_owner_alone(tmp_path: Path) -> None:
+    data = tmp_path / "a" / "data"
+    async with opened(data) as ledger:
+        ledger.vault.put("main/refresh_token", "secret")
+        await ledger.back_up()
+        modes = {
+            str(path.relative_to(data)): stat.S_IMODE(path.stat().st_mode)
+            for path in data.rglob("*")
+            if path.is_file()
+        }
+        assert modes
+        assert set(modes.values()) == {0o600}, modes
+        assert stat.S_IMODE(data.stat().st_mode) == 0o700
+
+
+async def test_commits_are_full_and_in_a_write_ahead_log(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        settings = await ledger.write(
+            lambda connection: [
+                connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+                for name in ("journal_mode", "synchronous", "foreign_keys")
+            ]
+        )
+        assert settings == ["wal", 2, 1]
+
+
+async def test_a_second_one_is_refused_and_told_whose_it_is(tmp_path: Path) -> None:
+    async with opened(tmp_path):
+        open_it = (
+            "import asyncio, sys; from pathlib import Path; from tillbridge.clock import Clock\n"
+            "from tillbridge.ledger.ledger import Ledger\n"
+            "asyncio.run(Ledger.open(Path(sys.argv[1]), clock=Clock()))"
+        )
+        other = subprocess.run(
+            [sys.executable, "-c", open_it, tmp_path], capture_output=True, text=True, check=False
+        )
+        assert "LedgerLocked" in other.stderr
+        with pytest.raises(LedgerLocked, match=r"pid \d+.*data_dir"):
+            async with opened(tmp_path):
+                pass
+    async with opened(tmp_path):
+        """The lock is free again."""
+
+
+async def test_a_failed_opening_frees_the_lock(tmp_path: Path) -> None:
+    (tmp_path / "ledger.key").write_text("no key")
+    for _ in range(2):
+        with pytest.raises(LedgerError) as failure:
+            async with opened(tmp_path):
+                pass
+        assert not isinstance(failure.value, LedgerLocked)
+    (tmp_path / "ledger.key").unlink()
+    async with opened(tmp_path):
+        """Nothing is left of it."""
+
+
+async def test_a_ledger_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
+    async with opened(tmp_path):
+        pass
+    with closing(sqlite3.connect(tmp_path / LEDGER_FILE)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    before = (tmp_path / LEDGER_FILE).read_bytes()
+    with pytest.raises(LedgerError, match="newer"):
+        async with opened(tmp_path):
+            pass
+    assert (tmp_path / LEDGER_FILE).read_bytes() == before
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+
+async def test_a_data_dir_that_is_a_file_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    with pytest.raises(LedgerError, match="data_dir"):
+        async with opened(tmp_path / "data"):
+            pass
+
+
+async def test_opening_does_not_import_alembic(tmp_path: Path) -> None:
+    script = (
+        "import asyncio, sys; from pathlib import Path; from tillbridge.clock import Clock\n"
+        "from tillbridge.ledger.ledger import Ledger\n"
+        "async def main():\n"
+        "    for _ in range(2):\n"
+        "        await (await Ledger.open(Path(sys.argv[1]), clock=Clock())).close()\n"
+        "asyncio.run(main())\n"
+        "sys.exit('alembic' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script, tmp_path], check=True)

@@ -1,0 +1,175 @@
+"""The writer: what is acknowledged is committed, what fails fails alone, nobody waits for ever."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, func, select
+
+from tests.support.ledger_house import delivery, opened
+from tillbridge.errors import LedgerError
+from tillbridge.ledger import facts, inbox
+from tillbridge.ledger.inbox import Delivery
+from tillbridge.ledger.schema import facts as facts_table
+from tillbridge.ledger.schema import inbox as inbox_table
+
+
+def count(connection: Connection) -> int:
+    return connection.scalar(select(func.count()).select_from(inbox_table)) or 0
+
+
+def commits(connection: Connection) -> int:
+    return connection.scalar(select(func.count()).select_from(facts_table)) or 0
+
+
+async def test_a_delivery_is_new_once_and_known_after_that(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        assert await ledger.deliver(delivery("evt_1")) is True
+        assert await ledger.deliver(delivery("evt_1")) is False
+        assert await ledger.read(count) == 1
+
+
+async def test_the_same_event_twice_in_one_commit_is_new_once(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        news = await asyncio.gather(*(ledger.deliver(delivery("evt_1")) for _ in range(5)))
+        assert sorted(news) == [False, False, False, False, True]
+        assert await ledger.read(count) == 1
+
+
+async def test_two_stores_may_have_an_event_of_the_same_id(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        assert await ledger.deliver(delivery("evt_1", store="a"))
+        assert await ledger.deliver(delivery("evt_1", store="b"))
+
+
+async def test_another_event_under_a_known_delivery_id_is_kept(tmp_path: Path) -> None:
+    """The delivery id is not signed: losing an order for it would be worse than asking twice."""
+    async with opened(tmp_path) as ledger:
+        assert await ledger.deliver(delivery("evt_1", delivery_id="dlv"))
+        assert await ledger.deliver(delivery("evt_2", delivery_id="dlv"))
+
+
+@settings(max_examples=25)
+@given(
+    rounds=st.lists(
+        st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 12)), max_size=30), max_size=6
+    )
+)
+def test_whatever_comes_together_each_event_is_new_exactly_once(
+    rounds: list[list[tuple[str, int]]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    async def check() -> None:
+        async with opened(tmp_path_factory.mktemp("ledger")) as ledger:
+            new: list[tuple[str, int]] = []
+            for asked in rounds:
+                made = [delivery(f"evt_{number}", store=store) for store, number in asked]
+                news = await asyncio.gather(*map(ledger.deliver, made))
+                new += [key for key, is_new in zip(asked, news, strict=True) if is_new]
+            assert sorted(new) == sorted({key for asked in rounds for key in asked})
+            assert await ledger.read(count) == len(new)
+
+    asyncio.run(check())
+
+
+async def test_jobs_and_deliveries_of_one_commit_see_each_other(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        _, seen = await asyncio.gather(ledger.deliver(delivery()), ledger.write(count))
+        assert seen == 1
+
+
+async def test_a_job_that_raises_is_undone_alone(tmp_path: Path) -> None:
+    def fail(connection: Connection) -> None:
+        facts.put_fact(connection, "main", "bad", 1, at=0)
+        raise ZeroDivisionError
+
+    def work(connection: Connection) -> str:
+        facts.put_fact(connection, "main", "good", 1, at=0)
+        return "done"
+
+    async with opened(tmp_path) as ledger:
+        failed, done, new = await asyncio.gather(
+            ledger.write(fail),
+            ledger.write(work),
+            ledger.deliver(delivery()),
+            return_exceptions=True,
+        )
+        assert isinstance(failed, ZeroDivisionError)
+        assert (done, new) == ("done", True)
+        assert await ledger.read(facts.all_facts) == {"main": {"good": 1}}
+
+
+async def test_a_delivery_no_database_takes_costs_its_neighbours_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        good, bad = await asyncio.gather(
+            ledger.deliver(delivery()),
+            ledger.deliver(delivery("half a pair \ud800")),
+            return_exceptions=True,
+        )
+        assert good is True
+        assert isinstance(bad, LedgerError)
+        assert await ledger.deliver(delivery())
+        assert ledger.writable
+
+
+async def test_a_caller_who_is_cancelled_undoes_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        waiting = [asyncio.ensure_future(ledger.deliver(delivery())) for _ in range(10)]
+        await asyncio.sleep(0)
+        for each in waiting[::2]:
+            each.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        assert await ledger.write(count) == 10
+
+
+async def test_closing_writes_what_was_asked_for(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        waiting = [asyncio.ensure_future(ledger.deliver(delivery())) for _ in range(200)]
+        await asyncio.sleep(0)
+        await ledger.close()
+        assert all(await asyncio.gather(*waiting))
+        with pytest.raises(LedgerError):
+            await ledger.write(count)
+        with pytest.raises(LedgerError):
+            await ledger.read(count)
+    async with opened(tmp_path) as ledger:
+        assert await ledger.read(count) == 200
+
+
+async def test_a_reader_sees_one_state_and_cannot_write(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        with pytest.raises(LedgerError, match="cannot be read"):
+            await ledger.read(lambda connection: facts.put_fact(connection, "", "x", 1, at=0))
+
+
+async def test_open_deliveries_come_in_order_until_they_are_handled(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        sent: list[Delivery] = [delivery(body=b'{"n": %d}' % number) for number in range(5)]
+        for each in sent:
+            await ledger.deliver(each)
+        waiting = await ledger.read(lambda connection: inbox.open_deliveries(connection, 3))
+        assert [each.delivery for each in waiting] == sent[:3]
+        await ledger.write(
+            lambda connection: inbox.handled(connection, waiting[0].id, "order.received", 5)
+        )
+        waiting = await ledger.read(lambda connection: inbox.open_deliveries(connection, 10))
+        assert [each.delivery for each in waiting] == sent[1:]
+
+
+async def test_concurrent_deliveries_share_commits(tmp_path: Path) -> None:
+    """A WAL frame that ends a commit names the size of the database: count those."""
+    async with opened(tmp_path) as ledger:
+        await ledger.deliver(delivery())
+        wal = tmp_path / "ledger.db-wal"
+        before = committed(wal)
+        await asyncio.gather(*(ledger.deliver(delivery()) for _ in range(64)))
+        assert committed(wal) - before <= 3
+
+
+def committed(wal: Path) -> int:
+    content = wal.read_bytes()
+    frame = 24 + int.from_bytes(content[8:12], "big")
+    return sum(
+        content[start + 4 : start + 8] != bytes(4) for start in range(32, len(content), frame)
+    )

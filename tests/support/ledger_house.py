@@ -1,0 +1,66 @@
+"""A ledger in a folder of its own, a clock to be set, and deliveries made up."""
+
+import contextlib
+import itertools
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tillbridge.clock import Clock
+from tillbridge.ledger.inbox import Delivery
+from tillbridge.ledger.ledger import Ledger
+
+_numbers = itertools.count(1)
+
+
+class StoppedClock(Clock):
+    """Stands still until it is moved; the monotonic clock moves with it."""
+
+    def __init__(self, at_ms: int = 1_800_000_000_000) -> None:
+        self.at_ms = at_ms
+
+    def now_ms(self) -> int:
+        return self.at_ms
+
+    def monotonic(self) -> float:
+        return self.at_ms / 1000
+
+    def forward(self, seconds: float) -> None:
+        self.at_ms += int(seconds * 1000)
+
+
+@contextlib.asynccontextmanager
+async def opened(data_dir: Path, clock: Clock | None = None) -> AsyncIterator[Ledger]:
+    ledger = await Ledger.open(data_dir, clock=clock or StoppedClock())
+    try:
+        yield ledger
+    finally:
+        await ledger.close()
+
+
+def delivery(event_id: str | None = None, **changed: object) -> Delivery:
+    number = next(_numbers)
+    fields: dict = {
+        "store": "main",
+        "delivery_id": f"dlv_{number}",
+        "event_id": event_id or f"evt_{number}",
+        "event_type": "order.created",
+        "received_at": 1_800_000_000_000,
+        "body": b"{}",
+    }
+    return Delivery(**{**fields, **changed})
+
+
+def fault_library(folder: Path) -> Path:
+    """Return the library that makes a disk fail on demand (faults.c), or skip the test."""
+    compiler = shutil.which("cc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("needs a C compiler and LD_PRELOAD: faults below the program are made there")
+    library = folder / "faults.so"
+    source = Path(__file__).with_name("faults.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return library
