@@ -36,6 +36,7 @@ _DELIMITERS = ",;\t|"
 _HINT = "sep="  # the first line by which a spreadsheet tells its delimiter
 # Stands after the last line. A quote left open swallows it, which is how one is noticed.
 _END = "\x00end of file\x00"
+_BLOCK_BYTES = 1 << 20
 _FIELD_MARK = "\x1f"
 _MAX_HEADER_LINES = 50
 # SQLite's integers are signed.
@@ -57,6 +58,18 @@ class TableSource:
     encoding: str | None = None
     delimiter: str | None = None
     must_rename: bool = True
+
+
+class _LargeBlocks(io.BufferedReader):
+    """A file that is read in large blocks, so that a long reading lets other threads have a turn.
+
+    Each read lets go of the interpreter's lock and takes it back at once. Many small ones wake
+    every thread that waits for it, too late each time, and keep it from ever insisting: reading
+    in the usual blocks of 8 KiB stopped the event loop for a tenth of a second at a time.
+    """
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return super().read1(max(size, _BLOCK_BYTES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +132,10 @@ class Table:
         return f"{self.path.name}, row {number}"
 
     @contextmanager
-    def _opened(self) -> Iterator[IO[str]]:
+    def _opened(self) -> Iterator[io.TextIOWrapper]:
         encoding, errors = self.decoding.encoding, self.decoding.errors
-        with self.path.open(encoding=encoding, errors=errors, newline="") as lines:
-            yield lines
+        with _LargeBlocks(io.FileIO(self.path)) as blocks:
+            yield io.TextIOWrapper(blocks, encoding, errors, newline="")
 
     def _check_end(self, row: list[str], number: int, short_row: int) -> None:
         if row != [_END]:
