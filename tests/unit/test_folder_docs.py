@@ -1,0 +1,19 @@
+from pathlib import Path
+
+from tillbridge.adapter import RejectReason, TicketStatus
+from tillbridge.adapters.folder import menu_rows
+from tillbridge.adapters.folder.options import FolderOptions
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/adapters/folder.md"
+
+
+def test_the_page_tells_of_every_option_column_status_and_reason() -> None:
+    text = PAGE.read_text("utf-8")
+    names = (
+        *FolderOptions.model_fields,
+        *menu_rows.REQUIRED,
+        *menu_rows.OPTIONAL,
+        *(each.value for each in TicketStatus),
+        *(each.value for each in RejectReason),
+    )
+    assert [name for name in names if f"`{name}`" not in text] == []
