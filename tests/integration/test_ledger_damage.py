@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import Connection, insert, select
 
 from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.ledger import facts
@@ -35,21 +35,23 @@ def order(number: int, ticket: str) -> dict:
 
 async def filled(data_dir: Path) -> Path:
     """Return a ledger with orders: a third waiting, a third begun, a third written."""
+    rows = [order(n, ("waiting", "writing", "written")[n % 3]) for n in range(ORDERS)]
+    items = [
+        {"store": "main", "external_id": f"i{n}", "body": "{}", "pos_available": True}
+        for n in range(50)
+    ]
+
+    def fill(connection: Connection) -> None:
+        connection.execute(insert(orders), rows)
+        connection.execute(insert(menu_items), items)
+
     async with opened(data_dir) as ledger:
-        rows = [order(n, ("waiting", "writing", "written")[n % 3]) for n in range(ORDERS)]
-        await ledger.write(lambda connection: connection.execute(insert(orders), rows) and None)
+        await ledger.write(fill)
         await ledger.write(
             lambda connection: facts.put_fact(connection, "main", "service_store_id", "st_1", at=1)
         )
         for number in range(20):
             await ledger.deliver(delivery(f"evt_{number}", body=b"b" * 500))
-        items = [
-            {"store": "main", "external_id": f"i{n}", "body": "{}", "pos_available": True}
-            for n in range(50)
-        ]
-        await ledger.write(
-            lambda connection: connection.execute(insert(menu_items), items) and None
-        )
     return data_dir / LEDGER_FILE
 
 

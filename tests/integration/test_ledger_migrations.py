@@ -43,15 +43,11 @@ def shape(connection: Connection) -> dict[str, object]:
     """Return everything of a schema that matters, in an order of its own."""
     inspector = inspect(connection)
     columns = {
-        f"{table}.{each['name']}": (
-            str(each["type"]),
-            each["nullable"],
-            each["default"],
-            each["primary_key"],
-        )
+        f"{table}.{each['name']}": (str(each["type"]), each["nullable"], each["default"])
         for table in inspector.get_table_names()
         for each in inspector.get_columns(table)
     }
+    keys = {table: inspector.get_pk_constraint(table) for table in inspector.get_table_names()}
     unique = {
         table: sorted(str(each) for each in inspector.get_unique_constraints(table))
         for table in inspector.get_table_names()
@@ -61,6 +57,7 @@ def shape(connection: Connection) -> dict[str, object]:
     )
     return {
         "columns": columns,
+        "keys": keys,
         "unique": unique,
         "indexes": {name: "".join(sql.replace('"', "").split()) for name, sql in indexes},
     }

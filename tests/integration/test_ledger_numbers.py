@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -167,7 +168,7 @@ async def test_personal_data_goes_first_and_history_later(tmp_path: Path) -> Non
             await ledger.deliver(delivery(event_type="unheard.of", body=b"planted"))
         waiting = await ledger.read(lambda connection: open_deliveries(connection, 10))
         for each, at in zip(waiting, (5, 40, 90), strict=False):
-            await ledger.write(lambda connection, i=each.id, at=at: handled(connection, i, "", at))
+            await ledger.write(partial(handled, delivery=each.id, outcome="", at=at))
         await ledger.write(fill_with_ages)
         total = Pruned()
         while pruned := await ledger.write(lambda connection: prune(connection, before, 1)):
@@ -192,9 +193,11 @@ async def test_five_back_ups_are_kept_and_old_files_forgotten(tmp_path: Path) ->
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
         await ledger.write(fill)
-        for _ in range(KEPT + 2):
+        for _ in range(KEPT + 1):
             clock.forward(3600)
-            newest = await ledger.back_up()
+            await ledger.back_up()
+        clock.forward(3600)
+        newest = await ledger.back_up()
         assert len(back_ups(tmp_path)) == KEPT
         assert back_ups(tmp_path)[0] == newest
         assert read_snapshot(newest).store("main").waiting == 2

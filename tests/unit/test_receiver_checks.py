@@ -1,0 +1,132 @@
+"""Signatures, envelopes and which secrets count."""
+
+import hmac
+import json
+import string
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
+from tillbridge.receiver.secrets import OVERLAP_MS, WebhookSecret, current, read_secrets
+from tillbridge.receiver.signature import is_signed
+
+
+def signature(body: bytes, secret: bytes) -> str:
+    return hmac.new(secret, body, "sha256").hexdigest()
+
+
+@given(body=st.binary(), secrets=st.lists(st.binary(min_size=1), min_size=1, max_size=3))
+def test_each_of_the_secrets_signs(body: bytes, secrets: list[bytes]) -> None:
+    for secret in secrets:
+        assert is_signed(body, signature(body, secret), secrets)
+
+
+@given(body=st.binary(), header=st.text(), secrets=st.lists(st.binary(min_size=1), max_size=2))
+def test_nothing_else_is_a_signature(body: bytes, header: str, secrets: list[bytes]) -> None:
+    assert not is_signed(body, header, secrets)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        str.upper,
+        lambda text: text[:-1],
+        lambda text: text + "0",
+        lambda text: " " + text,
+        lambda text: "sha256=" + text,
+        lambda text: "",
+        lambda text: "\udcff" + text[1:],
+        lambda text: "ä" * 64,
+    ],
+)
+def test_a_header_that_is_almost_right_is_wrong(change: Callable[[str], str]) -> None:
+    body, secret = b"{}", b"a secret whose digest has letters"
+    right = signature(body, secret)
+    assert set(right) & set(string.ascii_lowercase)
+    assert not is_signed(body, change(right), (secret,))
+
+
+def test_without_a_secret_nothing_is_signed() -> None:
+    assert not is_signed(b"", signature(b"", b""), ())
+
+
+def event(**changed: object) -> bytes:
+    fields = {"event_type": "order.created", "event_id": "evt_1", "data": {}, **changed}
+    return json.dumps({name: value for name, value in fields.items() if value is not ...}).encode()
+
+
+def test_an_envelope_may_hold_more_and_other_kinds_than_are_known() -> None:
+    body = event(event_type="unheard.of", store_id="st_1", location_id=17, more=[1], data=None)
+    assert read_envelope(body) == Envelope("unheard.of", "evt_1", "st_1", "17")
+    assert read_envelope(b"\xef\xbb\xbf" + event()) == Envelope("order.created", "evt_1", "", "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'"text"',
+        b"\xff\xfe{}",
+        event() + b"x",
+        event(data=...),
+        event(event_id=...),
+        event(event_id=""),
+        event(event_id=7),
+        event(event_id=None),
+        event(event_id="e" * 600),
+        event(event_id="half \ud800"),
+        event(event_type=...),
+        event(event_type=["x"]),
+        event().replace(b"{}", b"NaN"),
+        event().replace(b"{}", b"9" * 5000),
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+    ],
+    ids=lambda body: repr(body[:40]),
+)
+def test_what_is_no_envelope_is_told_without_its_content(body: bytes) -> None:
+    with pytest.raises(NotAnEnvelope) as failure:
+        read_envelope(body)
+    assert "evt_1" not in str(failure.value)
+    assert failure.value.__cause__ is None
+
+
+@given(st.binary())
+def test_any_bytes_are_an_envelope_or_refused(body: bytes) -> None:
+    try:
+        read_envelope(body)
+    except NotAnEnvelope:
+        return
+    raise AssertionError(body)
+
+
+NEW, OLD, OLDER = (WebhookSecret(name, at) for name, at in ((b"c", 1000), (b"b", 500), (b"a", 0)))
+
+
+@pytest.mark.parametrize(
+    ("secrets", "now", "count"),
+    [
+        ((), 0, ()),
+        ((NEW,), 10 * OVERLAP_MS, (b"c",)),
+        ((NEW, OLD, OLDER), 1001, (b"c", b"b")),
+        ((NEW, OLD, OLDER), 999 + OVERLAP_MS, (b"c", b"b")),
+        ((NEW, OLD, OLDER), 1000 + OVERLAP_MS, (b"c",)),
+        ((NEW, OLD), 0, (b"c", b"b")),  # the clock was set back
+    ],
+)
+def test_the_secret_before_counts_for_a_day_after_a_rotation(
+    secrets: tuple[WebhookSecret, ...], now: int, count: tuple[bytes, ...]
+) -> None:
+    assert current(secrets, now) == count
+
+
+def test_secrets_come_out_of_the_vault_and_an_empty_one_never_counts() -> None:
+    stored = [{"secret": "b", "since_ms": 5}, {"secret": "", "since_ms": 3}]
+    assert read_secrets({"s/webhook_secrets": json.dumps(stored)}, "s") == (WebhookSecret(b"b", 5),)
+    assert read_secrets({}, "s") == ()
