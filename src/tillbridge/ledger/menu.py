@@ -7,11 +7,12 @@ committed never waits long behind them. Prices over time are in `tillbridge.ledg
 
 import json
 from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, delete, func, literal_column, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tillbridge.ledger import menu_text
@@ -251,12 +252,18 @@ def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
 
 def known_fingerprints(connection: Connection, store: str) -> "array[int]":
     """Return the fingerprints of the accepted and the refused records, sorted, each once."""
-    accepted = select(menu_items.c.fingerprint).where(
-        menu_items.c.store == store, menu_items.c.fingerprint.is_not(None)
+    accepted = connection.execute(
+        select(menu_items.c.fingerprint)
+        .distinct()
+        .where(menu_items.c.store == store, menu_items.c.fingerprint.is_not(None))
+        .order_by(menu_items.c.fingerprint)
     )
-    refused = select(menu_refused.c.fingerprint).where(menu_refused.c.store == store)
-    both = accepted.union(refused).order_by("fingerprint")
-    return array("q", connection.execute(both).scalars())
+    known = array("q", accepted.scalars())
+    for refusal in refused_items(connection, store).values():
+        place = bisect_left(known, refusal.fingerprint)
+        if known[place : place + 1] != array("q", [refusal.fingerprint]):
+            known.insert(place, refusal.fingerprint)
+    return known
 
 
 def item_count(connection: Connection, store: str) -> int:
@@ -311,7 +318,11 @@ def items_by_fingerprint(
 
 def overlaid_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
     """Return the items under an overlay, or whose snooze may end, or which are doubtful."""
-    return _items(connection, menu_items.c.store == store, menu_items.c.overlaid)
+    # SQLite takes the partial index only for its very words, and while no other index would do:
+    # the plus keeps it from walking through all items of the store.
+    return _items(
+        connection, literal_column("+menu_items.store") == store, literal_column("overlaid")
+    )
 
 
 def unrecorded_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
