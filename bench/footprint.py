@@ -1,0 +1,208 @@
+"""Spawn to the first durable 200, memory and idle processor time of the real program."""
+
+import asyncio
+import contextlib
+import hmac
+import http.client
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.measure import Bench, Measured, Options, Result, Skipped
+from tillbridge.clock import Clock
+from tillbridge.ledger.ledger import Ledger
+
+_SECRET = "whsec_bench"
+_SETTLED_AFTER_S = 5.0
+_MIB = 1024 * 1024
+
+
+def run(options: Options) -> Iterator[Result]:
+    """Start the program several times beside a process with the same imports; then let it idle."""
+    with tempfile.TemporaryDirectory(prefix="tillbridge-bench-") as name:
+        house = _House(Path(name))
+        libraries = house.imported()
+        starts, imports = [], []
+        for _ in range(options.rounds):
+            imports.append(_time_to_import(libraries))
+            starts.append(house.time_to_first_200())
+        yield Measured("imports alone", statistics.median(imports), "s")
+        yield Measured("spawn to the first durable 200", statistics.median(starts), "s")
+        yield Measured(
+            f"spawn to the first durable 200, beside {len(libraries)} imports alone",
+            statistics.median(s / i for s, i in zip(starts, imports, strict=True)),
+            bound="at most",
+            aim=1.1,
+        )
+        if not Path("/proc/self/task").exists():
+            yield Skipped("memory and idle processor time", "read from /proc, which is Linux")
+            return
+        yield from house.idle(60 if options.long else 15)
+
+
+class _House:
+    """A configuration in a folder, for a till that is off and a service that is not there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = _free_port()
+        for each in ("export", "orders", "updates"):
+            (folder / each).mkdir()
+        (folder / "export" / "menu.csv").write_text("external_id,name,price\nb,Burger,9.50\n")
+        self._config = folder / "bridge.toml"
+        self._config.write_text(
+            f"""
+            [bridge]
+            data_dir = "{(folder / "data").as_posix()}"
+            log_format = "json"
+            [service]
+            base_url = "http://127.0.0.1:{_free_port()}/v2"
+            client_id = "app_bench"
+            client_secret = "bench"
+            [receiver]
+            listen = "127.0.0.1:{self._port}"
+            public_url = "https://store.example"
+            [status_page]
+            listen = "127.0.0.1:0"
+            [stores.main]
+            location_id = "loc-1"
+            currency = "USD"
+            [stores.main.pos]
+            adapter = "folder"
+            menu = "export/menu.csv"
+            orders_dir = "orders"
+            updates_dir = "updates"
+            """
+        )
+        asyncio.run(self._put_secret())
+
+    def imported(self) -> list[str]:
+        """Return the modules that the daemon imports, its own left out, in order."""
+        with self._running("-X", "importtime") as process:
+            self._first_200(process)
+            process.terminate()
+            process.wait(20)
+        found = re.findall(r"^import time:.*\| +(\S+)$", self._log.read_text("utf-8"), re.MULTILINE)
+        return [name for name in found if not name.startswith(("tillbridge", "_frozen", "__"))]
+
+    def time_to_first_200(self) -> float:
+        """Return the seconds from the spawn to the first delivery that is acknowledged."""
+        started = time.perf_counter()
+        with self._running() as process:
+            self._first_200(process)
+            return time.perf_counter() - started
+
+    def idle(self, seconds: float) -> Iterator[Measured]:
+        """Measure memory and processor time while nothing happens."""
+        with self._running() as process:
+            self._first_200(process)
+            time.sleep(_SETTLED_AFTER_S)
+            before = _processor_s(process.pid)
+            time.sleep(seconds)
+            used = _processor_s(process.pid) - before
+            yield Measured("resident memory", _resident(process.pid), "MiB", "at most", 80)
+            yield Measured(
+                f"processor time, {seconds:g} s of idling",
+                100 * used / seconds,
+                "%",
+                "at most",
+                0.2,
+            )
+
+    @property
+    def _log(self) -> Path:
+        return self._folder / "log"
+
+    @contextlib.contextmanager
+    def _running(self, *python: str) -> Iterator[subprocess.Popen[bytes]]:
+        command = [
+            sys.executable,
+            *python,
+            "-m",
+            "tillbridge",
+            "--config",
+            str(self._config),
+            "run",
+        ]
+        with self._log.open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def _first_200(self, process: subprocess.Popen[bytes]) -> None:
+        number = time.monotonic_ns()
+        body = json.dumps({"event_type": "bench", "event_id": f"evt_{number}", "data": {}}).encode()
+        headers = {
+            "Content-Type": "application/json",
+            "X-Service-Signature": hmac.digest(_SECRET.encode(), body, "sha256").hex(),
+        }
+        deadline = time.monotonic() + 60
+        while True:
+            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
+            with contextlib.closing(connection), contextlib.suppress(ConnectionError):
+                connection.request("POST", "/webhooks/main", body, headers)
+                if connection.getresponse().status == 200:
+                    return
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(self._log.read_text("utf-8", "replace")[-3000:])
+            time.sleep(0.002)
+
+    async def _put_secret(self) -> None:
+        ledger = await Ledger.open(self._folder / "data", clock=Clock())
+        secrets = [{"secret": _SECRET, "since_ms": 0}]
+        ledger.vault.put("main/webhook_secrets", json.dumps(secrets))
+        await ledger.close()
+
+
+_IMPORT_ALL = """
+import sys
+from importlib import import_module
+for name in sys.stdin.read().split():
+    try:
+        import_module(name)
+    except ImportError:
+        pass
+print("done", flush=True)
+"""
+
+
+def _time_to_import(libraries: list[str]) -> float:
+    started = time.perf_counter()
+    subprocess.run(
+        [sys.executable, "-c", _IMPORT_ALL],
+        input="\n".join(libraries).encode(),
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    return time.perf_counter() - started
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _processor_s(pid: int) -> float:
+    """Return the processor time of all its threads, in seconds; to the nanosecond."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+
+
+def _resident(pid: int) -> float:
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / _MIB
+
+
+BENCH = Bench("footprint", "start, memory and idle processor time of the daemon", run)
