@@ -13,12 +13,14 @@ import traceback
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
 
-import structlog
-from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
-
 from tillbridge.clock import Clock
 from tillbridge.model.instant import to_iso
 from tillbridge.redaction import learn_secret, masked_field
+from tillbridge.without import without
+
+with without("rich"):  # structlog would take it for tracebacks, at the price of 3 MiB
+    import structlog
+    from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
 __all__ = ["configure", "get_logger", "learn_secret"]
 

@@ -12,7 +12,7 @@ from tillbridge.clock import Clock
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.status.listener import StatusListener
-from tillbridge.status.metrics import Metrics
+from tillbridge.tally import Tally
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 LONG = "W" * 120  # a name without a place to break
@@ -44,7 +44,7 @@ async def url() -> AsyncIterator[str]:
         facts={"pos_health": {"online": False, "since_ms": 0, "detail": LONG}},
     )
     control.facts = replace(control.facts, problems=(problem,), stores={"main": store})
-    listener = StatusListener(control, token="t", metrics=Metrics(), clock=Clock())
+    listener = StatusListener(control, token="t", tally=Tally(), clock=Clock())
     host, port = await listener.start("127.0.0.1", 0)
     yield f"http://{host}:{port}/"
     await listener.close()

@@ -18,7 +18,7 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.problems import open_problem
 from tillbridge.status.listener import StatusListener
-from tillbridge.status.metrics import Metrics
+from tillbridge.tally import Tally
 
 CONFIG = """\
 [bridge]
@@ -82,7 +82,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
 async def bridge(program: Program) -> AsyncIterator[PretendControl]:
     """A running bridge, as far as commands can tell."""
     control = PretendControl()
-    listener = StatusListener(control, token=TOKEN, metrics=Metrics(), clock=Clock())
+    listener = StatusListener(control, token=TOKEN, tally=Tally(), clock=Clock())
     host, port = await listener.start("127.0.0.1", 0)
     program.data.mkdir()
     told = {"url": f"http://{host}:{port}", "token": TOKEN, "pid": 7}

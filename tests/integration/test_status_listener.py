@@ -13,8 +13,8 @@ from tillbridge.errors import BridgeError, LedgerError
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.status.listener import StatusListener
-from tillbridge.status.metrics import Metrics
 from tillbridge.status.ports import CallbackAnswer
+from tillbridge.tally import Tally
 
 TOKEN = "control-token-0123456789"
 
@@ -53,7 +53,7 @@ async def site() -> AsyncIterator[Site]:
     listener = StatusListener(
         control,
         token=TOKEN,
-        metrics=Metrics(),
+        tally=Tally(),
         clock=Clock(),
         callback_path="/oauth/callback",
         on_callback=on_callback,

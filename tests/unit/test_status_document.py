@@ -4,8 +4,9 @@ from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
-from tillbridge.status.metrics import Metrics
+from tillbridge.status.metrics import exposition
 from tillbridge.status.words import span
+from tillbridge.tally import Tally
 
 NOW = 1_795_287_720_000
 DAY = 86_400_000
@@ -130,11 +131,11 @@ def test_spans_are_told_in_their_largest_unit() -> None:
 
 
 def test_metrics_tell_the_document_and_what_was_counted() -> None:
-    metrics = Metrics()
-    metrics.deliveries.labels("stored").inc()
+    tally = Tally()
+    tally.count("deliveries", store="main", status="200")
     offline = OpenProblem("pos.offline", "main", "", NOW, {"detail": "off"})
     store = StoreSnapshot(waiting=3, oldest_waiting_at=NOW - 4000, by_state={"accepted": 2})
-    text = metrics.exposition(document(facts(offline, stores={"main": store}), NOW)).decode()
+    text = exposition(document(facts(offline, stores={"main": store}), NOW), tally).decode()
     for line in (
         'tillbridge_build_info{version="1.2.3"} 1.0',
         'tillbridge_verdict{level="down"} 1.0',
@@ -143,6 +144,6 @@ def test_metrics_tell_the_document_and_what_was_counted() -> None:
         'tillbridge_orders_waiting{store="main"} 3.0',
         'tillbridge_oldest_waiting_order_seconds{store="main"} 4.0',
         'tillbridge_orders{state="accepted",store="main"} 2.0',
-        'tillbridge_deliveries_total{outcome="stored"} 1.0',
+        'tillbridge_deliveries_total{status="200",store="main"} 1.0',
     ):
         assert line in text.splitlines(), line

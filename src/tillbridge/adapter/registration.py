@@ -13,7 +13,7 @@ API_VERSION = 1
 class AdapterOptions(BaseModel):
     """Base of an adapter's options: the keys of its table in the configuration."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)

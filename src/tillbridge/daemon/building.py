@@ -14,6 +14,7 @@ from tillbridge.log import learn_secret
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits
 from tillbridge.stores.consent import ConsentDesk
+from tillbridge.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ async def built(
         open_things.push_async_callback(desk.settle)
         link = _link(loaded, clock)
         open_things.push_async_callback(link.close)
-        house = House(settings, loaded.base_dir, ledger, desk, link, FolderEvents(), clock)
+        house = House(settings, loaded.base_dir, ledger, desk, link, FolderEvents(), Tally(), clock)
         stores = {}
         for name in settings.stores if names is None else names:
             rooms = StoreRooms(name, house)

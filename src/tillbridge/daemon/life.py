@@ -21,6 +21,7 @@ from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.consents import count_down
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.housekeeping import Housekeeping, forget
+from tillbridge.daemon.lean import give_back, spare_arenas
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.recalling import recall_store
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
@@ -32,13 +33,13 @@ from tillbridge.ledger.facts import put_fact
 from tillbridge.log import get_logger
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.status.listener import StatusListener
-from tillbridge.status.metrics import Metrics
 
 log = get_logger()
 
 
 def run(loaded: LoadedSettings) -> int:
     """Run the bridge until it is told to stop; return the exit code. Raises BridgeError."""
+    spare_arenas()
     asyncio.run(_live(loaded))
     return 0
 
@@ -99,6 +100,7 @@ class _Life:
             housekeeping.start()
             listeners.callback(housekeeping.stop)
             log.info("bridge.ready", stores=list(self._building.stores))
+            give_back()
             yield
 
     def tasks(self) -> dict[str, Coroutine[Any, Any, object]]:
@@ -147,7 +149,7 @@ class _Life:
         page = StatusListener(
             self._operations,
             token=token,
-            metrics=Metrics(),
+            tally=self._house.tally,
             clock=self._house.clock,
             callback_path=callback_path,
             on_callback=self._connecting.returned,

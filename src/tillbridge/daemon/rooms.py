@@ -27,6 +27,7 @@ from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
 from tillbridge.stores.vaulted import VaultTokenStore
 from tillbridge.stores.watch import ServiceWatch
+from tillbridge.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class House:
     desk: ProblemDesk
     link: ServiceLink
     events: FolderEvents
+    tally: Tally
     clock: Clock
 
 
@@ -54,6 +56,7 @@ class StoreRooms:
         self.settings = settings
         self.service_store_id: str | None = None
         self._ledger = house.ledger
+        self._tally = house.tally
         self._public_url = house.settings.receiver.public_url
         self._well = False
         self._watch = ServiceWatch(name, house.ledger, house.desk, clock=house.clock)
@@ -136,6 +139,10 @@ class StoreRooms:
     def _seen(self, contact: Contact) -> None:
         """Hand on what came of a call; flows that wait are told when the service is back."""
         self._watch.seen(contact)
+        outcome = "unanswered" if not contact.ok else "refused" if contact.failure else "done"
+        self._tally.count(
+            "service_calls", store=self.name, operation=contact.operation, outcome=outcome
+        )
         well = contact.ok and not isinstance(contact.failure, ConsentLost)
         if well and not self._well:
             self.orders.service_back()

@@ -4,52 +4,56 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
+
+from tillbridge.tally import Tally
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
+# Name in the tally; name and help for Prometheus; labels.
+_COUNTED = (
+    (
+        "deliveries",
+        "tillbridge_deliveries",
+        "Webhook deliveries by the HTTP status they were answered with.",
+        ("store", "status"),
+    ),
+    (
+        "service_calls",
+        "tillbridge_service_calls",
+        "Calls to the ordering service: done, refused, or not answered.",
+        ("store", "operation", "outcome"),
+    ),
+)
 
-class Metrics:
-    """The bridge's metrics, in a registry of their own.
 
-    The counters are handed to the rooms that count; the rest is read from the document.
-    """
+def exposition(document: Mapping[str, Any], tally: Tally) -> bytes:
+    """Return the text Prometheus reads: what is so now, and what was counted."""
+    registry = CollectorRegistry(auto_describe=False)
+    ProcessCollector(registry=registry)
+    registry.register(_Counters(tally))
+    registry.register(_Gauges(document))
+    return generate_latest(registry)
 
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        self.deliveries = Counter(
-            "tillbridge_deliveries",
-            "Webhook deliveries by what was answered.",
-            ["outcome"],
-            registry=self._registry,
-        )
-        self.pushes = Counter(
-            "tillbridge_menu_pushes",
-            "Calls that tell the service of the menu, by kind and outcome.",
-            ["store", "kind", "outcome"],
-            registry=self._registry,
-        )
-        self.tickets = Counter(
-            "tillbridge_tickets",
-            "Tries to write a ticket into the POS, by outcome.",
-            ["store", "outcome"],
-            registry=self._registry,
-        )
-        self.service_calls = Counter(
-            "tillbridge_service_calls",
-            "Calls to the ordering service by HTTP status (0: no answer).",
-            ["operation", "status"],
-            registry=self._registry,
-        )
 
-    def exposition(self, document: Mapping[str, Any]) -> bytes:
-        """Return the text Prometheus reads, with the gauges of a status document."""
-        now = CollectorRegistry(auto_describe=False)
-        now.register(_Gauges(document))
-        return generate_latest(now) + generate_latest(self._registry)
+class _Counters(Collector):
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def collect(self) -> Iterator[Metric]:
+        for counted, name, text, labels in _COUNTED:
+            family = CounterMetricFamily(name, text, labels=labels)
+            for values, count in self._tally.of(counted).items():
+                told = dict(values)
+                family.add_metric([told.get(label, "") for label in labels], count)
+            yield family
 
 
 class _Gauges(Collector):

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
-
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.i18n import _, ngettext
 from tillbridge.model.instant import from_iso
 from tillbridge.status.ports import CallbackAnswer
 from tillbridge.status.words import span
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
 
 STATIC = Path(__file__).with_name("static")
 # Nothing but our own style sheet: what an export or an order says can run nothing.
@@ -45,12 +46,15 @@ def _clock(now_ms: int) -> str:
 
 
 @lru_cache
-def _template(name: str) -> Template:
+def _template(name: str) -> "Template":
     return _environment().get_template(name)
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def _environment() -> "Environment":
+    # Two megabytes that a bridge whose page nobody opens need not carry.
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 -- see above
+
     environment = Environment(
         loader=PackageLoader("tillbridge.status"),
         autoescape=True,

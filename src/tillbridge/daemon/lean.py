@@ -1,0 +1,29 @@
+"""Keeping the daemon small: it shares a cheap machine with a till (decision 10)."""
+
+import ctypes
+import gc
+import sys
+
+_M_ARENA_MAX = -8  # malloc.h
+
+
+def spare_arenas() -> None:
+    """Let the C library keep one heap for all threads; ours wait far more than they allocate."""
+    if libc := _glibc():
+        libc.mallopt(_M_ARENA_MAX, 1)
+
+
+def give_back() -> None:
+    """Return what only starting took; the objects that are left live as long as the bridge."""
+    gc.collect()
+    gc.freeze()
+    if libc := _glibc():
+        libc.malloc_trim(0)
+
+
+def _glibc() -> ctypes.CDLL | None:
+    if not sys.platform.startswith("linux"):
+        return None
+    libc = ctypes.CDLL(None)
+    # musl has neither.
+    return libc if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim") else None
