@@ -176,6 +176,18 @@ async def test_a_word_on_a_variant_is_told_with_its_item(tmp_path: Path) -> None
         assert all(each.available for each in told.item.variants)
 
 
+async def test_a_variant_goes_off_sale_while_a_plan_waits(tmp_path: Path) -> None:
+    sizes = (Variant("p1-s", "small", 90), Variant("p1-l", "large", 120))
+    async with catalogue_house(tmp_path) as house:
+        await sync(house, dishes(12, p1={"variants": sizes}))
+        await sync(house, dishes(2, p1={"variants": sizes}))
+        assert "menu.held" in house.desk.codes
+        await house.flow.take_off("p1-s", until=None, by="staff")
+        assert await sync(house) == ["PATCH items/p1"]
+        assert await sync(house) == []
+        assert len(await house.on_sale()) == 12
+
+
 async def test_nothing_sold_out_comes_back_while_the_words_cannot_be_read(tmp_path: Path) -> None:
     async with catalogue_house(tmp_path) as house:
         house.pos.words = {"p1": OFF}

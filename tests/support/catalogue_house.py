@@ -31,6 +31,7 @@ class ShelfPos:
         self.words: dict[str, Availability] | Exception = {}
         self.tables: tuple[Table, ...] = ()
         self.read = 0
+        self.reads_catalogue = True
         self.reads_changes = False
         self.reads_availability = True
         self.reads_tables = True

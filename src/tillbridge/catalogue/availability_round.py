@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from tillbridge.adapter import AvailabilityReading
 from tillbridge.catalogue.assess import Assessor, Rules, snooze_ended
+from tillbridge.catalogue.compare import Comparison
 from tillbridge.catalogue.diff import ItemChange
 from tillbridge.catalogue.exports import ExportReader, milliseconds_since
 from tillbridge.catalogue.failures import after_failure, all_well
@@ -23,7 +24,7 @@ from tillbridge.errors import LedgerError, ServiceError
 from tillbridge.ledger import menu
 from tillbridge.ledger.overrides import drop_overrides, get_overrides
 from tillbridge.log import get_logger
-from tillbridge.model.catalogue import Availability, Item
+from tillbridge.model.catalogue import Availability, Item, Variant
 
 log = get_logger()
 
@@ -57,6 +58,7 @@ class AvailabilityRounds:
         )
         self._unread = shared.pos.reads_availability
         self._since: float | None = None
+        self._asked: dict[str, tuple[Variant, ...]] = {}
 
     def file_changed(self) -> None:
         """Ask for a round that reads what the POS says."""
@@ -137,8 +139,7 @@ class AvailabilityRounds:
         comparison = await self._shared.ledger.read(assessor.availability(unsure))
         self._lane.poke_at(comparison.next_change)
         await self._drop_ended_overrides(now_ms)
-        if any("variants" in each.fields for each in comparison.changes.changed.values()):
-            self._shared.menu_lane.poke()
+        self._ask_for_variants(comparison)
         toggled = [
             each
             for each in comparison.changes.changed.values()
@@ -147,6 +148,17 @@ class AvailabilityRounds:
         ]
         await self._tell(store_id, toggled, now_ms, since)
         all_well(self._shared.store, lane=self._lane, desk=self._shared.desk, subject=SUBJECT)
+
+    def _ask_for_variants(self, comparison: Comparison) -> None:
+        """Let the menu lane tell variants, which no availability call can name; ask once."""
+        asked = {
+            external_id: change.after.variants
+            for external_id, change in comparison.changes.changed.items()
+            if "variants" in change.fields
+        }
+        if asked and asked != self._asked:
+            self._shared.menu_lane.poke()
+        self._asked = asked
 
     async def _tell(
         self, store_id: str, toggled: Iterable[ItemChange], now_ms: int, since: float | None

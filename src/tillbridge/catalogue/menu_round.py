@@ -9,6 +9,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from tillbridge.catalogue.assess import Assessment, Assessor, Rules
+from tillbridge.catalogue.collector import collect_again, collector_at_rest
 from tillbridge.catalogue.compare import Comparison, changes_from
 from tillbridge.catalogue.digest import ContentDigest
 from tillbridge.catalogue.exports import ExportReader, milliseconds_since
@@ -118,7 +119,12 @@ class MenuRounds:
             await self.round()
 
     async def round(self) -> Assessment | None:
-        """Make one round; None where the export could not be read or the service not be told."""
+        """Make one round; None where the export could not be read or the service not be told.
+
+        None too for a POS without a menu.
+        """
+        if not self._shared.pos.reads_catalogue:
+            return None
         async with self._one_at_a_time:
             return await self._guarded_round()
 
@@ -138,6 +144,7 @@ class MenuRounds:
             )
             return None
         finally:
+            collect_again()
             self._shared.availability_lane.poke()
 
     async def _round(self, wish: Wish) -> Assessment | None:
@@ -164,10 +171,12 @@ class MenuRounds:
             await self._push(store_id, assessment.without_content(self._rules), wish)
         else:
             await self._push(store_id, assessment, wish)
+        if assessment.reasons or self._in_vain:
+            await self._variants_meanwhile(store_id)
         return assessment
 
     async def _variants_meanwhile(self, store_id: str) -> None:
-        """Take variants off sale, or back on, while the export cannot be read.
+        """Take variants off sale, or back on, while the menu cannot be read or must wait.
 
         No availability call names a variant, so that this takes the item object.
         """
@@ -197,6 +206,10 @@ class MenuRounds:
             assessment = await self._assess_changes(assessor, known)
             if assessment is None or not assessment.needs_whole:
                 return assessment
+        with collector_at_rest():
+            return await self._assess_whole(assessor)
+
+    async def _assess_whole(self, assessor: Assessor) -> Assessment | None:
         started = time.perf_counter()
         export = await self._reader.read(self._shared.pos.read_catalogue)
         if export is None:

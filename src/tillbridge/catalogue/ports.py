@@ -26,6 +26,11 @@ class CataloguePos(Protocol):
     """A store's POS, as far as its menu goes. Reads raise ExportUnreadable or PosFailure."""
 
     @property
+    def reads_catalogue(self) -> bool:
+        """Whether there is a menu to read."""
+        ...
+
+    @property
     def reads_changes(self) -> bool:
         """Whether a large menu can be read as its difference."""
         ...
