@@ -1,8 +1,9 @@
 """The daemon: builds everything, supervises the tasks, and ends in order (floor 6)."""
 
-from tillbridge.without import without
+from tillbridge.without import without, without_certificates
 
-with without("greenlet"):  # SQLAlchemy takes it if it is there, and we have no use for it
+# Both are memory for nothing; see docs/decisions/0010.
+with without("greenlet"), without_certificates():
     from tillbridge.daemon.alone import alone, connect_alone
     from tillbridge.daemon.life import run
 

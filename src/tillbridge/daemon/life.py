@@ -36,6 +36,8 @@ from tillbridge.status.listener import StatusListener
 
 log = get_logger()
 
+_SETTLED_S = 5.0  # the first reading and the first calls are over
+
 
 def run(loaded: LoadedSettings) -> int:
     """Run the bridge until it is told to stop; return the exit code. Raises BridgeError."""
@@ -100,7 +102,7 @@ class _Life:
             housekeeping.start()
             listeners.callback(housekeeping.stop)
             log.info("bridge.ready", stores=list(self._building.stores))
-            give_back()
+            asyncio.get_running_loop().call_later(_SETTLED_S, give_back)
             yield
 
     def tasks(self) -> dict[str, Coroutine[Any, Any, object]]:
