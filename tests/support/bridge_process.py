@@ -8,9 +8,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
@@ -23,12 +23,23 @@ def free_port() -> int:
         return port
 
 
-async def until(what: str, look: Callable[[], T | Awaitable[T]], *, within_s: float = 20) -> T:
+@overload
+async def until(
+    what: str, look: Callable[[], Coroutine[Any, Any, T]], *, within_s: float = 20
+) -> T: ...
+
+
+@overload
+async def until(what: str, look: Callable[[], T], *, within_s: float = 20) -> T: ...
+
+
+async def until(what: str, look: Callable[[], object], *, within_s: float = 20) -> object:
     """Return what `look` (a function, or one that gives an awaitable) gives once it is true."""
     deadline = time.monotonic() + within_s
     while True:
-        answer = look()
-        seen = await answer if inspect.isawaitable(answer) else answer
+        seen = look()
+        if inspect.isawaitable(seen):
+            seen = await seen
         if seen:
             return seen
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
