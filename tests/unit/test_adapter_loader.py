@@ -8,6 +8,7 @@ from tillbridge.adapter import (
     AdapterContext,
     AdapterOptions,
     ReadsCatalogue,
+    ReadsTables,
     WritesTickets,
 )
 from tillbridge.adapters import loader
@@ -40,9 +41,9 @@ def test_the_folder_adapter_is_there_even_where_nothing_is_installed(
 
 
 def test_an_adapter_has_the_capabilities_its_options_switch_on(context: AdapterContext) -> None:
-    menu_only = open_adapter("folder", {"menu": "menu.csv"}, context)
-    assert isinstance(menu_only, ReadsCatalogue)
-    assert not isinstance(menu_only, WritesTickets)
+    with_menu = open_adapter("folder", {"menu": "menu.csv"}, context)
+    assert isinstance(with_menu, ReadsCatalogue)
+    assert not isinstance(with_menu, ReadsTables)
     orders_only = open_adapter("folder", {"orders_dir": "orders"}, context, table="orders")
     assert isinstance(orders_only, WritesTickets)
     assert not isinstance(orders_only, ReadsCatalogue)
@@ -58,7 +59,6 @@ def test_an_adapter_has_the_capabilities_its_options_switch_on(context: AdapterC
         ({"menu": "menu.csv", "delimiter": ",,"}, "stores.main.pos.delimiter", "tab"),
         ({"menu": "menu.xml"}, "stores.main.pos", "csv"),
         ({"menu": "menu.json", "addons": "a.csv"}, "stores.main.pos", "addons"),
-        ({}, "stores.main.pos", "menu"),
     ],
 )
 def test_a_wrong_option_is_named_with_its_key_and_what_to_do(

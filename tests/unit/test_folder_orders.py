@@ -229,13 +229,23 @@ def test_a_share_that_goes_away_at_the_rename_leaves_the_outcome_unknown(
     assert visible(folder) == ["ord_1.json"]
 
 
-def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    pos = till(tmp_path / "unmounted")
+def test_a_folder_of_the_till_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    (tmp_path / "bridge").mkdir()
+    pos = open_till(tmp_path / "bridge", orders_dir="../unmounted")
     with pytest.raises(PosOffline):
         pos.write_ticket(order(), "ord_1")
     with pytest.raises(PosOffline):
         pos.find_ticket("ord_1")
     assert not (tmp_path / "unmounted").exists()
+
+
+def test_a_folder_that_vanishes_is_not_made_again(tmp_path: Path) -> None:
+    pos = till(tmp_path / "orders")
+    assert (tmp_path / "orders").is_dir(), "beside the configuration it is the bridge's to make"
+    (tmp_path / "orders").rmdir()
+    with pytest.raises(PosOffline):
+        pos.write_ticket(order(), "ord_1")
+    assert not (tmp_path / "orders").exists()
 
 
 def test_what_was_written_long_ago_is_forgotten(folder: Path) -> None:
@@ -280,7 +290,7 @@ def test_no_id_leads_out_of_the_folder(folder: Path, key: str) -> None:
     assert not only.startswith(".")
     assert len(only) <= 130
     assert pos.find_ticket(key) == Ticket(only)
-    assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name]
+    assert {path.name for path in folder.parent.iterdir()} == {folder.name, "updates"}
 
 
 def test_ids_as_the_service_makes_them_stay_as_they_are() -> None:

@@ -216,6 +216,8 @@ def test_a_heartbeat_that_is_touched_is_a_till_that_is_there(tmp_path: Path) -> 
 
 def test_folders_that_vanish_are_a_till_that_is_offline(tmp_path: Path) -> None:
     till = open_till(tmp_path, menu="export/menu.csv", orders_dir="orders")
+    (tmp_path / "orders").rmdir()
+    assert "orders" in till.health().detail
     assert not till.health().online
     (tmp_path / "orders").mkdir()
     assert "export" in till.health().detail

@@ -30,9 +30,9 @@ class AdapterContext:
 class Adapter:
     """An adapter as it is registered.
 
-    `open` checks the options against the world without writing anything and returns the object
-    whose methods are its capabilities; it raises ValueError (text for a person) for options that
-    cannot work.
+    `open` checks the options against the world, writes nothing outside `base_dir`, and returns the
+    object whose methods are its capabilities; it raises ValueError (text for a person) for options
+    that cannot work.
     """
 
     name: str

@@ -4,6 +4,7 @@ An adapter is one object with the methods of what it can do. This one can do wha
 files and folders for, so it takes each method from the part that has it.
 """
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,13 +26,15 @@ class FolderAdapter:
         def path(option: Path | None) -> Path | None:
             return None if option is None else context.base_dir / option
 
-        menu, orders_dir = path(options.menu), path(options.orders_dir)
-        availability, tables = path(options.availability), path(options.tables)
-        updates_dir = path(options.updates_dir)
+        menu, availability, tables = map(path, (options.menu, options.availability, options.tables))
+        orders_dir = context.base_dir / options.orders_dir
+        updates_dir = context.base_dir / options.updates_dir
+        for folder in (orders_dir, updates_dir):
+            _make_own(folder, context.base_dir)
         self._menu_files = _given(menu, path(options.addons))
         self._availability_files = _given(availability)
         self._table_files = _given(tables)
-        self._update_folders = _given(updates_dir)
+        self._update_folders = (updates_dir,)
 
         if menu is not None:
             reader: MenuCsv | MenuJson
@@ -45,17 +48,15 @@ class FolderAdapter:
             self.read_availability = AvailabilityFile.of(availability, options).read_availability
         if tables is not None:
             self.read_tables = TablesFile.of(tables, options).read_tables
-        if orders_dir is not None:
-            orders = OrderFiles.of(orders_dir)
-            self.write_ticket = orders.write_ticket
-            self.find_ticket = orders.find_ticket
-            self.cancel_ticket = orders.cancel_ticket
-        if updates_dir is not None:
-            updates = UpdateFiles(updates_dir)
-            self.read_updates = updates.read_updates
-            self.update_handled = updates.update_handled
-            self.unreadable_updates = updates.unreadable_updates
-        folders = (*_given(orders_dir, updates_dir), *(file.parent for file in self._menu_files))
+        orders = OrderFiles.of(orders_dir)
+        self.write_ticket = orders.write_ticket
+        self.find_ticket = orders.find_ticket
+        self.cancel_ticket = orders.cancel_ticket
+        updates = UpdateFiles(updates_dir)
+        self.read_updates = updates.read_updates
+        self.update_handled = updates.update_handled
+        self.unreadable_updates = updates.unreadable_updates
+        folders = (orders_dir, updates_dir, *(file.parent for file in self._menu_files))
         self.health = FolderHealth(
             tuple(dict.fromkeys(folders)), path(options.heartbeat), options.heartbeat_s
         ).health
@@ -75,6 +76,17 @@ class FolderAdapter:
     def update_folders(self) -> Sequence[Path]:
         """Return the folder of news, if there is one."""
         return self._update_folders
+
+
+def _make_own(folder: Path, base_dir: Path) -> None:
+    """Make a folder that lies beside the configuration. Others are the till's to make.
+
+    A folder elsewhere may be a share that is not mounted now: made here, on the bare mount point,
+    it would take orders that no till ever reads.
+    """
+    if folder.resolve().is_relative_to(base_dir.resolve()):
+        with contextlib.suppress(OSError):  # health tells that it is not there
+            folder.mkdir(parents=True, exist_ok=True)
 
 
 def _given(*paths: Path | None) -> tuple[Path, ...]:

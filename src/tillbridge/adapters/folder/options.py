@@ -73,11 +73,11 @@ class FolderOptions(AdapterOptions):
         None, description="CSV of what is sold out, the fast path for taking items off sale."
     )
     tables: Path | None = Field(None, description="CSV of the tables.")
-    orders_dir: Path | None = Field(
-        None, description="Folder into which the bridge writes each order as one file."
+    orders_dir: Path = Field(
+        Path("orders"), description="Folder into which the bridge writes each order as one file."
     )
-    updates_dir: Path | None = Field(
-        None, description="Folder into which the till writes news of orders."
+    updates_dir: Path = Field(
+        Path("updates"), description="Folder into which the till writes news of orders."
     )
     heartbeat: Path | None = Field(
         None, description="A file that the till touches while it is running."
@@ -92,9 +92,6 @@ class FolderOptions(AdapterOptions):
             raise ValueError(f"menu: {self.menu.name} must end in .csv, .tsv, .txt or .json")
         if self.addons is not None and not self.menu_is_table:
             raise ValueError("addons: needs a menu that is a CSV; a JSON menu holds its add-ons")
-        used = (self.menu, self.availability, self.tables, self.orders_dir, self.updates_dir)
-        if not any(used):
-            raise ValueError("menu: give at least a menu, or an orders_dir")
         return self
 
     @property
