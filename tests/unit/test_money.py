@@ -41,6 +41,8 @@ def test_amounts_are_read_as_tills_write_them(text: str, currency: str, minor: i
         "NaN",
         "Infinity",
         "1e",
+        "1e3",
+        "1e999999999",
         "4.50 USD",
         "1_000",
         "--1",

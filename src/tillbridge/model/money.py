@@ -55,8 +55,8 @@ def to_major(minor: int, currency: str) -> str:
 def _plain(text: str) -> str:
     bare = text.strip().replace("\u00a0", "").replace("\u202f", "").replace(" ", "")
     bare = bare.replace("'", "").replace("\u2019", "")
-    if "_" in bare:  # Decimal("1_000") would be read; no till writes that
-        return "?"
+    if any(character in bare for character in "_eE"):
+        return "?"  # Decimal would read 1_000 and 1e3; no till means that
     comma, point = bare.rfind(","), bare.rfind(".")
     if comma >= 0 and point >= 0:
         group, mark = (",", ".") if point > comma else (".", ",")
