@@ -4,19 +4,22 @@ Nobody relies on them: a network share sends none, and a folder that is deleted 
 another folder to the system. They only make it fast; `tillbridge.adapters.watch` looks at the
 files themselves.
 
-One native watch serves all stores. It wakes up once a step to collect what the system noted, so
-the step is as long as the shortest settle time allows, within which its delay is hidden.
+One native watch serves all stores. On Linux it is the kernel's own (`inotify`), which sleeps while
+nothing happens. Elsewhere it is watchfiles', which wakes up once a step to collect what the system
+noted, so the step is as long as the shortest settle time allows, within which its delay is hidden.
 """
 
 import asyncio
 import contextlib
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from tillbridge.adapters.inotify import FolderNotices
 from tillbridge.adapters.worker import Worker
 from tillbridge.log import get_logger
 
@@ -24,6 +27,7 @@ _MAX_STEP_MS = 100
 _MIN_STEP_MS = 10
 _STEPS_PER_SETTLE = 2  # a change is told one to two steps after it happened
 _AGAIN_S = 60.0
+_BUSY_PAUSE_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,11 @@ class FolderEvents:
     async def run(self) -> None:
         """Watch until cancelled."""
         worker = Worker("folder-events")
-        loop = asyncio.get_running_loop()
+        watch = self._by_kernel if sys.platform.startswith("linux") else self._by_library
         try:
             while True:
                 self._renewed.clear()
-                self._stop = stop = threading.Event()
-                await worker.run(partial(self._watch, self._listeners, self._step_ms, stop, loop))
+                await watch(worker)
                 # Watching ended by itself, or there is no folder yet: wait to be told to try again.
                 try:
                     async with asyncio.timeout(_AGAIN_S):
@@ -87,6 +90,61 @@ class FolderEvents:
         finally:
             self._stop.set()
             worker.close()
+
+    async def _by_kernel(self, worker: Worker) -> None:
+        """Watch in the event loop until the folders are to be watched anew."""
+        listeners = self._listeners
+        try:
+            # A share that hangs must not hold the loop.
+            notices = await worker.run(lambda: _open_notices(_folders_of(listeners)))
+        except OSError as failure:
+            self._no_events(failure)
+            return
+        if notices is None:
+            return
+        self._told_failure = False
+        loop = asyncio.get_running_loop()
+        pause: asyncio.TimerHandle | None = None
+
+        def listen() -> None:
+            loop.add_reader(notices.fileno(), hear)
+
+        def hear() -> None:
+            # What is busy is heard once in a while, however often it changes.
+            nonlocal pause
+            loop.remove_reader(notices.fileno())
+            pause = loop.call_later(_BUSY_PAUSE_S, listen)
+            self._pass_on(notices.read(), listeners)
+
+        listen()
+        try:
+            for listener in listeners:  # what happened until now is nobody's event
+                listener.on_hint()
+            await self._renewed.wait()
+        finally:
+            if pause is not None:
+                pause.cancel()
+            loop.remove_reader(notices.fileno())
+            notices.close()
+
+    def _pass_on(self, touched: set[tuple[str, str]], listeners: tuple[_Listener, ...]) -> None:
+        if any(not name for _folder, name in touched):  # a folder itself came or went
+            self.renew()
+        for listener in listeners:
+            if any(listener.hears(*at) for at in touched):
+                listener.on_hint()
+
+    def _no_events(self, failure: Exception) -> None:
+        """Tell, once, that there are none (a limit of the system): looking still works."""
+        if not self._told_failure:
+            self._told_failure = True
+            get_logger().warning("watch.no_events", detail=str(failure))
+
+    async def _by_library(self, worker: Worker) -> None:
+        """Watch in the worker's thread until the folders are to be watched anew."""
+        loop = asyncio.get_running_loop()
+        self._stop = stop = threading.Event()
+        await worker.run(partial(self._watch, self._listeners, self._step_ms, stop, loop))
 
     def _watch(
         self,
@@ -100,7 +158,7 @@ class FolderEvents:
         # watch stands.
         from watchfiles._rust_notify import RustNotify  # noqa: PLC0415 -- as above
 
-        folders = sorted({each.folder for each in listeners if Path(each.folder).is_dir()})
+        folders = _folders_of(listeners)
         if not folders:
             return
         try:
@@ -112,26 +170,22 @@ class FolderEvents:
                     batch = notify.watch(step_ms, step_ms, 0, stop)
                     if isinstance(batch, str):  # told to stop
                         return
-                    self._pass_on(batch, listeners, folders, loop)
+                    paths = {path for _change, path in batch}
+                    touched = {
+                        (path, "") if path in folders else os.path.split(path) for path in paths
+                    }
+                    _tell(loop, partial(self._pass_on, touched, listeners))
         except (OSError, RuntimeError) as failure:
-            # No events (a limit of the system, a file system without them): looking still works.
-            if not self._told_failure:
-                self._told_failure = True
-                get_logger().warning("watch.no_events", detail=str(failure), folders=folders)
+            # No events (a limit of the system, a file system without them).
+            _tell(loop, partial(self._no_events, failure))
 
-    def _pass_on(
-        self,
-        batch: set[tuple[int, str]],
-        listeners: tuple[_Listener, ...],
-        folders: Sequence[str],
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        if any(path in folders for _change, path in batch):  # a folder itself came or went
-            _tell(loop, self.renew)
-        touched = {os.path.split(path) for _change, path in batch}
-        for listener in listeners:
-            if any(listener.hears(*at) for at in touched):
-                _tell(loop, listener.on_hint)
+
+def _folders_of(listeners: tuple[_Listener, ...]) -> list[str]:
+    return sorted({each.folder for each in listeners if Path(each.folder).is_dir()})
+
+
+def _open_notices(folders: Sequence[str]) -> FolderNotices | None:
+    return FolderNotices(folders) if folders else None
 
 
 def _tell(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:
