@@ -13,10 +13,13 @@ def spare_arenas() -> None:
         libc.mallopt(_M_ARENA_MAX, 1)
 
 
-def give_back() -> None:
-    """Return what only starting took; the objects that are left live as long as the bridge."""
-    gc.collect()
+def started() -> None:
+    """Let the collector pass over all that starting has made: it lives as long as the bridge."""
     gc.freeze()
+
+
+def give_back() -> None:
+    """Return to the system what only the first work took."""
     if libc := _glibc():
         libc.malloc_trim(0)
 

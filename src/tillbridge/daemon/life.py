@@ -21,7 +21,7 @@ from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.consents import count_down
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.housekeeping import Housekeeping, forget
-from tillbridge.daemon.lean import give_back, spare_arenas
+from tillbridge.daemon.lean import give_back, spare_arenas, started
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.recalling import recall_store
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
@@ -102,6 +102,7 @@ class _Life:
             housekeeping.start()
             listeners.callback(housekeeping.stop)
             log.info("bridge.ready", stores=list(self._building.stores))
+            started()
             asyncio.get_running_loop().call_later(_SETTLED_S, give_back)
             yield
 
