@@ -14,7 +14,7 @@ from tillbridge.clock import Clock
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu import AcceptedItem, Parts
+from tillbridge.ledger.menu_rows import AcceptedItem, Parts
 from tillbridge.model.catalogue import Catalogue
 
 STORE = "main"

@@ -243,8 +243,6 @@ async def test_the_folder_adapter_runs(run: Run, tmp_path: Path) -> None:
     told = await pos.read_changes(frozenset(catalogue.fingerprints.values()))
     assert not told.fresh.items
     assert pos.catalogue_files() == (tmp_path / "menu.csv",)
-    (tmp_path / "news").mkdir()
-    (tmp_path / "orders").mkdir()
     pos = run(open_till(tmp_path, orders_dir="orders", updates_dir="news"))
     await pos.write_ticket(ORDER, "ord_1")
     (tmp_path / "news" / "a.json").write_text('{"order_id": "ord_1", "status": "ready"}')

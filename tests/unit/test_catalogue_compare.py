@@ -18,7 +18,8 @@ from tillbridge.catalogue.compare import (
 from tillbridge.catalogue.known import KnownFingerprints
 from tillbridge.catalogue.overlay import Overlay
 from tillbridge.ledger import menu
-from tillbridge.ledger.menu import AcceptedItem, Parts, Refusal
+from tillbridge.ledger.menu_refused import Refusal, refuse_items
+from tillbridge.ledger.menu_rows import AcceptedItem, Parts
 from tillbridge.ledger.schema import metadata
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, CatalogueChanges, Item
 
@@ -41,7 +42,7 @@ def ledger_with(accepted: Catalogue, refused: Mapping[str, int]) -> Iterator[Con
         parts = Parts(accepted.categories, accepted.add_ons, accepted.addon_groups, accepted.menus)
         menu.acknowledge_parts(connection, "main", parts, at=1)
         refusals = {key: Refusal(each, "no") for key, each in refused.items()}
-        menu.refuse_items(connection, "main", refusals, at=1)
+        refuse_items(connection, "main", refusals, at=1)
         yield connection
     engine.dispose()
 

@@ -3,7 +3,7 @@
 from tests.support.catalogues import dishes
 from tillbridge.catalogue.narrowing import divide, ids_of, named_in
 from tillbridge.catalogue.plan import PushBatch, PushFull
-from tillbridge.ledger.menu import Parts
+from tillbridge.ledger.menu_rows import Parts
 from tillbridge.model.catalogue import Menu
 
 ITEMS = tuple(dishes(8).items.values())

@@ -21,7 +21,7 @@ from tillbridge.catalogue.plan import (
     menus_of,
     plan,
 )
-from tillbridge.ledger.menu import Parts
+from tillbridge.ledger.menu_rows import Parts
 from tillbridge.model.catalogue import Catalogue, Category, Menu
 
 LIMITS = PlanLimits(background_threshold=100, batch_max_items=1000, full_push_percent=50)

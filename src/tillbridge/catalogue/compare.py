@@ -17,7 +17,8 @@ from tillbridge.catalogue.guard import Totals, removed_by_category
 from tillbridge.catalogue.overlay import Overlay, lay, next_change
 from tillbridge.i18n import _
 from tillbridge.ledger import menu
-from tillbridge.ledger.menu import AcceptedItem, Parts, Refusal
+from tillbridge.ledger.menu_refused import Refusal, refused_items
+from tillbridge.ledger.menu_rows import AcceptedItem, Parts
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges, Item
 
 
@@ -58,7 +59,7 @@ def compare_whole(
 ) -> Comparison:
     """Compare a whole export with everything the service has."""
     accepted = menu.all_items(connection, store)
-    refused = menu.refused_items(connection, store)
+    refused = refused_items(connection, store)
     records: dict[str, Record] = {}
     for external_id, item in export.items.items():
         record = Record(item, fingerprint_of(export, item))
@@ -87,7 +88,7 @@ def compare_changes(
 ) -> Comparison:
     """Compare what a reading changed, and what lies over the rest."""
     fresh = reading.fresh
-    refused = menu.refused_items(connection, store)
+    refused = refused_items(connection, store)
     accepted = menu.items_by_id(connection, store, fresh.items)
     doubled = tuple(_doubled(fresh, accepted, refused, reading.unseen))
     doubled_ids = {row.external_id for row in doubled}
@@ -177,9 +178,10 @@ def touched_by(connection: Connection, store: str, overlay: Overlay) -> dict[str
     """Return the accepted items whose availability an overlay touches, or did when last told."""
     accepted = menu.overlaid_items(connection, store)
     words = overlay.words or {}
-    off = {key for key, word in words.items() if not word.available} | overlay.overrides.keys()
-    if len(off) < len(words):
+    off = {key for key, word in words.items() if not word.available}
+    if len(off) < len(words):  # others are on sale over an export that says otherwise
         accepted |= menu.items_off_by_pos(connection, store)
+    off |= overlay.overrides.keys()
     accepted |= menu.items_by_id(connection, store, off - accepted.keys())
     strange = overlay.named - accepted.keys()
     strange -= menu.accepted_ids(connection, store, strange)

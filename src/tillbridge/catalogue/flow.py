@@ -30,7 +30,7 @@ from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 from tillbridge.ledger.holds import Hold, approve_hold
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu import forgive_items, refused_items
+from tillbridge.ledger.menu_refused import forgive_items, refused_items
 from tillbridge.ledger.overrides import drop_overrides, put_override
 from tillbridge.log import get_logger
 

@@ -32,7 +32,8 @@ from tillbridge.catalogue.words import counts_of
 from tillbridge.errors import LedgerError, ServiceError
 from tillbridge.ledger import holds, menu, pushes
 from tillbridge.ledger.facts import put_fact
-from tillbridge.ledger.menu import AcceptedItem
+from tillbridge.ledger.menu_refused import forgive_items, refused_items
+from tillbridge.ledger.menu_rows import AcceptedItem
 from tillbridge.ledger.pushes import Push
 from tillbridge.log import get_logger
 from tillbridge.model.catalogue import Catalogue, CatalogueChanges
@@ -262,7 +263,7 @@ class MenuRounds:
 
         def note(connection: Connection) -> None:
             menu.refresh_items(connection, self._store, comparison.refreshed[:PORTION])
-            menu.forgive_items(connection, self._store, comparison.forgiven)
+            forgive_items(connection, self._store, comparison.forgiven)
             fact = {"read_at": at, "items": comparison.items_read}
             put_fact(connection, self._store, "export", fact, at=at)
             pending = sum(counts_of(comparison.changes).values())
@@ -383,9 +384,7 @@ class MenuRounds:
             self._shared.menu_lane.poke()
 
     async def _tell_refused(self) -> None:
-        refused = await self._ledger.read(
-            lambda connection: menu.refused_items(connection, self._store)
-        )
+        refused = await self._ledger.read(lambda connection: refused_items(connection, self._store))
         if not refused:
             self._shared.desk.close("menu.items_refused", self._store)
             return

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tillbridge.ledger import menu_text
-from tillbridge.ledger.menu import AcceptedItem, Parts, decode_accepted, encode_accepted
+from tillbridge.ledger.menu_rows import AcceptedItem, Parts, decode_accepted, encode_accepted
 
 _PART_KINDS = {
     "categories": menu_text.category_from,

@@ -19,7 +19,7 @@ from typing import Literal, TypeVar
 
 from tillbridge.catalogue.codec import can_be_patched
 from tillbridge.catalogue.diff import Diff
-from tillbridge.ledger.menu import Parts
+from tillbridge.ledger.menu_rows import Parts
 from tillbridge.model.catalogue import Catalogue, Item, Menu
 
 T = TypeVar("T")

@@ -16,9 +16,8 @@ from tillbridge.catalogue.plan import Plan, PushBatch, Step
 from tillbridge.catalogue.sending import Sender, Sent
 from tillbridge.clock import Clock
 from tillbridge.i18n import _
-from tillbridge.ledger import menu
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu import Refusal
+from tillbridge.ledger.menu_refused import Refusal, refuse_items
 from tillbridge.log import get_logger
 
 log = get_logger()
@@ -129,7 +128,7 @@ class Pusher:
             log.warning("menu.refused", store=self._store, items=len(refusals))
             at = self._clock.now_ms()
             await self._ledger.write(
-                lambda connection: menu.refuse_items(connection, self._store, refusals, at=at)
+                lambda connection: refuse_items(connection, self._store, refusals, at=at)
             )
 
 

@@ -34,7 +34,8 @@ from tillbridge.clock import Clock
 from tillbridge.errors import OutcomeUnknown, Refused, ServiceDown, ServiceError
 from tillbridge.ledger import holds, menu, pushes
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu import AcceptedItem
+from tillbridge.ledger.menu_refused import forgive_items
+from tillbridge.ledger.menu_rows import AcceptedItem
 from tillbridge.model.catalogue import Item
 from tillbridge.service.types import PushAccepted
 
@@ -296,7 +297,7 @@ async def acknowledge(ledger: Ledger, store: str, told: Pending, *, at: int) -> 
     def rest(connection: Connection) -> None:
         menu.acknowledge_parts(connection, store, told.parts, at=at)
         menu.forget_items(connection, store, told.ids)
-        menu.forgive_items(connection, store, told.ids)
+        forgive_items(connection, store, told.ids)
 
     await ledger.write(rest)
 

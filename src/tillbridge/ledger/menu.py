@@ -1,107 +1,31 @@
-"""The menu as the service has accepted it: items and parts, and what it refused.
+"""The menu as the service has accepted it: items and parts.
 
 Written only after the service accepted (invariant 3). Instants are ms since the epoch, money is
 minor units. Large acknowledgements are handed over in portions, so that a delivery that has to be
-committed never waits long behind them. Prices over time are in `tillbridge.ledger.menu_prices`.
+committed never waits long behind them. Prices over time are in `menu_prices`, what the service
+refused is in `menu_refused`.
 """
 
-import json
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from sqlalchemy import Connection, delete, func, literal_column, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tillbridge.ledger import menu_text
 from tillbridge.ledger.menu_prices import remember_prices
-from tillbridge.ledger.schema import menu_items, menu_parts, menu_refused
-from tillbridge.model.catalogue import AddOn, AddOnGroup, Category, Item, Menu
-
-T = TypeVar("T")
-
-PORTION = 500  # ids in one statement
-
-
-@dataclass(frozen=True, slots=True)
-class AcceptedItem:
-    """An item as told to the service, and the record of the export it came from.
-
-    `pos_available`, `pos_until` (ms) and `pos_variants` (of the variants told otherwise, by id) are
-    what the export said, under any overlay. `doubtful` marks an item of which it is not known what
-    the service has: it is told again.
-    """
-
-    item: Item
-    fingerprint: int | None
-    pos_available: bool
-    pos_until: int | None = None
-    pos_variants: Mapping[str, bool] = field(default_factory=dict)
-    doubtful: bool = False
-
-    @classmethod
-    def of(cls, told: Item, from_export: Item, fingerprint: int | None) -> "AcceptedItem":
-        """Return `told` as accepted, with what the export said of its availability."""
-        said = {each.external_id: each.available for each in from_export.variants}
-        return cls(
-            told,
-            fingerprint,
-            from_export.available,
-            from_export.snooze_until,
-            {
-                each.external_id: said[each.external_id]
-                for each in told.variants
-                if said.get(each.external_id, each.available) != each.available
-            },
-        )
-
-    @property
-    def pos_item(self) -> Item:
-        """The item as the export had it."""
-        variants = self.item.variants
-        if self.pos_variants:
-            variants = tuple(
-                replace(each, available=self.pos_variants.get(each.external_id, each.available))
-                for each in variants
-            )
-        return replace(
-            self.item,
-            available=self.pos_available,
-            snooze_until=self.pos_until,
-            variants=variants,
-        )
-
-    @property
-    def overlaid(self) -> bool:
-        """Whether its availability has to be looked at although the export is unchanged."""
-        return (
-            self.doubtful
-            or self.item.available != self.pos_available
-            or self.item.snooze_until is not None
-            or self.pos_until is not None
-            or bool(self.pos_variants)
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why the service refused an item, and the record that was refused."""
-
-    fingerprint: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """What a menu is made of beside its items, each kind by external id."""
-
-    categories: Mapping[str, Category] = field(default_factory=dict)
-    add_ons: Mapping[str, AddOn] = field(default_factory=dict)
-    addon_groups: Mapping[str, AddOnGroup] = field(default_factory=dict)
-    menus: Mapping[str, Menu] = field(default_factory=dict)
-
+from tillbridge.ledger.menu_refused import forgive_items, refused_items
+from tillbridge.ledger.menu_rows import (
+    AcceptedItem,
+    Parts,
+    decode_accepted,
+    encode_accepted,
+    portions,
+)
+from tillbridge.ledger.schema import menu_items, menu_parts
 
 _KINDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "category": ("categories", menu_text.category_from),
@@ -164,7 +88,7 @@ def acknowledge_parts(connection: Connection, store: str, parts: Parts, *, at: i
 
 def forget_items(connection: Connection, store: str, external_ids: Collection[str]) -> None:
     """Forget items: the service has removed them, or says that it never had them."""
-    for portion in _portions(external_ids):
+    for portion in portions(external_ids):
         connection.execute(
             delete(menu_items).where(
                 menu_items.c.store == store, menu_items.c.external_id.in_(portion)
@@ -175,7 +99,7 @@ def forget_items(connection: Connection, store: str, external_ids: Collection[st
 def forget_parts(connection: Connection, store: str, gone: Mapping[str, Collection[str]]) -> None:
     """Forget parts by kind (`Parts`' field names); the service has no call that removes them."""
     for kind, (name, _) in _KINDS.items():
-        for portion in _portions(gone.get(name, ())):
+        for portion in portions(gone.get(name, ())):
             connection.execute(
                 delete(menu_parts).where(
                     menu_parts.c.store == store,
@@ -193,58 +117,6 @@ def doubt_items(connection: Connection, store: str, external_ids: Collection[str
         store,
         [replace(each, fingerprint=None, doubtful=True) for each in known.values()],
     )
-
-
-# -- what the service refused
-
-
-def refuse_items(
-    connection: Connection, store: str, refused: Mapping[str, Refusal], *, at: int
-) -> None:
-    """Remember that the service refused these records; they are not sent again as they are."""
-    if not refused:
-        return
-    statement = insert(menu_refused)
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[menu_refused.c.store, menu_refused.c.external_id],
-            set_={
-                "fingerprint": statement.excluded.fingerprint,
-                "reason": statement.excluded.reason,
-                "at": statement.excluded.at,
-            },
-        ),
-        [
-            {
-                "store": store,
-                "external_id": external_id,
-                "fingerprint": refusal.fingerprint,
-                "reason": refusal.reason,
-                "at": at,
-            }
-            for external_id, refusal in refused.items()
-        ],
-    )
-
-
-def forgive_items(connection: Connection, store: str, external_ids: Collection[str]) -> None:
-    """Forget refusals: the item was accepted, is gone, or shall be tried again."""
-    for portion in _portions(external_ids):
-        connection.execute(
-            delete(menu_refused).where(
-                menu_refused.c.store == store, menu_refused.c.external_id.in_(portion)
-            )
-        )
-
-
-def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
-    """Return the refusals by external id, oldest first."""
-    rows = connection.execute(
-        select(menu_refused.c.external_id, menu_refused.c.fingerprint, menu_refused.c.reason)
-        .where(menu_refused.c.store == store)
-        .order_by(menu_refused.c.at, menu_refused.c.external_id)
-    )
-    return {row.external_id: Refusal(row.fingerprint, row.reason) for row in rows}
 
 
 # -- reading
@@ -297,7 +169,7 @@ def items_by_id(
 ) -> dict[str, AcceptedItem]:
     """Return those of the items that are accepted, by external id."""
     found: dict[str, AcceptedItem] = {}
-    for portion in _portions(external_ids):
+    for portion in portions(external_ids):
         found |= _items(
             connection, menu_items.c.store == store, menu_items.c.external_id.in_(portion)
         )
@@ -309,7 +181,7 @@ def items_by_fingerprint(
 ) -> dict[str, AcceptedItem]:
     """Return the accepted items that came from these records, by external id."""
     found: dict[str, AcceptedItem] = {}
-    for portion in _portions(fingerprints):
+    for portion in portions(fingerprints):
         found |= _items(
             connection, menu_items.c.store == store, menu_items.c.fingerprint.in_(portion)
         )
@@ -335,7 +207,7 @@ def accepted_ids(
 ) -> frozenset[str]:
     """Return which of the ids are those of accepted items."""
     found: set[str] = set()
-    for portion in _portions(external_ids):
+    for portion in portions(external_ids):
         found.update(
             connection.execute(
                 select(menu_items.c.external_id).where(
@@ -369,7 +241,7 @@ def variant_owners(
     listed = func.json_each(menu_items.c.body, "$.variants").table_valued("value")
     variant_id = func.json_extract(listed.c.value, "$[0]")
     found: dict[str, str] = {}
-    for portion in _portions(variant_ids):
+    for portion in portions(variant_ids):
         rows = connection.execute(
             select(variant_id.label("variant_id"), menu_items.c.external_id)
             .select_from(menu_items)
@@ -389,7 +261,7 @@ def parts_like(connection: Connection, store: str, wanted: Parts) -> Parts:
     """Return those of the wanted parts (by kind and id) that the service has, as accepted."""
     found: dict[str, dict[str, Any]] = {name: {} for name, _ in _KINDS.values()}
     for kind, (name, decode) in _KINDS.items():
-        for portion in _portions(getattr(wanted, name)):
+        for portion in portions(getattr(wanted, name)):
             rows = connection.execute(
                 select(menu_parts.c.external_id, menu_parts.c.body).where(
                     menu_parts.c.store == store,
@@ -408,40 +280,6 @@ def _parts(connection: Connection, store: str) -> Parts:
         name, decode = _KINDS[row.kind]
         found[name][row.external_id] = decode(row.body)
     return Parts(**found)
-
-
-# -- rows
-
-
-def encode_accepted(accepted: AcceptedItem) -> dict[str, Any]:
-    """Return the columns of an accepted item."""
-    fields = menu_text.item_fields(accepted.item)
-    if accepted.pos_until is not None:
-        fields["pos_until"] = accepted.pos_until
-    if accepted.pos_variants:
-        fields["pos_variants"] = dict(accepted.pos_variants)
-    if accepted.doubtful:
-        fields["doubtful"] = True
-    return {
-        "external_id": accepted.item.external_id,
-        "body": menu_text.text_of(fields),
-        "fingerprint": accepted.fingerprint,
-        "pos_available": accepted.pos_available,
-        "overlaid": accepted.overlaid,
-    }
-
-
-def decode_accepted(body: str, fingerprint: int | None, *, pos_available: bool) -> AcceptedItem:
-    """Return the accepted item of its columns."""
-    fields = json.loads(body)
-    return AcceptedItem(
-        menu_text.item_from(fields),
-        fingerprint,
-        pos_available,
-        fields.get("pos_until"),
-        fields.get("pos_variants", {}),
-        fields.get("doubtful", False),
-    )
 
 
 def _put_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:
@@ -476,9 +314,3 @@ def _items(connection: Connection, *where: Any) -> dict[str, AcceptedItem]:  # n
         row.external_id: decode_accepted(row.body, row.fingerprint, pos_available=row.pos_available)
         for row in rows
     }
-
-
-def _portions(values: Collection[T]) -> Iterator[list[T]]:
-    listed = list(values)
-    for start in range(0, len(listed), PORTION):
-        yield listed[start : start + PORTION]

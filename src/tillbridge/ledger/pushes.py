@@ -100,7 +100,7 @@ def latest_pushes(connection: Connection, store: str, limit: int) -> tuple[Push,
     )
 
 
-def _pushes(connection: Connection, query: Any) -> tuple[Push, ...]:  # noqa: ANN401 -- a select
+def _pushes(connection: Connection, query: Any) -> tuple[Push, ...]:  # noqa: ANN401 -- a select of any columns
     return tuple(_push(row) for row in connection.execute(query))
 
 
