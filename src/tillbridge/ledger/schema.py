@@ -54,7 +54,7 @@ orders = Table(
     Column("written_at", Integer),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("last_failure", Text, nullable=False, server_default=""),
-    # what the POS or a person wants the order to be, and what the service has been told (OrderState)
+    # what the POS or a person wants the order to be, and what the service was told (OrderState)
     Column("wanted", Text, nullable=False),
     Column("told", Text, nullable=False),
     Column("reason_code", Text),
@@ -192,7 +192,7 @@ facts = Table(
     Column("at", Integer, nullable=False),
 )
 
-# Open problems: `detail` is JSON with the fields of the problem's text; `subject` tells two of a kind apart.
+# Open problems: `detail` is JSON with the fields of the text; `subject` tells two of a kind apart.
 problems = Table(
     "problems",
     metadata,
