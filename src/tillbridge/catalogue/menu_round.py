@@ -9,7 +9,7 @@ from functools import partial
 from sqlalchemy import Connection
 
 from tillbridge.catalogue.assess import Assessment, Assessor, Rules
-from tillbridge.catalogue.collector import collect_again, collector_at_rest
+from tillbridge.catalogue.collector import collector_at_rest, pass_over
 from tillbridge.catalogue.compare import Comparison, changes_from
 from tillbridge.catalogue.digest import ContentDigest
 from tillbridge.catalogue.exports import ExportReader, milliseconds_since
@@ -145,7 +145,6 @@ class MenuRounds:
             )
             return None
         finally:
-            collect_again()
             self._shared.availability_lane.poke()
 
     async def _round(self, wish: Wish) -> Assessment | None:
@@ -216,7 +215,9 @@ class MenuRounds:
         if export is None:
             return None
         self._tell_read(len(export.items), len(export.items), len(export.bad_rows), started)
-        return await self._ledger.read(assessor.whole(export))
+        assessment = await self._ledger.read(assessor.whole(export))
+        pass_over(len(export.items))
+        return assessment
 
     async def _assess_changes(
         self, assessor: Assessor, known: KnownFingerprints
