@@ -120,7 +120,8 @@ async def test_a_full_disk_is_told_and_forgotten_when_there_is_room(tmp_path: Pa
             refused += sum(isinstance(result, LedgerUnwritable) for result in results)
             if refused:
                 break
-        assert refused == 5, "a batch is committed whole or not at all"
+        # The first one may have been a batch of its own; the others were one.
+        assert refused in {4, 5}, "a batch is committed whole or not at all"
         assert not ledger.writable
         assert told == [Storage("database or disk is full")]
         assert [each.code for each in desk.current()] == ["ledger.unwritable"]

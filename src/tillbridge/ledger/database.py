@@ -3,9 +3,9 @@
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from sqlalchemy import Engine, NullPool, Pool, QueuePool, create_engine
+from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError
 
 LEDGER_FILE = "ledger.db"
@@ -69,6 +69,11 @@ def _opener(path: Path, pragmas: tuple[str, ...]) -> Callable[[], sqlite3.Connec
         return connection
 
     return connect
+
+
+def driver_of(connection: Connection) -> sqlite3.Connection:
+    """Return the driver's own connection, for a statement that SQLAlchemy would slow down."""
+    return cast("sqlite3.Connection", connection.connection.driver_connection)
 
 
 def driver_error(failure: BaseException) -> sqlite3.Error | None:

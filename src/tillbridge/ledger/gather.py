@@ -2,7 +2,8 @@
 
 A batch is handed over when the event loop has turned a few times without news: whoever was about
 to ask has asked. Handing over the first to come would make all others wait for a commit of its own,
-and set the writer and the busy loop fighting for the interpreter while both have work.
+and set the writer and the busy loop fighting for the interpreter while both have work. Where the
+last batch was one alone there are no others to wait for, and the next is handed over at once.
 """
 
 import asyncio
@@ -27,12 +28,16 @@ class Gathering(Generic[T]):
         self._watching = False
         self._quiet_turns = 0
         self._since = 0.0
+        self._last = 1  # how many were in the last batch
 
     def add(self, item: T) -> None:
         """Add something to the next batch."""
         self._gathered.append(item)
         self._quiet_turns = 0
-        self._watch()
+        if self._last == 1 and not self._under_way:
+            self.flush()
+        else:
+            self._watch()
 
     def done(self) -> None:
         """Tell that the batch handed over last has been dealt with."""
@@ -45,6 +50,7 @@ class Gathering(Generic[T]):
         if self._gathered:
             batch, self._gathered = self._gathered, []
             self._under_way = True
+            self._last = len(batch)
             self._hand_over(batch)
 
     def _watch(self) -> None:

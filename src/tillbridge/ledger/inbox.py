@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from sqlalchemy import Connection, select, update
 
+from tillbridge.ledger.database import driver_of
 from tillbridge.ledger.schema import inbox
 
 _COLUMNS = ("store", "delivery_id", "event_id", "event_type", "received_at", "body")
@@ -57,10 +58,11 @@ def record(connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]
             each.body,
         )
     )
-    done = connection.exec_driver_sql(_insert_sql(len(deliveries)), parameters)
+    # Straight to the driver: this is the one statement that every acknowledgement waits for.
+    done = driver_of(connection).execute(_insert_sql(len(deliveries)), parameters)
     if done.rowcount == len(deliveries):
         return [True] * len(deliveries)
-    new = _inserted(connection, last=done.lastrowid, count=done.rowcount)
+    new = _inserted(connection, last=done.lastrowid or 0, count=done.rowcount)
     recorded = []
     for each in deliveries:
         # Of two with the same event in one batch the first is the new one.

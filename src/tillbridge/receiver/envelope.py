@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from pydantic_core import from_json
+
 _LONGEST_NAME = 512
 
 
@@ -40,6 +42,10 @@ def read_envelope(body: bytes) -> Envelope:
 
 
 def _json(body: bytes) -> Any:  # noqa: ANN401 -- any JSON value
+    try:
+        return from_json(body, allow_inf_nan=False, cache_strings="keys")
+    except ValueError:
+        pass  # stricter than it has to be: a byte order mark, half of a surrogate pair
     try:
         return _decoder.decode(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
