@@ -11,10 +11,12 @@ from tests.support.catalogue_house import CatalogueHouse, catalogue_house
 from tests.support.catalogues import dishes, without
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.catalogue.pending import Pending, pending_text
+from tillbridge.catalogue.wishes import Wish
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.holds import get_hold
 from tillbridge.ledger.menu_prices import prices_around, prices_at
+from tillbridge.ledger.menu_refused import refused_items
 from tillbridge.ledger.pushes import begin_push, latest_pushes, running_pushes
 from tillbridge.ledger.tables import get_tables
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Variant
@@ -242,6 +244,75 @@ async def test_a_body_refused_for_one_item_is_narrowed_down(tmp_path: Path) -> N
         await sync(house, dishes(8, p3={"image_url": "http://127.0.0.1/x.png"}))
         assert len(await house.on_sale()) == 8
         assert not house.desk.opened
+
+
+async def test_a_service_that_refuses_everything_blames_no_item_and_is_not_pressed(
+    tmp_path: Path,
+) -> None:
+    async with catalogue_house(tmp_path) as house:
+        fault = {"action": "error", "path": "/menus$", "method": "POST", "status": 422}
+        await house.linked.driver.control("POST", "/faults", fault)
+        await sync(house, dishes(4))
+        assert "menu.push_failed" in house.desk.codes
+        assert not await house.ask(refused_items)
+        await house.calls()
+        house.flow._menu.wish(Wish())  # the export is written again, unchanged
+        await house.flow._menu.round()
+        assert await house.calls() == []
+        assert "menu.push_failed" in house.desk.codes
+        await house.linked.driver.control("DELETE", "/faults")
+        await sync(house)  # a person asks
+        await matches(house, dishes(4))
+        assert not house.desk.opened
+
+
+async def test_an_86_goes_out_while_a_job_runs_and_stands_after_it(tmp_path: Path) -> None:
+    sandbox = SandboxSettings(job_duration_s=0.4)
+    async with catalogue_house(tmp_path, sandbox) as house:
+        await sync(house, dishes(5))
+        names: dict[str, dict[str, object]] = {
+            f"p{number}": {"name": f"New {number}"} for number in range(1, 6)
+        }
+        house.pos.menu = dishes(130, **names)
+        pushing = asyncio.create_task(house.flow.push_again())
+        while not any(each.job_id for each in await house.ask(latest_pushes, 1)):
+            await asyncio.sleep(0.01)
+        await house.flow.take_off("p2", until=None, by="staff")
+        await house.flow._availability.round()
+        assert not pushing.done()
+        assert not (await house.on_sale())["p2"]["available"]
+        await pushing
+        await sync(house)
+        await house.flow._availability.round()
+        names["p2"]["available"] = False
+        await matches(house, dishes(130, **names))
+
+
+async def test_the_flow_runs_by_its_triggers(tmp_path: Path) -> None:
+    async with catalogue_house(tmp_path) as house:
+        house.pos.menu = dishes(3)
+        house.pos.words = {"p1": OFF}
+        running = asyncio.create_task(house.flow.run())
+        try:
+            await eventually(house, {"p1": False, "p2": True, "p3": True})
+            house.pos.words = {}
+            house.flow.availability_changed()
+            await eventually(house, {"p1": True, "p2": True, "p3": True})
+            await house.flow.out_of_stock(["p3"])
+            await eventually(house, {"p1": True, "p2": True, "p3": False})
+            house.pos.menu = dishes(2)
+            house.flow.export_changed()
+            await eventually(house, {"p1": True, "p2": True})
+            assert not running.done()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def eventually(house: CatalogueHouse, expected: dict[str, bool]) -> None:
+    async with asyncio.timeout(20):
+        while {key: each["available"] for key, each in (await house.on_sale()).items()} != expected:
+            await asyncio.sleep(0.02)
 
 
 async def test_a_job_is_followed_after_a_restart(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import Connection
 
 from tillbridge.adapter import AvailabilityReading
+from tillbridge.catalogue.acknowledging import portions
 from tillbridge.catalogue.assess import Assessor, Rules, snooze_ended
 from tillbridge.catalogue.compare import Comparison
 from tillbridge.catalogue.diff import ItemChange
@@ -18,7 +19,7 @@ from tillbridge.catalogue.failures import after_failure, all_well
 from tillbridge.catalogue.jobs import Jobs
 from tillbridge.catalogue.menu_round import MenuRounds
 from tillbridge.catalogue.plan import SetAvailability
-from tillbridge.catalogue.sending import Sender, portions
+from tillbridge.catalogue.sending import Sender
 from tillbridge.catalogue.shared import Shared
 from tillbridge.errors import LedgerError, ServiceError
 from tillbridge.ledger import menu

@@ -15,6 +15,7 @@ from tillbridge.catalogue.codec import fingerprint
 from tillbridge.catalogue.diff import AVAILABILITY, Diff, ItemChange, diff
 from tillbridge.catalogue.guard import Totals, removed_by_category
 from tillbridge.catalogue.overlay import Overlay, lay, next_change
+from tillbridge.catalogue.touched import touched_by
 from tillbridge.i18n import _
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu_refused import Refusal, refused_items
@@ -172,25 +173,6 @@ def changes_from(export: Catalogue, known: AbstractSet[int]) -> CatalogueChanges
         unseen=frozenset(known - set(prints.values())),
         items_read=len(export.items),
     )
-
-
-def touched_by(connection: Connection, store: str, overlay: Overlay) -> dict[str, AcceptedItem]:
-    """Return the accepted items whose availability an overlay touches, or did when last told."""
-    accepted = menu.overlaid_items(connection, store)
-    words = overlay.words or {}
-    off = {key for key, word in words.items() if not word.available}
-    if len(off) < len(words):  # others are on sale over an export that says otherwise
-        accepted |= menu.items_off_by_pos(connection, store)
-    off |= overlay.overrides.keys()
-    accepted |= menu.items_by_id(connection, store, off - accepted.keys())
-    strange = overlay.named - accepted.keys()
-    strange -= menu.accepted_ids(connection, store, strange)
-    if strange:
-        owners = menu.variant_owners(connection, store, strange)
-        accepted |= menu.items_by_id(
-            connection, store, frozenset(owners.values()) - accepted.keys()
-        )
-    return accepted
 
 
 def fingerprint_of(export: Catalogue, item: Item) -> int:

@@ -18,12 +18,13 @@ from tillbridge.catalogue.availability_round import AvailabilityRounds
 from tillbridge.catalogue.guard import Limits
 from tillbridge.catalogue.jobs import Jobs
 from tillbridge.catalogue.lane import Lane
-from tillbridge.catalogue.menu_round import MenuRounds, Wish
+from tillbridge.catalogue.menu_round import MenuRounds
 from tillbridge.catalogue.plan import PlanLimits
 from tillbridge.catalogue.ports import CataloguePos, CatalogueService, Desk
 from tillbridge.catalogue.report import PlanReport, report_of
 from tillbridge.catalogue.shared import Shared
 from tillbridge.catalogue.table_round import TableRounds
+from tillbridge.catalogue.wishes import Wish
 from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings, StoreSettings
 from tillbridge.errors import BridgeError

@@ -2,76 +2,34 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
 
 from sqlalchemy import Connection
 
+from tillbridge.catalogue.acknowledging import refresh
 from tillbridge.catalogue.assess import Assessment, Assessor, Rules
-from tillbridge.catalogue.collector import collector_at_rest, pass_over
-from tillbridge.catalogue.compare import Comparison, changes_from
+from tillbridge.catalogue.compare import Comparison
 from tillbridge.catalogue.digest import ContentDigest
-from tillbridge.catalogue.exports import ExportReader, milliseconds_since
+from tillbridge.catalogue.exports import milliseconds_since
 from tillbridge.catalogue.failures import PUSH_NOT_ALLOWED, after_failure, all_well
 from tillbridge.catalogue.jobs import Jobs
-from tillbridge.catalogue.known import KnownFingerprints
-from tillbridge.catalogue.pending import pending_from
+from tillbridge.catalogue.menu_reading import SUBJECT, MenuReading
+from tillbridge.catalogue.open_pushes import OpenPushes
 from tillbridge.catalogue.plan import Kind, plan
 from tillbridge.catalogue.push import Pusher, PushResult
-from tillbridge.catalogue.sending import (
-    PORTION,
-    JobLost,
-    Sender,
-    acknowledge,
-    doubt_items,
-    portions,
-)
+from tillbridge.catalogue.sending import JobLost, Sender
 from tillbridge.catalogue.shared import Shared
+from tillbridge.catalogue.wishes import DriftPauses, Wish
 from tillbridge.catalogue.words import counts_of
 from tillbridge.errors import LedgerError, ServiceError
-from tillbridge.ledger import holds, menu, pushes
+from tillbridge.ledger import holds, menu
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.menu_refused import forgive_items, refused_items
-from tillbridge.ledger.menu_rows import AcceptedItem
-from tillbridge.ledger.pushes import Push
 from tillbridge.log import get_logger
-from tillbridge.model.catalogue import Catalogue, CatalogueChanges
+from tillbridge.model.catalogue import Catalogue
 
 log = get_logger()
 
-SUBJECT = "menu"
 PENDING = "menu_pending"  # the fact: how many changes the service has not accepted yet
-DRIFT_CALM_S = 1800.0
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What the next round shall do beyond the usual: compare everything, or push it all."""
-
-    whole: bool = False
-    full: bool = False
-    since: float | None = None  # monotonic, when the export changed
-
-    def joined(self, other: "Wish") -> "Wish":
-        """Return both wishes in one."""
-        begun = [each for each in (self.since, other.since) if each is not None]
-        return Wish(self.whole or other.whole, self.full or other.full, min(begun, default=None))
-
-
-class DriftPauses:
-    """How long to wait before a full push for drift: not at all at first, then ever longer."""
-
-    def __init__(self) -> None:
-        self._last: float | None = None
-        self._pause = 0.0
-
-    def pause(self, now: float) -> float:
-        """Return the pause in seconds for drift that is seen `now` (monotonic)."""
-        calm = self._last is None or now - self._last > DRIFT_CALM_S
-        self._pause = 0.0 if calm else min(max(30.0, self._pause * 2), DRIFT_CALM_S / 2)
-        self._last = now
-        return self._pause
 
 
 class MenuRounds:
@@ -82,10 +40,8 @@ class MenuRounds:
         self._rules = rules
         self._store = shared.store
         self._ledger = shared.ledger
-        self._reader = ExportReader(
-            shared.store, SUBJECT, lane=shared.menu_lane, desk=shared.desk, clock=shared.clock
-        )
-        self._jobs = jobs
+        self._reading = MenuReading(shared, rules)
+        self._open_pushes = OpenPushes(shared, jobs)
         sender = Sender(
             shared.ledger,
             shared.service,
@@ -97,7 +53,6 @@ class MenuRounds:
         self._pusher = Pusher(shared.ledger, sender, shared.store, clock=shared.clock)
         self._one_at_a_time = asyncio.Lock()
         self._wish = Wish()
-        self._known: KnownFingerprints | None = None
         self._in_vain = ""  # the digest of a plan that the service refuses as a whole
         self._drift = DriftPauses()
 
@@ -135,7 +90,7 @@ class MenuRounds:
             return await self._round(wish)
         except (ServiceError, JobLost, LedgerError) as failure:
             self._wish = wish.joined(self._wish)
-            self._known = None
+            self._reading.forget()
             after_failure(
                 failure,
                 self._store,
@@ -149,9 +104,9 @@ class MenuRounds:
 
     async def _round(self, wish: Wish) -> Assessment | None:
         store_id = await self._shared.store_id()
-        if store_id is not None:
-            await self._settle_open_pushes(store_id)
-        assessment = await self._assess(wish)
+        if store_id is not None and await self._open_pushes.settle(store_id):
+            self._reading.forget()
+        assessment = await self._reading.assess(wish)
         if assessment is None:
             self._wish = wish.joined(self._wish)
             if store_id is not None:
@@ -167,7 +122,9 @@ class MenuRounds:
             log.info("menu.hold_dissolved", store=self._store)
         if not assessment.reasons:
             self._shared.desk.close("menu.held", self._store)
-        if assessment.digest and assessment.digest == self._in_vain:
+        if assessment.digest != self._in_vain:
+            self._in_vain = ""
+        if self._in_vain:
             await self._push(store_id, assessment.without_content(self._rules), wish)
         else:
             await self._push(store_id, assessment, wish)
@@ -189,81 +146,16 @@ class MenuRounds:
         if comparison.changes:
             steps = plan(kind, comparison.changes, Catalogue(), self._rules.plan)
             await self._pusher.run(store_id, steps, comparison.records)
-            self._known = None
-
-    # -- reading
-
-    async def _assess(self, wish: Wish) -> Assessment | None:
-        assessor = Assessor(
-            self._store,
-            self._rules,
-            self._shared.clock.now_ms(),
-            self._shared.words,
-            full=wish.full,
-        )
-        known = await self._known_fingerprints()
-        if known and not (wish.whole or wish.full):
-            assessment = await self._assess_changes(assessor, known)
-            if assessment is None or not assessment.needs_whole:
-                return assessment
-        with collector_at_rest():
-            return await self._assess_whole(assessor)
-
-    async def _assess_whole(self, assessor: Assessor) -> Assessment | None:
-        started = time.perf_counter()
-        export = await self._reader.read(self._shared.pos.read_catalogue)
-        if export is None:
-            return None
-        self._tell_read(len(export.items), len(export.items), len(export.bad_rows), started)
-        assessment = await self._ledger.read(assessor.whole(export))
-        pass_over(len(export.items))
-        return assessment
-
-    async def _assess_changes(
-        self, assessor: Assessor, known: KnownFingerprints
-    ) -> Assessment | None:
-        started = time.perf_counter()
-        reading = await self._reader.read(lambda: self._read_changes(known))
-        if reading is None:
-            return None
-        fresh = reading.fresh
-        self._tell_read(reading.items_read, len(fresh.items), len(fresh.bad_rows), started)
-        return await self._ledger.read(assessor.changes(reading))
-
-    async def _read_changes(self, known: KnownFingerprints) -> CatalogueChanges:
-        if self._shared.pos.reads_changes:
-            return await self._shared.pos.read_changes(known)
-        export: Catalogue = await self._shared.pos.read_catalogue()
-        return await asyncio.to_thread(changes_from, export, known)
-
-    async def _known_fingerprints(self) -> KnownFingerprints:
-        if self._known is None:
-            self._known = KnownFingerprints(
-                await self._ledger.read(
-                    lambda connection: menu.known_fingerprints(connection, self._store)
-                )
-            )
-        return self._known
-
-    def _tell_read(self, items: int, fresh: int, bad_rows: int, started: float) -> None:
-        log.info(
-            "export.read",
-            store=self._store,
-            items=items,
-            fresh=fresh,
-            bad_rows=bad_rows,
-            ms=milliseconds_since(started),
-        )
+            self._reading.forget()
 
     # -- remembering what was read
 
     async def _take_note(self, assessment: Assessment) -> None:
         comparison = assessment.comparison
-        self._reader.tell_bad_rows(comparison.bad_rows)
+        self._reading.tell_bad_rows(comparison.bad_rows)
         at = self._shared.clock.now_ms()
 
         def note(connection: Connection) -> None:
-            menu.refresh_items(connection, self._store, comparison.refreshed[:PORTION])
             forgive_items(connection, self._store, comparison.forgiven)
             fact = {"read_at": at, "items": comparison.items_read}
             put_fact(connection, self._store, "export", fact, at=at)
@@ -271,10 +163,9 @@ class MenuRounds:
             put_fact(connection, self._store, PENDING, pending, at=at)
 
         await self._ledger.write(note)
-        for portion in portions(comparison.refreshed[PORTION:], PORTION):
-            await self._ledger.write(partial(_refresh, self._store, portion))
+        await refresh(self._ledger, self._store, comparison.refreshed)
         if comparison.refreshed or comparison.forgiven:
-            self._known = None
+            self._reading.forget()
             await self._tell_refused()
 
     async def _hold(self, assessment: Assessment) -> None:
@@ -311,12 +202,12 @@ class MenuRounds:
         )
         started = time.perf_counter()
         left = None
-        if not assessment.reasons:
+        if assessment.approved:
             left = await asyncio.to_thread(ContentDigest, comparison.changes)
         try:
             result = await self._pusher.run(store_id, assessment.plan, comparison.records, left)
         finally:
-            self._known = None
+            self._reading.forget()
         await self._after_push(assessment, result)
         log.info(
             "menu.pushed",
@@ -327,7 +218,7 @@ class MenuRounds:
             ms=milliseconds_since(started),
             **_since(wish, self._shared.clock.monotonic()),
         )
-        await self._known_fingerprints()
+        await self._reading.known()
 
     async def _after_push(self, assessment: Assessment, result: PushResult) -> None:
         desk, lane = self._shared.desk, self._shared.menu_lane
@@ -339,8 +230,7 @@ class MenuRounds:
             self._in_vain = assessment.digest
             desk.open("menu.push_failed", self._store, SUBJECT, detail=result.failure)
             return
-        all_well(self._store, lane=lane, desk=desk, subject=SUBJECT)
-        desk.close(PUSH_NOT_ALLOWED, self._store)
+        self._all_well()
         if result.refused:
             lane.poke()  # what was left out of the narrowed calls
         gone = _gone(assessment.comparison)
@@ -356,13 +246,18 @@ class MenuRounds:
         await self._ledger.write(finish)
 
     async def _nothing_to_push(self, comparison: Comparison) -> None:
-        all_well(self._store, lane=self._shared.menu_lane, desk=self._shared.desk, subject=SUBJECT)
-        self._shared.desk.close(PUSH_NOT_ALLOWED, self._store)
+        self._all_well()
         gone = _gone(comparison)
         if any(gone.values()) and not comparison.changes.needs_push:
             await self._ledger.write(
                 lambda connection: menu.forget_parts(connection, self._store, gone)
             )
+
+    def _all_well(self) -> None:
+        if not self._in_vain:  # else the service still refuses the rest
+            lane, desk = self._shared.menu_lane, self._shared.desk
+            all_well(self._store, lane=lane, desk=desk, subject=SUBJECT)
+            desk.close(PUSH_NOT_ALLOWED, self._store)
 
     async def drifted(self, external_ids: frozenset[str]) -> None:
         """Take note that the service does not know these items: forget them, and push it all.
@@ -373,7 +268,7 @@ class MenuRounds:
         await self._ledger.write(
             lambda connection: menu.forget_items(connection, self._store, external_ids)
         )
-        self._known = None
+        self._reading.forget()
         self._wish = self._wish.joined(Wish(full=True))
         pause = self._drift.pause(self._shared.clock.monotonic())
         log.warning(
@@ -397,41 +292,6 @@ class MenuRounds:
             detail=f"{external_id}: {refusal.reason}",
         )
 
-    # -- pushes that were under way when the bridge stopped
-
-    async def _settle_open_pushes(self, store_id: str) -> None:
-        running = await self._ledger.read(
-            lambda connection: pushes.running_pushes(connection, self._store)
-        )
-        for push in running:
-            if push.id not in self._shared.in_flight.pushes:
-                await self._settle(store_id, push)
-
-    async def _settle(self, store_id: str, push: Push) -> None:
-        state, message = "lost", ""
-        if push.job_id is not None:
-            end = await self._jobs.follow(store_id, push)
-            state, message = end.state, end.message
-            if end.items is not None and end.items < push.summary.get("items", 0):
-                state = "lost"  # some items were refused: pushing again tells which
-        text = await self._ledger.read(lambda connection: pushes.pending_of(connection, push.id))
-        pending = await asyncio.to_thread(pending_from, text or "")
-        at = self._shared.clock.now_ms()
-        if state == "success":
-            await acknowledge(self._ledger, self._store, replace(pending, ids=()), at=at)
-        else:
-            for portion in portions(list(pending.all_ids), PORTION):
-                await self._ledger.write(partial(doubt_items, self._store, portion))
-        self._known = None
-
-        def finish(connection: Connection) -> None:
-            pushes.end_push(connection, push.id, state, message, at=at)
-            if state == "success":
-                put_fact(connection, self._store, "last_synced_at", at, at=at)
-
-        await self._ledger.write(finish)
-        log.info("menu.push_settled", store=self._store, kind=push.kind, state=state)
-
 
 def _gone(comparison: Comparison) -> dict[str, frozenset[str]]:
     changes = comparison.changes
@@ -445,7 +305,3 @@ def _gone(comparison: Comparison) -> dict[str, frozenset[str]]:
 
 def _since(wish: Wish, now: float) -> dict[str, int]:
     return {} if wish.since is None else {"since_change_ms": round((now - wish.since) * 1000)}
-
-
-def _refresh(store: str, accepted: Sequence[AcceptedItem], connection: Connection) -> None:
-    menu.refresh_items(connection, store, accepted)

@@ -13,7 +13,8 @@ from tillbridge.catalogue.compare import Record
 from tillbridge.catalogue.digest import ContentDigest
 from tillbridge.catalogue.narrowing import divide, ids_of, only, singly
 from tillbridge.catalogue.plan import Plan, PushBatch, Step
-from tillbridge.catalogue.sending import Sender, Sent
+from tillbridge.catalogue.sending import Sender
+from tillbridge.catalogue.verdict import Sent
 from tillbridge.clock import Clock
 from tillbridge.i18n import _
 from tillbridge.ledger.ledger import Ledger

@@ -1,0 +1,105 @@
+"""Reading the menu's export: as its difference where that can be, whole where it must be."""
+
+import asyncio
+import time
+
+from tillbridge.catalogue.assess import Assessment, Assessor, Rules
+from tillbridge.catalogue.collector import collector_at_rest, pass_over
+from tillbridge.catalogue.compare import changes_from
+from tillbridge.catalogue.exports import ExportReader, milliseconds_since
+from tillbridge.catalogue.known import KnownFingerprints
+from tillbridge.catalogue.shared import Shared
+from tillbridge.catalogue.wishes import Wish
+from tillbridge.ledger import menu
+from tillbridge.log import get_logger
+from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges
+
+log = get_logger()
+
+SUBJECT = "menu"
+
+
+class MenuReading:
+    """Reads and assesses the menu of one store."""
+
+    def __init__(self, shared: Shared, rules: Rules) -> None:
+        self._shared = shared
+        self._rules = rules
+        self._store = shared.store
+        self._ledger = shared.ledger
+        self._reader = ExportReader(
+            shared.store, SUBJECT, lane=shared.menu_lane, desk=shared.desk, clock=shared.clock
+        )
+        self._known: KnownFingerprints | None = None
+
+    def forget(self) -> None:
+        """What the service has, has changed."""
+        self._known = None
+
+    def tell_bad_rows(self, bad_rows: tuple[BadRow, ...]) -> None:
+        """Open or close the problem of rows that cannot be read."""
+        self._reader.tell_bad_rows(bad_rows)
+
+    async def assess(self, wish: Wish) -> Assessment | None:
+        """Read what the round needs and assess it; None where the export cannot be read now."""
+        assessor = Assessor(
+            self._store,
+            self._rules,
+            self._shared.clock.now_ms(),
+            self._shared.words,
+            full=wish.full,
+        )
+        known = await self.known()
+        if known and not (wish.whole or wish.full):
+            assessment = await self._assess_changes(assessor, known)
+            if assessment is None or not assessment.needs_whole:
+                return assessment
+        with collector_at_rest():
+            return await self._assess_whole(assessor)
+
+    async def _assess_whole(self, assessor: Assessor) -> Assessment | None:
+        started = time.perf_counter()
+        export = await self._reader.read(self._shared.pos.read_catalogue)
+        if export is None:
+            return None
+        self._tell_read(len(export.items), len(export.items), len(export.bad_rows), started)
+        assessment = await self._ledger.read(assessor.whole(export))
+        pass_over(len(export.items))
+        return assessment
+
+    async def _assess_changes(
+        self, assessor: Assessor, known: KnownFingerprints
+    ) -> Assessment | None:
+        started = time.perf_counter()
+        reading = await self._reader.read(lambda: self._read_changes(known))
+        if reading is None:
+            return None
+        fresh = reading.fresh
+        self._tell_read(reading.items_read, len(fresh.items), len(fresh.bad_rows), started)
+        return await self._ledger.read(assessor.changes(reading))
+
+    async def _read_changes(self, known: KnownFingerprints) -> CatalogueChanges:
+        if self._shared.pos.reads_changes:
+            return await self._shared.pos.read_changes(known)
+        export: Catalogue = await self._shared.pos.read_catalogue()
+        return await asyncio.to_thread(changes_from, export, known)
+
+    async def known(self) -> KnownFingerprints:
+        """Return the fingerprints of what the service has; they are kept until `forget`."""
+        if self._known is None:
+            self._known = KnownFingerprints(
+                await self._ledger.read(
+                    lambda connection: menu.known_fingerprints(connection, self._store)
+                )
+            )
+        return self._known
+
+    def _tell_read(self, items: int, fresh: int, bad_rows: int, started: float) -> None:
+        log.info(
+            "export.read",
+            store=self._store,
+            items=items,
+            fresh=fresh,
+            bad_rows=bad_rows,
+            ms=milliseconds_since(started),
+        )

@@ -1,0 +1,102 @@
+"""When rounds are due, which calls clash, and how long drift waits."""
+
+import asyncio
+import gc
+from array import array
+
+import pytest
+
+from tests.support.service_link import HandClock
+from tillbridge.catalogue.collector import collector_at_rest
+from tillbridge.catalogue.in_flight import InFlight
+from tillbridge.catalogue.known import KnownFingerprints
+from tillbridge.catalogue.lane import Lane
+from tillbridge.catalogue.wishes import DRIFT_CALM_S, DriftPauses, Wish
+from tillbridge.clock import Clock
+
+
+async def due(lane: Lane) -> bool:
+    try:
+        async with asyncio.timeout(0.05):
+            await lane.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+async def test_many_pokes_are_one_round() -> None:
+    lane = Lane(Clock())
+    lane.poke()
+    lane.poke()
+    assert await due(lane)
+    assert not await due(lane)
+
+
+async def test_a_round_is_due_after_a_while_or_at_an_instant() -> None:
+    clock = HandClock()
+    lane = Lane(clock)
+    lane.poke_in(10)
+    assert not await due(lane)
+    clock.pass_s(11)
+    assert await due(lane)
+    lane.poke_at(clock.now_ms() + 5000)
+    assert not await due(lane)
+    clock.wall_ms += 5000
+    assert await due(lane)
+    assert not await due(lane)
+
+
+async def test_failures_wait_longer_each_time_up_to_the_cap() -> None:
+    clock = HandClock()
+    lane = Lane(clock, cap_s=60)
+    for _failure in range(20):
+        lane.failed()
+        clock.pass_s(60)
+        assert await due(lane)
+    lane.worked()
+    lane.failed()
+    clock.pass_s(1)
+    assert await due(lane)
+
+
+@pytest.mark.parametrize("menu_first", [True, False])
+def test_items_that_two_calls_tell_at_once_clash(menu_first: bool) -> None:
+    flight = InFlight()
+    if menu_first:
+        with flight.menu(frozenset("abc")), flight.availability(frozenset("cd")) as clashed:
+            assert clashed == {"c"}
+    else:
+        with flight.availability(frozenset("cd")) as clashed, flight.menu(frozenset("abc")):
+            assert clashed == {"c"}
+    with flight.availability(frozenset("a")) as clashed:
+        assert not clashed
+
+
+def test_drift_is_pushed_at_once_and_then_ever_later() -> None:
+    pauses = DriftPauses()
+    assert pauses.pause(0) == 0
+    later = [pauses.pause(each) for each in range(1, 12)]
+    assert later == sorted(later)
+    assert later[0] > 0
+    assert max(later) == DRIFT_CALM_S / 2
+    assert pauses.pause(11 + 2 * DRIFT_CALM_S) == 0
+
+
+def test_wishes_join() -> None:
+    joined = Wish(whole=True, since=5.0).joined(Wish(full=True, since=3.0))
+    assert joined == Wish(whole=True, full=True, since=3.0)
+
+
+def test_known_fingerprints_are_a_set() -> None:
+    known = KnownFingerprints(array("q", [-5, 0, 7]))
+    assert 7 in known
+    assert 6 not in known
+    assert object() not in known
+    assert set(known) == {-5, 0, 7}
+    assert known - {0} == {-5, 7}
+
+
+def test_the_collector_works_again_after_its_rest() -> None:
+    with collector_at_rest(), collector_at_rest():
+        assert not gc.isenabled()
+    assert gc.isenabled()
