@@ -85,8 +85,11 @@ async def answer(reader: asyncio.StreamReader) -> Answer:
     head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
     first, *lines = head.decode("latin-1").rstrip().split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+    status = int(first.split()[1])
+    if status == 100:  # go on; the answer follows
+        return await answer(reader)
     length = int(headers.get("content-length", "0"))
-    return Answer(int(first.split()[1]), headers, await reader.readexactly(length))
+    return Answer(status, headers, await reader.readexactly(length))
 
 
 def sign(body: bytes, secret: str = SECRET) -> str:
