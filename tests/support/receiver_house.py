@@ -63,7 +63,8 @@ class ReceiverHouse:
         head = "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n"
         async with self.connection() as (reader, writer):
             writer.write(head + body)
-            return await answer(reader)
+            given = await answer(reader)
+            return await answer(reader) if given.status == 100 else given
 
     @contextlib.asynccontextmanager
     async def connection(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
