@@ -56,3 +56,27 @@ async def test_a_damaged_ledger_is_set_aside_and_no_order_is_written_twice(shop:
     assert len(shop.bridge.events("order.written", order=orders[0])) <= 1
     shop.till.change("p4", price="4.95")
     await shop.menu_is_on_sale()
+
+
+async def test_a_ledger_that_is_damaged_while_it_is_used_ends_the_bridge(shop: World) -> None:
+    ledger = shop.folder / "data" / "ledger.db"
+    order = await shop.order("p1")
+    await shop.reaches(order, "accepted")
+    for kind in ("", "-wal"):
+        path = ledger.with_name(ledger.name + kind)
+        size = path.stat().st_size
+        with path.open("r+b") as file:
+            file.write(b"\xa5" * size)
+    assert shop.bridge.process is not None
+
+    async def ended() -> bool:
+        await shop.order("p2")
+        assert shop.bridge.process is not None
+        return shop.bridge.process.returncode is not None
+
+    await until("the bridge has ended", ended)
+    assert shop.bridge.process.returncode == 1
+    await shop.bridge.start()
+    await shop.problem("ledger.rebuilt")
+    another = await shop.order("p3")
+    await shop.reaches(another, "accepted")

@@ -126,3 +126,32 @@ async def test_a_menu_that_loses_most_of_its_items_waits_for_a_person(shop: Worl
     assert code == 0, out + err
     await shop.menu_is_on_sale()
     await shop.problem("menu.held", open_=False)
+
+
+async def test_a_push_by_hand_says_what_came_of_it(shop: World) -> None:
+    code, out, err = await shop.bridge.run("menu", "push", "main")
+    assert code == 0, out + err
+    assert "Nothing had to be pushed" in out
+    await shop.control("requests", method="DELETE")
+    code, out, err = await shop.bridge.run("menu", "push", "main", "--full")
+    assert code == 0, out + err
+    assert await menu_calls(shop) == [("POST", "menus")]
+
+
+async def test_a_menu_of_20_000_items(world: World) -> None:
+    for number in range(13, 20_001):
+        world.till.rows[f"p{number}"] = {
+            "external_id": f"p{number}",
+            "name": f"Dish {number}",
+            "price": "9.50",
+            "category": f"Category {number % 40}",
+            "available": "true",
+        }
+    world.till.write_menu()
+    await world.bridge.start()
+    assert (await world.connect())[0] == 0
+    await world.menu_is_on_sale(within_s=60)
+    await world.control("requests", method="DELETE")
+    world.till.change("p19999", price="9.75")
+    await until("p19999 has its new price", lambda: _price(world, "p19999", 975))
+    assert await menu_calls(world) == [("PATCH", "items/p19999")]

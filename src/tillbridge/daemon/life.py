@@ -30,6 +30,7 @@ from tillbridge.daemon.supervise import supervise
 from tillbridge.errors import ConfigError, LedgerError
 from tillbridge.i18n import _
 from tillbridge.ledger.facts import put_fact
+from tillbridge.ledger.writer import Storage
 from tillbridge.log import get_logger
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.status.listener import StatusListener
@@ -108,11 +109,25 @@ class _Life:
 
     def tasks(self) -> dict[str, Coroutine[Any, Any, object]]:
         """Return all that runs; each is supervised."""
-        tasks: dict[str, Coroutine[Any, Any, object]] = {"events": self._house.events.run()}
+        tasks: dict[str, Coroutine[Any, Any, object]] = {
+            "events": self._house.events.run(),
+            "ledger": self._until_damaged(),
+        }
         for rooms in self._building.stores.values():
             tasks |= rooms.tasks()
             tasks[f"{rooms.name}.recall"] = recall_store(rooms, self._connected)
         return tasks
+
+    async def _until_damaged(self) -> None:
+        """Wait for the ledger to be found damaged; the next start sets it aside and goes on."""
+        damaged: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def look(storage: Storage) -> None:
+            if storage.damaged and not damaged.done():
+                damaged.set_result(storage.failure)
+
+        self._house.ledger.on_writable_changed(look)
+        raise LedgerError(_("The ledger is damaged: {detail}").format(detail=await damaged))
 
     async def drain(self) -> None:
         """Take no new delivery, and let the calls under way come to their end, in bounded time."""

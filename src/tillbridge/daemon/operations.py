@@ -6,7 +6,6 @@ from typing import Any
 from sqlalchemy import Connection
 
 import tillbridge
-from tillbridge.adapter import ExportUnreadable, PosFailure
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.rooms import StoreRooms
@@ -65,30 +64,12 @@ class Operations:
 
     async def menu_plan(self, store: str) -> Answer:
         """Return what would be pushed now, as JSON and in words."""
-        rooms = self._rooms(store)
-        try:
-            report = await rooms.catalogue.plan_only()
-        except ExportUnreadable as failure:
-            raise BridgeError(
-                _("The export cannot be read: {detail}").format(detail=failure), fix=failure.fix
-            ) from failure
-        except PosFailure as failure:
-            raise BridgeError(
-                _("The till cannot be read: {detail}").format(detail=failure),
-                fix=_("Check that the till is on and connected."),
-            ) from failure
+        report = await self._rooms(store).catalogue.plan_only()
         return {**report.to_json(), "lines": list(report.lines)}
 
     async def menu_push(self, store: str, *, full: bool) -> Answer:
-        """Ask for a push: what differs, or everything."""
-        rooms = self._rooms(store)
-        if self._running_since is None:
-            return await _push_here(rooms, full=full)
-        if full:
-            await rooms.catalogue.push_full()
-            return _done(_("The whole menu is being pushed; see: tillbridge status"))
-        rooms.catalogue.full_compare()
-        return _done(_("The export is read and what differs is pushed; see: tillbridge status"))
+        """Push now: what differs, or everything."""
+        return await _push(self._rooms(store), full=full)
 
     async def menu_approve(self, store: str) -> Answer:
         """Release the plan that is held."""
@@ -187,19 +168,21 @@ def _done(text: str) -> Answer:
     return {"ok": True, "text": text}
 
 
-async def _push_here(rooms: StoreRooms, *, full: bool) -> Answer:
-    """Make one round in this process, and tell what came of it."""
+async def _push(rooms: StoreRooms, *, full: bool) -> Answer:
+    """Make one round now, and tell what came of it."""
     if full:
         await rooms.catalogue.push_full()
-    assessment = await rooms.catalogue.push_again()
-    if assessment is None:
+    report = await rooms.catalogue.push_again()
+    if report is None:
         return {
             "ok": False,
             "text": _("The menu was not pushed."),
             "fix": _("See what is wrong with: tillbridge status"),
         }
-    if assessment.reasons and not assessment.approved:
-        reasons = " ".join(assessment.reasons)
+    if report.reasons and not report.approved:
+        reasons = " ".join(report.reasons)
         text = _("The menu change waits for a person: {reasons}").format(reasons=reasons)
         return {"ok": False, "text": text}
-    return _done(_("The menu is pushed."))
+    if report.calls:
+        return _done(_("The menu is pushed."))
+    return _done(_("Nothing had to be pushed: the service has what the till says."))
