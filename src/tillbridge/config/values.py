@@ -78,6 +78,6 @@ class Section(BaseModel):
         strict=True,
         allow_inf_nan=False,
         hide_input_in_errors=True,
-        # Only the whole file is ever validated: a validator for each table would be memory for nothing.
+        # Only the whole file is ever validated: a validator for each table would be a waste.
         defer_build=True,
     )
