@@ -11,7 +11,7 @@ from tillbridge.catalogue.collector import collector_at_rest
 from tillbridge.catalogue.in_flight import InFlight
 from tillbridge.catalogue.known import KnownFingerprints
 from tillbridge.catalogue.lane import Lane
-from tillbridge.catalogue.wishes import DRIFT_CALM_S, DriftPauses, Wish
+from tillbridge.catalogue.wishes import DRIFT_CALM_S, DRIFTS_AT_ONCE, DriftPauses, Wish
 from tillbridge.clock import Clock
 
 
@@ -72,9 +72,9 @@ def test_items_that_two_calls_tell_at_once_clash(menu_first: bool) -> None:
         assert not clashed
 
 
-def test_drift_is_pushed_at_once_and_then_ever_later() -> None:
+def test_drift_is_pushed_at_once_a_few_times_and_then_ever_later() -> None:
     pauses = DriftPauses()
-    assert pauses.pause(0) == 0
+    assert [pauses.pause(0) for _ in range(DRIFTS_AT_ONCE)] == [0] * DRIFTS_AT_ONCE
     later = [pauses.pause(each) for each in range(1, 12)]
     assert later == sorted(later)
     assert later[0] > 0

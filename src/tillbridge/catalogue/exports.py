@@ -19,7 +19,7 @@ log = get_logger()
 
 T = TypeVar("T")
 
-PATIENCE_S = 60.0  # so long may an export be in the making before a person is told
+PATIENCE_S = 5.0  # so long may an export be in the making before a person is told
 SOON_S = 0.5
 UNCHANGED_S = (
     15.0  # what is mended without the file changing (a permission, a share) is noticed then

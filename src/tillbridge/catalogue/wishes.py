@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+DRIFTS_AT_ONCE = 5
 DRIFT_CALM_S = 1800.0
 
 
@@ -20,15 +21,23 @@ class Wish:
 
 
 class DriftPauses:
-    """How long to wait before a full push for drift: not at all at first, then ever longer."""
+    """How long to wait before a full push for drift: the first few go at once, then ever longer.
+
+    A menu that somebody else edits by hand drifts a few times; one that drifts with every push
+    would keep the service busy for nothing.
+    """
 
     def __init__(self) -> None:
         self._last: float | None = None
-        self._pause = 0.0
+        self._in_a_row = 0
 
     def pause(self, now: float) -> float:
         """Return the pause in seconds for drift that is seen `now` (monotonic)."""
-        calm = self._last is None or now - self._last > DRIFT_CALM_S
-        self._pause = 0.0 if calm else min(max(30.0, self._pause * 2), DRIFT_CALM_S / 2)
+        if self._last is None or now - self._last > DRIFT_CALM_S:
+            self._in_a_row = 0
         self._last = now
-        return self._pause
+        self._in_a_row += 1
+        if self._in_a_row <= DRIFTS_AT_ONCE:
+            return 0.0
+        doubled = min(self._in_a_row - DRIFTS_AT_ONCE - 1, 10)
+        return min(30.0 * 2.0**doubled, DRIFT_CALM_S / 2)
