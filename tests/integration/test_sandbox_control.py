@@ -164,7 +164,7 @@ async def test_the_log_tells_what_was_asked_and_hides_secrets(bridge: Driver) ->
         "grant_type": "client_credentials",
         "client_id": "app_123",
         "client_secret": "sandbox-secret",
-        "audience": "a",
+        "audience": "communities",
     }
     cursor = (await bridge.control("GET", "/requests")).body["next"]
     await bridge.call("POST", "/oauth2/token", body, token="")

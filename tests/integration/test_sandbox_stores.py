@@ -217,7 +217,8 @@ async def test_settings_take_the_camel_case_body_and_show_on_the_storefront(brid
 @pytest.mark.parametrize(
     ("body", "code", "field"),
     [
-        ({"image_url": "x"}, "request.unknown_field", "image_url"),
+        ({"app_id": "app_123"}, "request.unknown_field", "app_id"),
+        ({"imageUrl": "x"}, "request.validation", "imageUrl"),
         (
             {"availability": {"Monday": []}},
             "request.unknown_field",
@@ -242,6 +243,18 @@ async def test_refused_settings_name_the_field(
     answer = await bridge.call("PUT", f"{STORE}/settings", body)
     assert (answer.status, answer.code) == (400, code)
     assert answer.message.startswith(f"{field}:")
+
+
+async def test_unknown_toggles_pass_unless_set_otherwise(bridge: Driver) -> None:
+    await bridge.integrate()
+    answer = await bridge.call("PUT", f"{STORE}/settings", {"acceptsPreorders": True})
+    assert answer.status == 200
+    settings = (await bridge.state())["stores"]["st_main"]["settings"]
+    assert settings["acceptsPreorders"] is True
+    async with driven(SandboxSettings(settings_accept_unknown=False)) as strict:
+        await strict.integrate()
+        refused = await strict.call("PUT", f"{STORE}/settings", {"acceptsPreorders": True})
+        assert (refused.status, refused.code) == (400, "request.unknown_field")
 
 
 async def test_the_tax_configuration_has_the_specified_shape(bridge: Driver) -> None:

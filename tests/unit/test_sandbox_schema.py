@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.sandbox import bodies, schema
+from tillbridge.sandbox import bodies, community_bodies, hours, schema
 from tillbridge.sandbox.errors import ServiceError
 
 JSON = st.recursive(
@@ -15,7 +15,7 @@ JSON = st.recursive(
 )
 CHECKS = {
     "signup": bodies.SIGNUP,
-    "token": bodies.token_request,
+    "token": bodies.token_request("scope"),
     "refresh": bodies.REFRESH,
     "integrate": bodies.INTEGRATE,
     "settings": bodies.store_settings(accept_unknown=False),
@@ -25,6 +25,9 @@ CHECKS = {
     "patch": bodies.ITEM_PATCH,
     "tables": bodies.TABLES,
     "cancel": bodies.CANCEL,
+    "item patch": community_bodies.item_patch,
+    "subscribe": community_bodies.SUBSCRIBE,
+    "hours": hours.HOURS,
 }
 
 

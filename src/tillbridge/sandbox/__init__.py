@@ -6,10 +6,17 @@ specification is silent.
 """
 
 from tillbridge.sandbox.server import RunningSandbox, create_app, serve, start
-from tillbridge.sandbox.settings import AppSeed, MerchantSeed, SandboxSettings, StoreSeed
+from tillbridge.sandbox.settings import (
+    AppSeed,
+    CommunitySeed,
+    MerchantSeed,
+    SandboxSettings,
+    StoreSeed,
+)
 
 __all__ = [
     "AppSeed",
+    "CommunitySeed",
     "MerchantSeed",
     "RunningSandbox",
     "SandboxSettings",

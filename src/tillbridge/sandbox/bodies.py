@@ -50,9 +50,13 @@ SIGNUP = record(
         "email": email(),
         "first_name": _optional_text,
         "last_name": _optional_text,
-        "business_phone": _optional_text,
+        "business_phone": pattern(
+            r"(\+[1-9][0-9 ().-]{5,20})?", "a phone number in international format (+...)"
+        ),
         "address": _address,
-        "locale": text(),
+        "locale": pattern(
+            r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*", "a language-region tag, such as en-US"
+        ),
         "redirect_uri": url(),
         "state": text(),
         "flow_type": one_of(("login", "signup")),
@@ -72,28 +76,32 @@ TOKEN_BY_CODE = record(
     required=("grant_type", "code", "redirect_uri", "client_id", "client_secret"),
 )
 
-TOKEN_BY_CREDENTIALS = record(
-    {
-        "grant_type": one_of(("client_credentials",)),
-        "client_id": text(),
-        "client_secret": text(),
-        "audience": text(),
-    },
-    required=("grant_type", "client_id", "client_secret", "audience"),
-)
 
-_grants = one_of(("authorization_code", "client_credentials"))
+def token_request(scope_field: str) -> Check:
+    """One endpoint, two bodies: `grant_type` says which. The name of the scope's field is ours."""
+    by_credentials = record(
+        {
+            "grant_type": one_of(("client_credentials",)),
+            "client_id": text(),
+            "client_secret": text(),
+            "audience": text(),
+            scope_field: text(),
+        },
+        required=("grant_type", "client_id", "client_secret"),
+    )
+    grants = one_of(("authorization_code", "client_credentials"))
+    any_grant = record({"grant_type": grants}, required=("grant_type",), other_fields=True)
 
+    def check(value: object) -> None:
+        grant = value.get("grant_type") if isinstance(value, dict) else None
+        if grant == "client_credentials":
+            by_credentials(value)
+        elif grant == "authorization_code":
+            TOKEN_BY_CODE(value)
+        else:
+            any_grant(value)
 
-def token_request(value: object) -> None:
-    """One endpoint, two bodies: `grant_type` says which."""
-    grant = value.get("grant_type") if isinstance(value, dict) else None
-    if grant == "client_credentials":
-        TOKEN_BY_CREDENTIALS(value)
-    elif grant == "authorization_code":
-        TOKEN_BY_CODE(value)
-    else:
-        record({"grant_type": _grants}, required=("grant_type",), other_fields=True)(value)
+    return check
 
 
 REFRESH = record(
@@ -121,7 +129,7 @@ def integration_update(rotation_field: str) -> Check:
 STORE_STATUS = record({"status": one_of(STORE_STATUSES)}, required=("status",))
 
 _time = pattern(r"([01]\d|2[0-3]):[0-5]\d|24:00", "a time of day as HH:MM")
-_opening = record({"open": _time, "close": _time}, required=("open", "close"))
+OPENING = record({"open": _time, "close": _time}, required=("open", "close"))
 
 
 def store_settings(*, accept_unknown: bool) -> Check:
@@ -132,7 +140,7 @@ def store_settings(*, accept_unknown: bool) -> Check:
             "description": _optional_text,
             "imageUrl": url(empty=True),
             "address": _address,
-            "availability": record(dict.fromkeys(WEEKDAYS, array(_opening))),
+            "availability": record(dict.fromkeys(WEEKDAYS, array(OPENING))),
             "deliverySettings": record(
                 {
                     "enabled": boolean(),

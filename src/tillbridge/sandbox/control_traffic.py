@@ -7,22 +7,22 @@ from aiohttp import web
 
 from tillbridge.sandbox import control_bodies as bodies
 from tillbridge.sandbox.clock import Clock
+from tillbridge.sandbox.deliveries import (
+    Delivery,
+    LinkTarget,
+    delivery_body,
+    envelope,
+    first_attempt,
+)
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.faults import FAULT, FaultRule, Faults
 from tillbridge.sandbox.limits import RateLimit
+from tillbridge.sandbox.made_up import made_up
 from tillbridge.sandbox.request_log import RequestLog, entry_body
 from tillbridge.sandbox.requests import read_control, reply
 from tillbridge.sandbox.schema import wrong
 from tillbridge.sandbox.state import Link, World, new_id
-from tillbridge.sandbox.webhooks import (
-    Delivery,
-    Webhooks,
-    delivery_body,
-    encode,
-    envelope,
-    first_attempt,
-    sign,
-)
+from tillbridge.sandbox.webhooks import Webhooks
 
 
 class ControlTraffic:
@@ -165,36 +165,14 @@ class ControlTraffic:
         return reply(await first_attempt(delivery, wait=body.get("wait", False)))
 
     def _made_up(self, link: Link, body: dict[str, Any]) -> Delivery:
-        event_id = body.get("event_id") or new_id("evt")
         content = envelope(
             link,
             body["event_type"],
             body.get("data", {}),
-            event_id=event_id,
+            event_id=body.get("event_id") or new_id("evt"),
             timestamp=self._clock.timestamp(),
         )
         content["store_id"] = body.get("body_store_id", content["store_id"])
         content["location_id"] = body.get("body_location_id", content["location_id"])
-        raw = body["raw_body"].encode() if "raw_body" in body else encode(content)
-        return Delivery(
-            delivery_id=body.get("delivery_id") or new_id("dlv"),
-            event_id=event_id,
-            event_type=body["event_type"],
-            link=link,
-            body=raw,
-            retry=body.get("retry", False),
-            signature=_signature(body, raw),
-            extra_headers={
-                str(name): str(value) for name, value in body.get("headers", {}).items()
-            },
-        )
-
-
-def _signature(body: dict[str, Any], raw: bytes) -> str | None:
-    """None is the honest one; an empty one sends no header."""
-    if "secret" in body:
-        return sign(raw, body["secret"])
-    kind = body.get("signature", "valid")
-    if kind == "wrong":
-        return sign(raw, "this is not the secret")
-    return "" if kind == "none" else None
+        fields = {**body, "delivery_id": body.get("delivery_id") or new_id("dlv")}
+        return made_up(LinkTarget(link), content, fields)

@@ -7,15 +7,17 @@ from aiohttp import web
 
 from tillbridge.sandbox import control_bodies as bodies
 from tillbridge.sandbox.clock import Clock
+from tillbridge.sandbox.communities import Communities
+from tillbridge.sandbox.deliveries import first_attempt
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.jobs import Jobs, NextJob
 from tillbridge.sandbox.orders import Orders
 from tillbridge.sandbox.placing import PlacementError, Wanted, WantedOption
 from tillbridge.sandbox.requests import read_control, reply
 from tillbridge.sandbox.state import Link, Order, World
-from tillbridge.sandbox.state_dump import dump, order_dump
+from tillbridge.sandbox.state_dump import communities_dump, dump, order_dump
 from tillbridge.sandbox.tokens import Tokens
-from tillbridge.sandbox.webhooks import Webhooks, first_attempt
+from tillbridge.sandbox.webhooks import Webhooks
 
 
 class ControlWorld:
@@ -29,9 +31,11 @@ class ControlWorld:
         tokens: Tokens,
         webhooks: Webhooks,
         clock: Clock,
+        communities: Communities,
         reset: Callable[[], None],
     ) -> None:
         self._world = world
+        self._communities = communities
         self._orders = orders
         self._jobs = jobs
         self._tokens = tokens
@@ -61,7 +65,9 @@ class ControlWorld:
         ]
 
     async def _state(self, _request: web.Request) -> web.Response:
-        return reply(dump(self._world, self._tokens, self._webhooks, self._clock))
+        state = dump(self._world, self._tokens, self._webhooks, self._clock)
+        now = self._clock.now_ms()
+        return reply({**state, "communities": communities_dump(self._communities, now)})
 
     async def _start_over(self, request: web.Request) -> web.Response:
         await read_control(request, bodies.EMPTY)
@@ -73,7 +79,7 @@ class ControlWorld:
     async def _place(self, request: web.Request) -> web.Response:
         body = await read_control(request, bodies.ORDER)
         link = self._link(body["store_id"])
-        wanted = [_wanted(line) for line in body["items"]]
+        wanted = [wanted_line(line) for line in body["items"]]
         overrides = body.get("overrides", {})
         odd = body.get("unchecked") or overrides or any(line.overrides for line in wanted)
         try:
@@ -224,7 +230,8 @@ def _fields(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: body[name] for name in names if name in body}
 
 
-def _wanted(line: Mapping[str, Any]) -> Wanted:
+def wanted_line(line: Mapping[str, Any]) -> Wanted:
+    """A line of a control call's basket."""
     return Wanted(
         external_id=line.get("external_id"),
         quantity=line.get("quantity", 1),

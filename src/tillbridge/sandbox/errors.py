@@ -28,6 +28,9 @@ SPECIFIED = {
 #: Codes for answers whose code the specification does not show.
 SANDBOX_ONLY = {
     "request.not_found": 404,
+    "request.forbidden": 403,
+    "community.not_found": 404,
+    "webhook.not_found": 404,
     "request.method_not_allowed": 405,
     "request.too_large": 413,
     "service.unavailable": 503,

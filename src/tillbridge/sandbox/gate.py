@@ -21,22 +21,22 @@ class Caller:
 class Gate:
     """Turns a request into the records that its caller may use, or into the right refusal."""
 
-    def __init__(self, world: World, tokens: Tokens) -> None:
+    def __init__(self, world: World, tokens: Tokens, community_audience: str) -> None:
         self._world = world
         self._tokens = tokens
+        self._community_audience = community_audience
 
     def caller(self, request: web.Request) -> Caller:
         """The app and merchant of the bearer token. Raises the auth.* refusals."""
-        scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not credential.strip():
-            raise ServiceError(
-                "auth.invalid_token", "Send the merchant's access token: Authorization: Bearer ..."
-            )
-        consent = self._tokens.consent_of(credential.strip())
+        consent = self._tokens.consent_of(_bearer(request))
         merchant = self._world.merchant(consent.merchant_email)
         if merchant is None:
             raise ServiceError("auth.invalid_token", "The token's merchant is gone")
         return Caller(consent.app_id, merchant)
+
+    def app(self, request: web.Request) -> str:
+        """The app of a bearer token for communities. Raises the auth.* refusals."""
+        return self._tokens.app_of(_bearer(request), self._community_audience)
 
     def link(self, request: web.Request) -> Link:
         """The caller's link to the store in the path, integrated or not."""
@@ -75,6 +75,13 @@ class Gate:
             raise ServiceError("order.not_found", f"No order {order_id} for this integration")
         _active(order.link)
         return order
+
+
+def _bearer(request: web.Request) -> str:
+    scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not credential.strip():
+        raise ServiceError("auth.invalid_token", "Send a token: Authorization: Bearer ...")
+    return credential.strip()
 
 
 def _active(link: Link) -> Integration:

@@ -18,7 +18,7 @@ from tillbridge.sandbox.requests import read_body, reply
 from tillbridge.sandbox.schema import wrong
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import App, Merchant, World, new_id
-from tillbridge.sandbox.tokens import Tokens
+from tillbridge.sandbox.tokens import REPORTING_SCOPES, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ class OAuth:
         self._tokens = tokens
         self._pages = pages
         self._settings = settings
+        self._token_check = token_request(settings.scope_field)
         self._signups: dict[str, Signup] = {}
 
     def routes(self) -> list[web.RouteDef]:
@@ -135,10 +136,11 @@ class OAuth:
         raise web.HTTPFound(self._allow(asked, asked.email))
 
     async def _token(self, request: web.Request) -> web.Response:
-        body = await read_body(request, token_request)
+        body = await read_body(request, self._token_check)
         app = self._app(body["client_id"], body["client_secret"])
         if body["grant_type"] == "client_credentials":
-            return reply(self._tokens.issue_app_token(app.client_id, body["audience"]))
+            audience, scopes = self._wanted(body)
+            return reply(self._tokens.issue_app_token(app.client_id, audience, scopes))
         return reply(self._tokens.exchange(app.client_id, body["code"], body["redirect_uri"]))
 
     async def _refresh(self, request: web.Request) -> web.Response:
@@ -157,6 +159,25 @@ class OAuth:
                 "auth.invalid_client", "Unknown client_id, wrong secret, or revoked credential"
             )
         return app
+
+    def _wanted(self, body: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+        """The audience and scopes of an app-level token; scopes alone mean the reporting API."""
+        field = self._settings.scope_field
+        community, reporting = self._settings.community_audience, self._settings.reporting_audience
+        if "audience" not in body and field not in body:
+            raise wrong("audience", f"is required: {community}, or {reporting}")
+        audience = body.get("audience", reporting)
+        if audience not in (community, reporting):
+            raise wrong("audience", f"must be {community} or {reporting}, not {audience!r}")
+        if audience == community:
+            if field in body:
+                raise wrong(field, f"means nothing for the audience {community}; leave it out")
+            return audience, ()
+        scopes = tuple(body.get(field, " ".join(REPORTING_SCOPES)).split())
+        for scope in scopes:
+            if scope not in REPORTING_SCOPES:
+                raise wrong(field, f"knows {' and '.join(REPORTING_SCOPES)}, not {scope!r}")
+        return audience, scopes
 
     def _signing_app(self, basic: tuple[str, str] | None, body_client_id: str | None) -> App:
         if basic is not None:

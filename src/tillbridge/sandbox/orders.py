@@ -1,6 +1,7 @@
 """Orders: placing, the lifecycle, what a cancel sets off (specification, "Order lifecycle")."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from tillbridge.sandbox.clock import Clock
@@ -42,6 +43,8 @@ class Orders:
         self._webhooks = webhooks
         self._clock = clock
         self._settings = settings
+        #: Told of every move, after it: a community rolls the states of child orders up.
+        self.moved: Callable[[Order], None] | None = None
 
     def place(
         self,
@@ -55,6 +58,27 @@ class Orders:
         customer_id: str | None = None,
     ) -> Order:
         """Place an order as a customer would. Raises `PlacementError`."""
+        money = self.priced(link, wanted, order_type=order_type, tip=tip, discount=discount)
+        order = self.create(
+            link,
+            money,
+            order_type=order_type,
+            special_instructions=special_instructions,
+            customer_id=customer_id,
+        )
+        self.auto_accept(order)
+        return order
+
+    def priced(
+        self,
+        link: Link,
+        wanted: Sequence[Wanted],
+        *,
+        order_type: str = "delivery",
+        tip: int = 0,
+        discount: int = 0,
+    ) -> dict[str, Any]:
+        """What an order would cost, if it can be placed now. Raises `PlacementError`."""
         if link.active is None:
             raise PlacementError("No till is connected to this store, so it takes no orders")
         if link.store.status != "active":
@@ -70,8 +94,7 @@ class Orders:
             else 0
         )
         extras = Extras(fee, min(discount, subtotal), tip)
-        money = price_order(lines, extras, inclusive=_inclusive(link))
-        return self._create(link, money, order_type, special_instructions, customer_id, {})
+        return price_order(lines, extras, inclusive=_inclusive(link))
 
     def place_unchecked(
         self, link: Link, wanted: Sequence[Wanted], overrides: Mapping[str, Any]
@@ -83,17 +106,21 @@ class Orders:
             )
         lines = unchecked_lines(link, wanted)
         money = price_order(lines, Extras(), inclusive=_inclusive(link))
-        return self._create(link, money, "delivery", "", None, overrides)
+        order = self.create(link, money, overrides=overrides)
+        self.auto_accept(order)
+        return order
 
-    def _create(
+    def create(
         self,
         link: Link,
         money: Mapping[str, Any],
-        order_type: str,
-        special_instructions: str,
-        customer_id: str | None,
-        overrides: Mapping[str, Any],
+        *,
+        order_type: str = "delivery",
+        special_instructions: str = "",
+        customer_id: str | None = None,
+        overrides: Mapping[str, Any] = MappingProxyType({}),
     ) -> Order:
+        """Record an order and tell the POS; `money` is what `priced` gave."""
         number = self._world.next_order_number()
         data: dict[str, Any] = {
             "id": new_id("ord"),
@@ -112,9 +139,13 @@ class Orders:
         self._world.orders[order.order_id] = order
         self._note(order, "customer")
         self._webhooks.emit(link, "order.created", data, order_id=order.order_id)
-        if link.active is not None and link.active.auto_accept_orders:
-            self.move(order, "accepted", by="service")
         return order
+
+    def auto_accept(self, order: Order) -> None:
+        """Accept on the partner's behalf, where the integration says so."""
+        integration = order.link.active
+        if integration is not None and integration.auto_accept_orders:
+            self.move(order, "accepted", by="service")
 
     def move(self, order: Order, target: str, *, by: str) -> None:
         """One step of the lifecycle. Raises order.invalid_transition."""
@@ -122,6 +153,8 @@ class Orders:
             raise unreachable(order, target)
         order.state = target
         self._note(order, by)
+        if self.moved is not None:
+            self.moved(order)
 
     def deliver(self, order: Order) -> None:
         """The courier is done. What order.delivered carries, the specification does not show."""

@@ -4,6 +4,10 @@ from aiohttp import web
 
 from tillbridge.sandbox.baskets import Baskets
 from tillbridge.sandbox.clock import Clock
+from tillbridge.sandbox.communities import Communities
+from tillbridge.sandbox.community_routes import CommunityRoutes
+from tillbridge.sandbox.control_communities import ControlCommunities
+from tillbridge.sandbox.control_stores import ControlStores
 from tillbridge.sandbox.control_traffic import ControlTraffic
 from tillbridge.sandbox.control_world import ControlWorld
 from tillbridge.sandbox.faults import Faults
@@ -12,16 +16,19 @@ from tillbridge.sandbox.jobs import Jobs
 from tillbridge.sandbox.limits import RateLimit
 from tillbridge.sandbox.menus import MenuRoutes
 from tillbridge.sandbox.middleware import api_middlewares, control_errors, page_errors, same_origin
+from tillbridge.sandbox.mirror import Mirror
 from tillbridge.sandbox.oauth import OAuth
 from tillbridge.sandbox.order_routes import OrderRoutes
 from tillbridge.sandbox.orders import Orders
 from tillbridge.sandbox.pages import STATIC, Pages
 from tillbridge.sandbox.panel import Panel
+from tillbridge.sandbox.parent_orders import ParentOrders
 from tillbridge.sandbox.request_log import RequestLog
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import World
 from tillbridge.sandbox.storefront import Storefront
 from tillbridge.sandbox.stores import StoreRoutes
+from tillbridge.sandbox.subscriptions import Broadcast, SubscriptionRoutes
 from tillbridge.sandbox.tables import TableRoutes
 from tillbridge.sandbox.tokens import Tokens
 from tillbridge.sandbox.webhooks import Webhooks
@@ -38,6 +45,20 @@ class Sandbox:
         self._webhooks = Webhooks(self.clock, settings)
         self._jobs = Jobs(self.world, self.clock, settings)
         self._orders = Orders(self.world, self._webhooks, self.clock, settings)
+        self.communities = Communities(self.world, settings)
+        self._mirror = Mirror(
+            self.communities,
+            external_ids=settings.community_external_ids,
+            removed=settings.community_tells_removed,
+        )
+        self._parents = ParentOrders(
+            self.world,
+            self.communities,
+            self._orders,
+            Broadcast(self.communities, self._webhooks, self.clock),
+            self.clock,
+        )
+        self._orders.moved = self._parents.child_moved
         self._faults = Faults(settings.fault_seed)
         self._limit = RateLimit(self.clock, settings.rate_limit, settings.rate_window_s)
         self._log = RequestLog(self.clock, settings)
@@ -57,7 +78,12 @@ class Sandbox:
                 self._tokens,
                 self._webhooks,
                 self.clock,
+                self.communities,
                 self.reset,
+            ).routes(),
+            *ControlStores(self.world, self.communities).routes(),
+            *ControlCommunities(
+                self.world, self.communities, self._parents, self._webhooks, self.clock
             ).routes(),
             *ControlTraffic(
                 self.world, self._webhooks, self._faults, self._limit, self._log, self.clock
@@ -91,7 +117,7 @@ class Sandbox:
 
     def _api(self) -> web.Application:
         settings = self.settings
-        gate = Gate(self.world, self._tokens)
+        gate = Gate(self.world, self._tokens, settings.community_audience)
         api = web.Application(
             middlewares=api_middlewares(settings.api_prefix, self._log, self._faults, self._limit),
             client_max_size=settings.max_body_bytes,
@@ -101,6 +127,14 @@ class Sandbox:
         api.add_routes(MenuRoutes(self.world, gate, self._jobs, self.clock, settings).routes())
         api.add_routes(TableRoutes(gate, settings).routes())
         api.add_routes(OrderRoutes(self._orders, gate, settings).routes())
+        api.add_routes(
+            CommunityRoutes(self.communities, self._mirror, gate, self.clock, settings).routes()
+        )
+        api.add_routes(
+            SubscriptionRoutes(
+                self.communities, gate, self._webhooks, self.clock, settings
+            ).routes()
+        )
         return api
 
     def reset(self) -> None:
@@ -116,6 +150,7 @@ class Sandbox:
         self.clock.stop()
         self.clock.run_at(self.settings.clock_speed)
         self.world.reset()
+        self.communities.reset()
 
     async def _start(self, _app: web.Application) -> None:
         await self._webhooks.start()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 UnknownUpdate = Literal["not_found", "upsert"]
+WrongAudience = Literal["auth.invalid_token", "request.forbidden"]
 
 
 def default_tax_config() -> dict[str, Any]:
@@ -59,6 +60,19 @@ class MerchantSeed:
 
 
 @dataclass(frozen=True, slots=True)
+class CommunitySeed:
+    """A community (hub) and its member stores, by id. `client_id` None is the first app.
+
+    Without `store_ids` the first store of the first merchant is its member.
+    """
+
+    community_id: str = "com_food_hall"
+    name: str = "Food hall"
+    store_ids: tuple[str, ...] = ()
+    client_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SandboxSettings:
     """Every knob of the sandbox.
 
@@ -69,6 +83,7 @@ class SandboxSettings:
     # Seeds
     apps: tuple[AppSeed, ...] = (AppSeed(),)
     merchants: tuple[MerchantSeed, ...] = (MerchantSeed(),)
+    communities: tuple[CommunitySeed, ...] = (CommunitySeed(),)
 
     # The server
     api_prefix: str = "/v2"
@@ -86,11 +101,16 @@ class SandboxSettings:
     access_token_s: int = 3600
     refresh_token_s: int = 7 * 24 * 3600
     auth_code_s: int = 600
+    app_token_s: int = 3600
+    community_audience: str = "communities"
+    reporting_audience: str = "reporting"
+    scope_field: str = "scope"
+    wrong_audience_code: WrongAudience = "auth.invalid_token"
 
     # Integrations and stores
     rotation_field: str = "rotate_webhook_secret"
     rotation_returns_secret: bool = False
-    settings_accept_unknown: bool = False
+    settings_accept_unknown: bool = True
     status_changed_to_pos: bool = False
 
     # Menus
@@ -104,6 +124,13 @@ class SandboxSettings:
     # Orders
     order_status_field: str = "status"
     pos_offline_pauses_store: bool = False
+
+    # Communities
+    community_external_ids: bool = True
+    community_tells_removed: bool = True
+    hours_past_midnight: bool = False
+    subscription_secret_field: str = "secret"  # noqa: S105 (the name of a field)
+    subscription_test_event: str = "webhook.test"
 
     # Webhooks. The time-out is real time: a fast clock must not fail a healthy receiver
     webhook_timeout_s: float = 10.0

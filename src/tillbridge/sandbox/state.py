@@ -276,10 +276,16 @@ class World:
         """By e-mail, in any case."""
         return self.merchants.get(email.lower())
 
-    def add_store(self, merchant: Merchant, name: str) -> Store:
-        """A store for a merchant who has just signed up."""
+    def add_store(self, merchant: Merchant, name: str, store_id: str | None = None) -> Store:
+        """Another store of a merchant, under an id of its own where none is given."""
         store = Store(
-            new_id("st"), merchant.email, name, None, "active", "USD", default_tax_config()
+            store_id or new_id("st"),
+            merchant.email,
+            name,
+            None,
+            "active",
+            "USD",
+            default_tax_config(),
         )
         self.stores[store.store_id] = store
         merchant.store_ids.append(store.store_id)

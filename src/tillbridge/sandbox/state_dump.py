@@ -4,11 +4,15 @@ from typing import Any
 
 from tillbridge.sandbox.catalogue import is_available
 from tillbridge.sandbox.clock import Clock, as_timestamp
+from tillbridge.sandbox.communities import Communities
+from tillbridge.sandbox.deliveries import delivery_body
 from tillbridge.sandbox.jobs import job_body
+from tillbridge.sandbox.parent_orders import parent_body
 from tillbridge.sandbox.state import AddOn, Item, Link, Order, World
 from tillbridge.sandbox.stores import integration_body
+from tillbridge.sandbox.subscriptions import subscription_body
 from tillbridge.sandbox.tokens import Tokens
-from tillbridge.sandbox.webhooks import Webhooks, delivery_body
+from tillbridge.sandbox.webhooks import Webhooks
 
 
 def dump(world: World, tokens: Tokens, webhooks: Webhooks, clock: Clock) -> dict[str, Any]:
@@ -42,6 +46,40 @@ def dump(world: World, tokens: Tokens, webhooks: Webhooks, clock: Clock) -> dict
         "webhooks": {"paused": webhooks.paused},
         "deliveries": [delivery_body(delivery) for delivery in webhooks.deliveries.values()],
         "rejected_items": world.rejected_items,
+    }
+
+
+def communities_dump(communities: Communities, now_ms: int) -> dict[str, Any]:
+    """Communities with their members, hours, orders, and subscriptions with their secrets."""
+    return {
+        community.community_id: {
+            "name": community.name,
+            "app_id": community.app_id,
+            "stores": {
+                store.store_id: {
+                    "name": store.name,
+                    "is_open": communities.is_open(community, store, now_ms),
+                    "hours": community.hours.get(store.store_id),
+                }
+                for store in communities.stores(community)
+            },
+            "items_off": sorted(
+                item.external_id
+                for _, _, item in communities.items(community)
+                if not community.own_state(item.product_id, now_ms).available
+            ),
+            "webhooks": [
+                {**subscription_body(subscription), "secret": subscription.secret}
+                for subscription in communities.subscriptions.values()
+                if subscription.community_id == community.community_id
+            ],
+            "orders": [
+                {**parent_body(parent), "history": parent.history}
+                for parent in communities.orders.values()
+                if parent.community is community
+            ],
+        }
+        for community in communities.all.values()
     }
 
 

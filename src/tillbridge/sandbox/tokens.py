@@ -13,6 +13,7 @@ from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.settings import SandboxSettings
 
 SCOPES = "store.read menu.write orders.write webhooks.write"
+REPORTING_SCOPES = ("reports.read", "catalogue.write")
 
 Kind = Literal["access", "refresh", "app"]
 
@@ -45,6 +46,7 @@ class Token:
     expires_at_ms: int
     consent: Consent | None
     audience: str | None = None
+    scopes: tuple[str, ...] = ()
     invalid: bool = False
 
 
@@ -122,13 +124,14 @@ class Tokens:
             )
         return self._access(token.consent)
 
-    def issue_app_token(self, app_id: str, audience: str) -> dict[str, Any]:
+    def issue_app_token(
+        self, app_id: str, audience: str, scopes: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
         """client_credentials: an app-level token, of no use on /pos/*."""
-        lifetime = self._settings.access_token_s
-        return {
-            "access_token": self._sign("app", app_id, lifetime, None, audience),
-            "expires_in": lifetime,
-        }
+        lifetime = self._settings.app_token_s
+        text = self._sign("app", app_id, lifetime, None, audience)
+        self._tokens[text].scopes = scopes
+        return {"access_token": text, "expires_in": lifetime}
 
     # Checking
 
@@ -137,21 +140,49 @@ class Tokens:
 
         Raises auth.invalid_token, auth.consent_revoked or auth.token_expired.
         """
-        token = self._tokens.get(access_token)
-        if token is None or token.invalid:
-            raise ServiceError(
-                "auth.invalid_token",
-                "The access token is malformed, revoked, or not of this service",
-            )
+        token = self._known(access_token)
         if token.kind != "access" or token.consent is None:
             raise ServiceError(
                 "auth.invalid_token", f"A token of kind {token.kind} is not accepted here"
             )
         if token.consent.revoked:
             raise _revoked()
-        if token.expires_at_ms <= self._clock.now_ms():
-            raise ServiceError("auth.token_expired", "The access token has expired; refresh it")
+        self._refuse_expired(token)
         return token.consent
+
+    def app_of(self, access_token: str, audience: str) -> str:
+        """The app whose app-level token for `audience` this is.
+
+        Raises auth.invalid_token or auth.token_expired, and for another audience the code that
+        `wrong_audience_code` names.
+        """
+        token = self._known(access_token)
+        if token.kind != "app":
+            raise ServiceError(
+                "auth.invalid_token", "Only an app-level token (client_credentials) opens this"
+            )
+        self._refuse_expired(token)
+        if token.audience != audience:
+            raise ServiceError(
+                self._settings.wrong_audience_code,
+                f"This token is not for the audience {audience}; mint one that is",
+            )
+        return token.app_id
+
+    def _known(self, access_token: str) -> Token:
+        token = self._tokens.get(access_token)
+        if token is None or token.invalid:
+            raise ServiceError(
+                "auth.invalid_token",
+                "The access token is malformed, revoked, or not of this service",
+            )
+        return token
+
+    def _refuse_expired(self, token: Token) -> None:
+        if token.expires_at_ms <= self._clock.now_ms():
+            raise ServiceError(
+                "auth.token_expired", "The access token has expired; get a fresh one"
+            )
 
     # Control
 
@@ -195,6 +226,8 @@ class Tokens:
                 "app_id": token.app_id,
                 "merchant": token.consent.merchant_email if token.consent else None,
                 "expires_in_s": (token.expires_at_ms - self._clock.now_ms()) // 1000,
+                "audience": token.audience,
+                "scopes": list(token.scopes),
                 "invalid": token.invalid,
                 "consent_revoked": bool(token.consent and token.consent.revoked),
             }

@@ -1,18 +1,26 @@
-"""Signed deliveries to the POS, and their retries (specification, "Events")."""
+"""Signed deliveries to receivers, and their retries (specification, "Events")."""
 
 import asyncio
-import hashlib
-import hmac
 import json
 import time
 from collections import OrderedDict, deque
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import aiohttp
 import structlog
 
-from tillbridge.sandbox.clock import Clock, Timer, as_timestamp
+from tillbridge.sandbox.clock import Clock
+from tillbridge.sandbox.deliveries import (
+    Attempt,
+    Delivery,
+    LinkTarget,
+    Target,
+    encode,
+    end,
+    envelope,
+    sign,
+)
 from tillbridge.sandbox.schema import Json
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import Link, new_id
@@ -20,62 +28,6 @@ from tillbridge.sandbox.state import Link, new_id
 _log = structlog.get_logger("tillbridge.sandbox.webhooks")
 
 RedeliveryMode = Literal["same", "new_delivery_id", "new_event_id"]
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One POST: the receiver's status and the start of its answer, or why there was none."""
-
-    at_ms: int
-    status: int | None
-    error: str | None
-    duration_ms: int
-    answer: str
-
-
-@dataclass(slots=True)
-class Delivery:
-    """One event on its way to one receiver.
-
-    `state` is pending, delivered, failed (out of attempts) or stopped. `signature` and
-    `extra_headers` override what an honest service would send; an empty signature is left out.
-    """
-
-    delivery_id: str
-    event_id: str
-    event_type: str
-    link: Link
-    body: bytes
-    retry: bool = True
-    order_id: str | None = None
-    signature: str | None = None
-    extra_headers: dict[str, str] = field(default_factory=dict)
-    state: str = "pending"
-    attempts: list[Attempt] = field(default_factory=list)
-    next_attempt_ms: int | None = None
-    timer: Timer | None = None
-    attempted: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-def sign(body: bytes, secret: str) -> str:
-    """Lowercase hex HMAC-SHA256 of the raw body."""
-    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
-
-
-def envelope(
-    link: Link, event_type: str, data: Json, *, event_id: str, timestamp: str
-) -> dict[str, Any]:
-    """The POS envelope. A link without integration has no location; its store id stands in."""
-    return {
-        "event_type": event_type,
-        "event_id": event_id,
-        "store_id": link.store.store_id,
-        "location_id": link.integration.external_store_id
-        if link.integration
-        else link.store.store_id,
-        "timestamp": timestamp,
-        "data": data,
-    }
 
 
 class Webhooks:
@@ -112,7 +64,7 @@ class Webhooks:
     def reset(self) -> None:
         """Stop and forget everything."""
         for delivery in self.deliveries.values():
-            _end(delivery, "stopped")
+            end(delivery, "stopped")
         for task in self._tasks:
             task.cancel()
         self._held.clear()
@@ -127,12 +79,29 @@ class Webhooks:
         """Deliver an event to the link's receiver; None when no active integration wants it."""
         if link.active is None:
             return None
-        event_id = new_id("evt")
         body = envelope(
-            link, event_type, data, event_id=event_id, timestamp=self._clock.timestamp()
+            link, event_type, data, event_id=new_id("evt"), timestamp=self._clock.timestamp()
         )
+        return self.send(LinkTarget(link), event_type, body, order_id=order_id)
+
+    def send(
+        self,
+        target: Target,
+        event_type: str,
+        body: dict[str, Any],
+        *,
+        order_id: str | None = None,
+        retry: bool = True,
+    ) -> Delivery:
+        """Deliver an envelope, whoever the receiver is."""
         delivery = Delivery(
-            new_id("dlv"), event_id, event_type, link, encode(body), order_id=order_id
+            new_id("dlv"),
+            body["event_id"],
+            event_type,
+            target,
+            encode(body),
+            retry=retry,
+            order_id=order_id,
         )
         self.dispatch(delivery)
         return delivery
@@ -166,7 +135,7 @@ class Webhooks:
         self.deliveries[key] = delivery
         while len(self.deliveries) > self._settings.webhook_log_size:
             _, oldest = self.deliveries.popitem(last=False)
-            _end(oldest, "stopped")
+            end(oldest, "stopped")
         self._attempt_now(delivery)
 
     def of_order(self, order_id: str) -> Delivery | None:
@@ -190,9 +159,13 @@ class Webhooks:
 
     def forget(self, link: Link) -> None:
         """The integration ended: what has not been delivered never will be."""
+        self.stop_for(LinkTarget(link))
+
+    def stop_for(self, target: Target) -> None:
+        """Stop what is under way to a receiver."""
         for delivery in self.deliveries.values():
-            if delivery.link is link:
-                _end(delivery, "stopped")
+            if delivery.target.key == target.key:
+                end(delivery, "stopped")
 
     # Attempts
 
@@ -215,25 +188,25 @@ class Webhooks:
 
     async def _attempt(self, delivery: Delivery) -> None:
         async with self._slots:
-            integration = delivery.link.active
+            endpoint = delivery.target.endpoint
             if delivery.state != "pending":
                 return
-            if integration is None:
-                _end(delivery, "stopped")
+            if endpoint is None:
+                end(delivery, "stopped")
                 return
             headers = {
                 "Content-Type": "application/json",
                 "X-Service-Event": delivery.event_type,
                 "X-Service-Delivery-Id": delivery.delivery_id,
-                "X-Service-Signature": sign(delivery.body, integration.webhook_secret),
-                "X-Service-Location-Id": integration.external_store_id,
+                "X-Service-Signature": sign(delivery.body, endpoint.secret),
+                **dict(endpoint.headers),
                 **delivery.extra_headers,
             }
             if delivery.signature is not None:
                 headers["X-Service-Signature"] = delivery.signature
             if not headers["X-Service-Signature"]:
                 del headers["X-Service-Signature"]
-            attempt = await self._post(integration.webhook_url, delivery.body, headers)
+            attempt = await self._post(endpoint.url, delivery.body, headers)
         delivery.attempts.append(attempt)
         delivery.attempted.set()
         self._settle(delivery, attempt)
@@ -271,49 +244,3 @@ class Webhooks:
         except (aiohttp.ClientError, OSError, ValueError) as failure:
             status, error = None, f"{type(failure).__name__}: {failure}"
         return Attempt(at_ms, status, error, round((time.monotonic() - began) * 1000), answer)
-
-
-def encode(body: Json) -> bytes:
-    """The bytes that are signed and sent."""
-    return json.dumps(body, ensure_ascii=False).encode()
-
-
-async def first_attempt(delivery: Delivery, *, wait: bool) -> dict[str, Any]:
-    """The delivery as the control API shows it; with `wait`, after its first attempt."""
-    if wait:
-        await delivery.attempted.wait()
-    return delivery_body(delivery)
-
-
-def delivery_body(delivery: Delivery) -> dict[str, Any]:
-    """A delivery as the control API shows it."""
-    due = delivery.next_attempt_ms
-    return {
-        "delivery_id": delivery.delivery_id,
-        "event_id": delivery.event_id,
-        "event_type": delivery.event_type,
-        "store_id": delivery.link.store.store_id,
-        "order_id": delivery.order_id,
-        "state": delivery.state,
-        "next_attempt_at": as_timestamp(due) if due is not None else None,
-        "attempts": [
-            {
-                "at": as_timestamp(attempt.at_ms),
-                "status": attempt.status,
-                "error": attempt.error,
-                "duration_ms": attempt.duration_ms,
-                "answer": attempt.answer,
-            }
-            for attempt in delivery.attempts
-        ],
-    }
-
-
-def _end(delivery: Delivery, state: str) -> None:
-    if delivery.state == "pending":
-        delivery.state = state
-        delivery.next_attempt_ms = None
-        delivery.attempted.set()
-    if delivery.timer is not None:
-        delivery.timer.cancel()
-        delivery.timer = None
