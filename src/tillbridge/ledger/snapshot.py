@@ -25,7 +25,9 @@ _ORDERS_WAITING = (
     " AND ticket IN ('waiting', 'writing') AND wanted <> 'cancelled' GROUP BY store"
 )
 _ORDERS_UNTOLD = (
-    "SELECT store, count(*) FROM orders WHERE closed_at IS NULL AND wanted <> told GROUP BY store"
+    "SELECT store, count(*) FROM orders WHERE closed_at IS NULL AND wanted <> told"
+    # The service itself says when an order that is ready is completed.
+    " AND NOT (wanted = 'completed' AND told = 'ready') GROUP BY store"
 )
 _DELIVERIES_OPEN = "SELECT store, count(*) FROM inbox WHERE handled_at IS NULL GROUP BY store"
 _ITEMS = "SELECT store, count(*) FROM menu_items GROUP BY store"
