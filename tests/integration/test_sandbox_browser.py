@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.sandbox_driver import STORE, Driver, driven, item
+from tests.support.sandbox_hall import hall_of
 
 pytest.importorskip("playwright.async_api", reason="playwright is not installed")
 from playwright.async_api import Page, async_playwright
@@ -132,3 +133,36 @@ async def test_the_first_page_and_the_consent_page_fit(bridge: Driver, page: Pag
     await page.get_by_role("button", name="Allow", exact=True).wait_for()
     await keep(page, "consent")
     assert await fits(page)
+
+
+async def test_a_person_orders_from_two_stores_of_a_community(page: Page) -> None:
+    async with hall_of() as hall:
+        address = f"{hall.bridge.running.url}/community/com_food_hall"
+        await page.goto(hall.bridge.running.url)
+        await keep(page, "index-community")
+        assert await fits(page)
+        await page.get_by_role("link", name="Food hall").click()
+        await page.get_by_role("button", name="Add Item tea").click()
+        await page.get_by_role("link", name="Choose Item toast").click()
+        await page.get_by_label("Egg").check()
+        await page.get_by_role("button", name="Add to the basket").click()
+        await page.locator("#basket", has_text="Tea Room").wait_for()
+        assert page.url.startswith(address)
+        await hall.patch("soup", {"available": False})
+        await page.locator("[data-external-id=soup]", has_text="sold out").first.wait_for()
+        await keep(page, "community")
+        assert await fits(page)
+        await page.get_by_label("Your name").fill("Ada")
+        await page.get_by_role("button", name="Place the order").click()
+        await page.get_by_text("Sent to the stores").wait_for()
+        (order,) = (await hall.bridge.state())["communities"]["com_food_hall"]["orders"]
+        for step in ("accept", "status", "ready"):
+            for child in order["child_orders"]:
+                await hall.pos(child["order_id"], step)
+        leave = page.get_by_role("button", name="Out for delivery")
+        await leave.wait_for()
+        await keep(page, "community-order")
+        assert await fits(page)
+        await leave.click()
+        await page.get_by_role("button", name="Mark as delivered").click()
+        await page.locator("#state", has_text="delivered").wait_for()

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from tillbridge.sandbox.catalogue import is_available, live_variants
+from tillbridge.sandbox.catalogue import is_available, is_orderable, live_variants
 from tillbridge.sandbox.forms import whole
-from tillbridge.sandbox.state import Catalogue, Item
+from tillbridge.sandbox.placing import choice_of, find_add_on, groups_of
+from tillbridge.sandbox.state import Catalogue, Item, Link
 
 _PAGE_SIZE = 60
 _WHOLE_MENU = 120
@@ -74,3 +76,28 @@ def from_price(item: Item) -> int:
 def back_at(item: Item, now_ms: int) -> int | None:
     """When a snoozed item comes back; None for any other."""
     return item.snooze_until_ms if not is_available(item, now_ms) else None
+
+
+def item_values(link: Link, item: Item, now_ms: int) -> dict[str, Any]:
+    """What the page of one item shows: its kinds, its add-ons, and whether they can be had."""
+    catalogue = link.catalogue
+    return {
+        "store": link.store,
+        "item": item,
+        "variants": live_variants(item),
+        "groups": [
+            (
+                group,
+                choice_of(group),
+                [found for key in group.add_ons if (found := find_add_on(catalogue, key))],
+            )
+            for group in groups_of(catalogue, item)
+        ],
+        "orderable": is_orderable(item, now_ms),
+        "is_available": lambda thing: is_available(thing, now_ms),
+    }
+
+
+def needs_choice(catalogue: Catalogue, item: Item) -> bool:
+    """Whether an item has a page of its own, instead of going into the basket as it is."""
+    return bool(live_variants(item) or groups_of(catalogue, item))

@@ -6,6 +6,7 @@ from typing import Any
 from aiohttp import web
 
 from tillbridge.sandbox.clock import Clock
+from tillbridge.sandbox.communities import Communities
 from tillbridge.sandbox.faults import FaultRule, Faults
 from tillbridge.sandbox.pages import Pages
 from tillbridge.sandbox.requests import reply
@@ -58,9 +59,11 @@ class Panel:
         faults: Faults,
         clock: Clock,
         pages: Pages,
+        communities: Communities,
         settings: SandboxSettings,
     ) -> None:
         self._world = world
+        self._communities = communities
         self._tokens = tokens
         self._webhooks = webhooks
         self._faults = faults
@@ -99,6 +102,7 @@ class Panel:
                 (store, self._world.active_link(store.store_id))
                 for store in self._world.stores.values()
             ],
+            communities=list(self._communities.all.values()),
             orders=list(reversed(self._world.orders.values()))[:12],
             presets=PRESETS,
             rules=self._faults.in_force(),
@@ -128,4 +132,7 @@ class Panel:
         links = sum(link.active is not None for link in self._world.links.values())
         revisions = sum(link.catalogue.revision for link in self._world.links.values())
         hits = sum(hit for _, hit in self._faults.in_force())
-        return f"{steps}.{links}.{revisions}.{hits}.{len(self._faults.in_force())}"
+        members = sum(len(community.store_ids) for community in self._communities.all.values())
+        stores = len(self._world.stores)
+        rules = len(self._faults.in_force())
+        return f"{members}.{stores}.{steps}.{links}.{revisions}.{hits}.{rules}"

@@ -5,6 +5,7 @@ from aiohttp import web
 from tillbridge.sandbox.baskets import Baskets
 from tillbridge.sandbox.clock import Clock
 from tillbridge.sandbox.communities import Communities
+from tillbridge.sandbox.community_front import CommunityFront
 from tillbridge.sandbox.community_routes import CommunityRoutes
 from tillbridge.sandbox.control_communities import ControlCommunities
 from tillbridge.sandbox.control_stores import ControlStores
@@ -97,9 +98,18 @@ class Sandbox:
                 self._faults,
                 self.clock,
                 self._pages,
+                self.communities,
                 self.settings,
             ).routes(),
             *Storefront(self.world, self._orders, self._baskets, self._pages, self.clock).routes(),
+            *CommunityFront(
+                self.communities,
+                self._mirror,
+                self._parents,
+                self._baskets,
+                self._pages,
+                self.clock,
+            ).routes(),
         ]
         site.add_routes(control)
         site.add_routes(pages)

@@ -6,20 +6,21 @@ from aiohttp import web
 from yarl import URL
 
 from tillbridge.sandbox.baskets import Baskets
-from tillbridge.sandbox.browsing import back_at, browse, categories, from_price
-from tillbridge.sandbox.catalogue import is_available, is_orderable, live_variants, version
+from tillbridge.sandbox.browsing import (
+    back_at,
+    browse,
+    categories,
+    from_price,
+    item_values,
+    needs_choice,
+)
+from tillbridge.sandbox.catalogue import is_orderable, version
 from tillbridge.sandbox.clock import Clock
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.forms import read_form, read_line, store_url, table_query, whole
 from tillbridge.sandbox.orders import Orders
 from tillbridge.sandbox.pages import Pages
-from tillbridge.sandbox.placing import (
-    PlacementError,
-    choice_of,
-    find_add_on,
-    groups_of,
-    priced_lines,
-)
+from tillbridge.sandbox.placing import PlacementError, priced_lines
 from tillbridge.sandbox.pricing import PricedLine
 from tillbridge.sandbox.requests import reply
 from tillbridge.sandbox.state import Catalogue, Link, Order, Store, Table, World
@@ -80,7 +81,7 @@ class Storefront:
             version=self._menu_version(link),
             is_orderable=lambda item: is_orderable(item, now),
             back_at=lambda item: back_at(item, now),
-            needs_choice=lambda item: bool(live_variants(item) or groups_of(catalogue, item)),
+            needs_choice=lambda item: needs_choice(catalogue, item),
             from_price=from_price,
             **self._basket(request, link),
         )
@@ -96,26 +97,14 @@ class Storefront:
                 back=f"/store/{store.store_id}",
                 status=404,
             )
-        now = self._clock.now_ms()
-        catalogue = link.catalogue
-        groups = [
-            (
-                group,
-                choice_of(group),
-                [found for key in group.add_ons if (found := find_add_on(catalogue, key))],
-            )
-            for group in groups_of(catalogue, item)
-        ]
+        token = request.query.get("table", "")
         return self._pages.render(
             "item.html",
-            store=store,
-            item=item,
-            variants=live_variants(item),
-            groups=groups,
-            orderable=is_orderable(item, now),
-            is_available=lambda thing: is_available(thing, now),
+            action=f"/store/{store.store_id}/basket",
+            back=store_url(store, {"table": token}, ""),
             problem=request.query.get("problem", ""),
-            table_token=request.query.get("table", ""),
+            table_token=token,
+            **item_values(link, item, self._clock.now_ms()),
         )
 
     async def _show_menu_version(self, request: web.Request) -> web.Response:
