@@ -180,10 +180,6 @@ class AssumptionSettings(Section):
     ready_body: dict[str, Any] = Field(
         default_factory=dict, description="Body of POST /pos/orders/{id}/ready."
     )
-    rotate_secret_field: str = Field(
-        "rotate_webhook_secret",
-        description="Field of PUT /pos/integrations/{id} that asks for a new webhook secret.",
-    )
     background_threshold: int = Field(
         100,
         ge=1,
