@@ -133,6 +133,62 @@ async def test_a_signup_for_a_known_merchant_conflicts_until_it_is_a_login() -> 
         assert await signup_url(bridge, location_id="loc-9")
 
 
+async def test_a_forced_signup_of_a_known_merchant_conflicts(bridge: Driver) -> None:
+    body = signup(flow_type="signup")
+    answer = await bridge.call("POST", "/pos/signup_url", body, token="")
+    assert (answer.status, answer.code) == (409, "onboarding.merchant_exists")
+    url = URL(await signup_url(bridge, flow_type="login"))
+    assert url.query["flow_type"] == "login"
+
+
+async def test_a_forced_login_lets_no_stranger_in(bridge: Driver) -> None:
+    url = await signup_url(bridge, flow_type="login", email="nobody@example.net")
+    assert (await consent(bridge, url)).query["error"] == "access_denied"
+    emails = [merchant["email"] for merchant in (await bridge.state())["merchants"]]
+    assert emails == ["owner@example.net"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"business_phone": "0555 0001"}, "business_phone"),
+        ({"locale": "English"}, "locale"),
+        ({"flow_type": "register"}, "flow_type"),
+        ({"email": "owner"}, "email"),
+        ({"state": ""}, "state"),
+        ({"redirect_uri": "/callback"}, "redirect_uri"),
+        ({"address": {"street": "x"}}, "address.street"),
+        ({"app_id": "app_123"}, "app_id"),
+    ],
+)
+async def test_a_refused_signup_names_the_field(
+    bridge: Driver, changes: dict[str, Json], field: str
+) -> None:
+    answer = await bridge.call("POST", "/pos/signup_url", signup(**changes), token="")
+    assert answer.status == 400
+    assert answer.message.startswith(f"{field}:")
+
+
+async def test_a_complete_signup_is_taken(bridge: Driver) -> None:
+    assert await signup_url(
+        bridge,
+        first_name="Ada",
+        last_name="King",
+        business_phone="+44 20 7946 0958",
+        locale="en-GB",
+        address={"street_address": "1 Road", "city": "L", "state": "", "country": "GB", "zip": ""},
+    )
+
+
+async def test_the_credentials_of_header_and_body_must_agree() -> None:
+    apps = (AppSeed(), AppSeed("app_other", "x"))
+    async with driven(SandboxSettings(apps=apps)) as bridge:
+        basic = base64.b64encode(b"app_other:x").decode()
+        headers = {"Authorization": f"Basic {basic}"}
+        answer = await bridge.call("POST", "/pos/signup_url", signup(), token="", headers=headers)
+        assert (answer.status, answer.code) == (401, "auth.invalid_client")
+
+
 async def test_the_consent_page_names_the_merchant_and_sends_the_browser_back(
     bridge: Driver,
 ) -> None:

@@ -41,6 +41,7 @@ class Asked:
     state: str
     email: str
     signup: Signup | None
+    flow_type: str
 
     def answer(self, **params: str) -> str:
         """Where the browser goes next."""
@@ -219,10 +220,15 @@ class OAuth:
         _check_redirect(app, redirect_uri)
         signup = self._signups.get(fields.get("signup", ""))
         email = fields.get("email", "").strip()
-        return Asked(app, redirect_uri, fields.get("state", ""), email, signup)
+        state, flow_type = fields.get("state", ""), fields.get("flow_type", "")
+        return Asked(app, redirect_uri, state, email, signup, flow_type)
 
     def _allow(self, asked: Asked, email: str) -> str:
-        merchant = self._world.merchant(email) or self._sign_up(email, asked.signup)
+        merchant = self._world.merchant(email)
+        if merchant is None:
+            if asked.flow_type == "login":  # the prompt of those who exist lets nobody else in
+                return asked.answer(error="access_denied")
+            merchant = self._sign_up(email, asked.signup)
         self._map_location(asked, merchant)
         code = self._tokens.authorize(asked.app.client_id, merchant.email, asked.redirect_uri)
         return asked.answer(code=code)
