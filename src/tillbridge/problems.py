@@ -149,6 +149,12 @@ _KINDS = (
         _("Mend them in the till; they are sent again once they change."),
     ),
     ProblemKind(
+        "menu.taken_in_part",
+        Severity.WARNING,
+        _("The service took every item of the menu, but not everything about them: {detail}"),
+        _("Mend what it names in the till, then run: tillbridge menu push {store} --full"),
+    ),
+    ProblemKind(
         "menu.push_failed",
         Severity.WARNING,
         _("The last menu push failed: {detail}"),

@@ -1,6 +1,7 @@
 """The menu's way from the POS to a strict service, round by round."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from tests.support.catalogues import dishes, without
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.catalogue.pending import Pending, pending_text
 from tillbridge.catalogue.wishes import Wish
+from tillbridge.errors import ServiceError
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.holds import get_hold
@@ -31,7 +33,8 @@ async def sync(house: CatalogueHouse, catalogue: Catalogue | None = None) -> lis
     if catalogue is not None:
         house.pos.menu = catalogue
     house.flow.availability_changed()
-    await house.flow.push_again()
+    with suppress(ServiceError):  # which is what some of these tests are about
+        await house.flow.push_again()
     await house.flow._availability.round()
     return await house.calls()
 

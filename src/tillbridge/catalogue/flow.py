@@ -129,26 +129,34 @@ class CatalogueFlow:
         self._menu.wish(Wish(whole=True))
 
     def resync(self) -> None:
-        """The storefront shows other prices than the POS has: read and compare everything."""
-        self._menu.wish(Wish(whole=True))
+        """The storefront shows other prices than the POS has: read everything, and push it all.
+
+        The ledger cannot tell what differs: as far as it knows, the service has the POS's prices.
+        """
+        self._menu.mistrusted()
 
     # -- what others ask
 
     async def push_again(self) -> PlanReport | None:
-        """Make a round now, and return what it came to (None: see the open problems).
+        """Make a round now, and return what it came to (None: the export cannot be read).
 
-        What the service refused before is tried again.
+        What the service refused before is tried again. Raises ServiceError, JobLost, LedgerError.
         """
-        await self._forgive()
-        self._menu.try_again()
-        await self._availability.read()
-        assessment = await self._menu.round()
-        return None if assessment is None else await self._report(assessment)
+        return await self._push_now(Wish())
 
-    async def push_full(self) -> None:
-        """Ask for a full push, refused items included; a plan that must wait still waits."""
+    async def push_full(self) -> PlanReport | None:
+        """Push it all now, refused items included; a plan that must wait still waits.
+
+        As `push_again`.
+        """
+        return await self._push_now(Wish(full=True))
+
+    async def _push_now(self, wish: Wish) -> PlanReport | None:
         await self._forgive()
-        self._menu.wish(Wish(full=True))
+        self._menu.forgive()
+        await self._availability.read()
+        assessment = await self._menu.now(wish)
+        return None if assessment is None else await self._report(assessment)
 
     async def approve(self) -> Hold | None:
         """Release the plan that waits (None: none does); it is pushed if it is still the same."""

@@ -68,6 +68,19 @@ class MenuRounds:
         self._in_vain = ""
         self._shared.menu_lane.poke()
 
+    def forgive(self) -> None:
+        """Let the next round send what the service refused before."""
+        self._in_vain = ""
+
+    def mistrusted(self) -> None:
+        """Push it all: the storefront is said to show what the service never was told.
+
+        As with drift, a till that says so with every order does not press the service.
+        """
+        self._wish = self._wish.joined(Wish(whole=True, full=True))
+        self._in_vain = ""
+        self._poke_after(self._drift.pause(self._shared.clock.monotonic()))
+
     async def run(self) -> None:
         """Make a round whenever one is asked for, for ever."""
         while True:
@@ -79,13 +92,23 @@ class MenuRounds:
 
         None too for a POS without a menu.
         """
+        try:
+            return await self.now(Wish())
+        except (ServiceError, JobLost, LedgerError):
+            return None  # noted, and tried again where that can help
+
+    async def now(self, more: Wish) -> Assessment | None:
+        """Make one round, with a further wish; None where the export could not be read.
+
+        None too for a POS without a menu. Raises ServiceError, JobLost or LedgerError.
+        """
         if not self._shared.pos.reads_catalogue:
             return None
         async with self._one_at_a_time:
-            return await self._guarded_round()
+            return await self._guarded_round(more)
 
-    async def _guarded_round(self) -> Assessment | None:
-        wish, self._wish = self._wish, Wish()
+    async def _guarded_round(self, more: Wish) -> Assessment | None:
+        wish, self._wish = self._wish.joined(more), Wish()
         try:
             return await self._round(wish)
         except (ServiceError, JobLost, LedgerError) as failure:
@@ -98,7 +121,7 @@ class MenuRounds:
                 desk=self._shared.desk,
                 subject=SUBJECT,
             )
-            return None
+            raise
         finally:
             self._shared.availability_lane.poke()
 
@@ -231,6 +254,10 @@ class MenuRounds:
             desk.open("menu.push_failed", self._store, SUBJECT, detail=result.failure)
             return
         self._all_well()
+        if result.reservation:
+            desk.open("menu.taken_in_part", self._store, detail=result.reservation)
+        elif assessment.plan.kind == "full":
+            desk.close("menu.taken_in_part", self._store)
         if result.refused:
             lane.poke()  # what was left out of the narrowed calls
         gone = _gone(assessment.comparison)
@@ -274,6 +301,9 @@ class MenuRounds:
         log.warning(
             "menu.drifted", store=self._store, items=len(external_ids), pushed_in_s=round(pause)
         )
+        self._poke_after(pause)
+
+    def _poke_after(self, pause: float) -> None:
         if pause:
             self._shared.menu_lane.poke_in(pause)
         else:

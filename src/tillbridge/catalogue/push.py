@@ -31,13 +31,15 @@ class PushResult:
     """What came of a plan.
 
     `drifted` are items that the service turned out not to know. `failure` is why something of the
-    plan was not taken, in words ("" if all was taken or is refused item by item).
+    plan was not taken, in words ("" if all was taken or is refused item by item). `reservation` is
+    what the service did not take of items that it did, in its words.
     """
 
     taken: int = 0
     refused: Mapping[str, str] = field(default_factory=dict)
     drifted: frozenset[str] = frozenset()
     failure: str = ""
+    reservation: str = ""
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class _Course:
     refused: dict[str, str] = field(default_factory=dict)
     drifted: set[str] = field(default_factory=set)
     failure: str = ""
+    reservation: str = ""
 
 
 class Pusher:
@@ -76,7 +79,13 @@ class Pusher:
             elif wanted:
                 await self._settle(store_id, only(step, wanted), records, left, course)
         await self._write_refusals(course.refused, records)
-        return PushResult(course.taken, course.refused, frozenset(course.drifted), course.failure)
+        return PushResult(
+            course.taken,
+            course.refused,
+            frozenset(course.drifted),
+            course.failure,
+            course.reservation,
+        )
 
     async def _settle(
         self,
@@ -97,6 +106,8 @@ class Pusher:
             sent = await self._sender.send_menu(store_id, part, records, left)
             course.drifted |= sent.missing
             taken |= sent.verdict != "refused" or bool(sent.missing)
+            if sent.reserved:
+                course.reservation = sent.message or _("it does not say what.")
             if sent.verdict == "taken" or sent.missing:
                 course.taken += len(ids_of(part) - sent.missing)
                 continue

@@ -35,7 +35,7 @@ from tillbridge.catalogue.plan import (
 from tillbridge.catalogue.ports import CatalogueService
 from tillbridge.catalogue.verdict import Reply, Sent, judge, taken_of
 from tillbridge.clock import Clock
-from tillbridge.errors import OutcomeUnknown, Refused, ServiceDown, ServiceError
+from tillbridge.errors import BridgeError, OutcomeUnknown, Refused, ServiceDown, ServiceError
 from tillbridge.ledger import holds, pushes
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.model.catalogue import Item
@@ -254,12 +254,11 @@ class Sender:
         await acknowledge(self._ledger, self._store, told, at=self._clock.now_ms())
 
 
-class JobLost(Exception):
+class JobLost(BridgeError):
     """The service no longer knows the job, and shows no sync since it began."""
 
     def __init__(self, end: JobEnd) -> None:
         super().__init__(end.message)
-        self.text = end.message
 
 
 def _batch_body(step: PushBatch) -> codec.Body:

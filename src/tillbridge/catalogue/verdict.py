@@ -19,13 +19,15 @@ class Sent:
 
     `refused` means that nothing of it was taken; `partial` that some of it was not, of which
     `named` are known by name (the rest is acknowledged), or that nobody can tell which (none are).
-    `missing` are items that the service does not know.
+    `missing` are items that the service does not know. `reserved` says that every item was taken,
+    but not everything about them: `message` tells what.
     """
 
     verdict: Literal["taken", "partial", "refused"]
     message: str = ""
     named: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
+    reserved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def judge(reply: Reply, step: Step) -> Sent:
     named = named_in(reply.message, step)
     told = len(ids_of(step))
     if reply.count is not None and reply.count == told:
-        return Sent("taken", reply.message)  # what was not taken is no item
+        return Sent("taken", reply.message, reserved=True)  # what was not taken is no item
     if named and reply.count is not None and reply.count != told - len(named):
         named = frozenset()  # the message does not name them all
     return Sent("partial", reply.message, named)

@@ -61,6 +61,8 @@ def answered(answer: Mapping[str, Any], *, as_json: bool = False) -> None:
         document(answer)
     else:
         line(clean(answer.get("text") or _("Done.")))
+        if answer.get("fix"):
+            line(clean(answer["fix"]))
 
 
 def _coloured(text: str, level: str, terminal: bool) -> str:

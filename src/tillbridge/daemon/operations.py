@@ -6,12 +6,14 @@ from typing import Any
 from sqlalchemy import Connection
 
 import tillbridge
+from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
 from tillbridge.ledger.menu import accepted_ids, variant_owners
+from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.orders import find_orders
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.model.instant import to_iso
@@ -20,6 +22,15 @@ from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
 
 Answer = dict[str, Any]
+
+_IN_THE_WAY = (
+    "export.unreadable",
+    "menu.push_not_allowed",
+    "menu.push_failed",
+    "menu.held",
+    "menu.items_refused",
+    "menu.taken_in_part",
+)
 
 
 class Operations:
@@ -69,7 +80,14 @@ class Operations:
 
     async def menu_push(self, store: str, *, full: bool) -> Answer:
         """Push now: what differs, or everything."""
-        return await _push(self._rooms(store), full=full)
+        rooms = self._rooms(store)
+        if rooms.service_store_id is None:
+            raise BridgeError(
+                _("The store {store} is not connected to the service yet.").format(store=store),
+                fix=_("Run: tillbridge connect {store}").format(store=store),
+            )
+        push = rooms.catalogue.push_full if full else rooms.catalogue.push_again
+        return _pushed(await push(), self._open_problem(store))
 
     async def menu_approve(self, store: str) -> Answer:
         """Release the plan that is held."""
@@ -121,6 +139,15 @@ class Operations:
 
     # -- inside
 
+    def _open_problem(self, store: str) -> OpenProblem | None:
+        """Return what stands in the way of the store's menu, the worst first."""
+        found = {
+            each.code: each
+            for each in self._house.desk.current()
+            if each.store == store and each.subject in {"", "menu"}
+        }
+        return next((found[code] for code in _IN_THE_WAY if code in found), None)
+
     def _rooms(self, store: str) -> StoreRooms:
         rooms = self._building.stores.get(store)
         if rooms is None:
@@ -168,21 +195,16 @@ def _done(text: str) -> Answer:
     return {"ok": True, "text": text}
 
 
-async def _push(rooms: StoreRooms, *, full: bool) -> Answer:
-    """Make one round now, and tell what came of it."""
-    if full:
-        await rooms.catalogue.push_full()
-    report = await rooms.catalogue.push_again()
+def _pushed(report: PlanReport | None, problem: OpenProblem | None) -> Answer:
+    """Tell what came of a push."""
+    if problem is not None:
+        return {"ok": False, "text": problem.text, "fix": problem.fix}
     if report is None:
         return {
             "ok": False,
             "text": _("The menu was not pushed."),
             "fix": _("See what is wrong with: tillbridge status"),
         }
-    if report.reasons and not report.approved:
-        reasons = " ".join(report.reasons)
-        text = _("The menu change waits for a person: {reasons}").format(reasons=reasons)
-        return {"ok": False, "text": text}
     if report.calls:
         return _done(_("The menu is pushed."))
     return _done(_("Nothing had to be pushed: the service has what the till says."))
