@@ -54,6 +54,15 @@ _KINDS = (
         ),
     ),
     ProblemKind(
+        "service.token_refused",
+        Severity.WARNING,
+        _("The ordering service refuses this bridge's access token, a fresh one too."),
+        _(
+            "Check that base_url and client_id are of the same environment; if it stays, consent "
+            "again: tillbridge connect {store}"
+        ),
+    ),
+    ProblemKind(
         "consent.missing",
         Severity.DOWN,
         _("The merchant has not yet allowed this bridge to work for the store."),

@@ -89,12 +89,16 @@ async def test_a_large_menu_is_a_job_that_is_polled() -> None:
         assert refused.value.code == "menu.job_not_found"
 
 
-async def test_a_poll_url_elsewhere_is_never_called() -> None:
+async def test_a_poll_url_elsewhere_is_never_called_but_the_job_is_followed() -> None:
     async with linked() as bench:
         await bench.integrate()
-        with pytest.raises(Refused) as refused:
-            await bench.client.menu_job("st_main", "job_1", poll_url="//evil.example/pos/x")
-        assert refused.value.code == "answer.foreign_url"
+        accepted = await bench.client.push_menus("st_main", menu(300))
+        assert isinstance(accepted, PushAccepted)
+        await bench.driver.jump(60)
+        job = await bench.client.menu_job(
+            "st_main", accepted.job_id, poll_url="//evil.example/pos/x"
+        )
+        assert job.status == "success"
 
 
 async def placed(bench: Linked) -> str:

@@ -10,7 +10,14 @@ import pytest
 
 from tests.support.service_link import Linked, linked
 from tillbridge.config import StoreSettings
-from tillbridge.errors import BridgeError, ConsentLost, LedgerUnwritable, Refused, ServiceDown
+from tillbridge.errors import (
+    BridgeError,
+    ConsentLost,
+    LedgerUnwritable,
+    Refused,
+    ServiceDown,
+    Unauthorised,
+)
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
@@ -338,6 +345,20 @@ async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> 
         assert bench.desk.current() == ()
         await watch.close()
         assert await bench.fact("service_contact") == {"ok_at": bench.service.clock.now_ms()}
+
+
+async def test_a_fresh_token_that_is_refused_is_a_problem_until_a_call_works(
+    tmp_path: Path,
+) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        watch = ServiceWatch("main", bench.ledger, bench.desk, clock=bench.service.clock)
+        refused = Unauthorised("no", code="auth.invalid_token", status=401)
+        watch.seen(Contact("menus.push", ok=True, failure=refused))
+        assert bench.desk.is_open("service.token_refused", "main")
+        watch.seen(Contact("menus.push", ok=True))
+        assert bench.desk.current() == ()
+        await watch.close()
 
 
 async def test_a_contact_is_noted_once_a_minute(tmp_path: Path) -> None:

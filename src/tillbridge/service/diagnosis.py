@@ -8,6 +8,7 @@ from tillbridge.errors import (
     OutcomeUnknown,
     ServiceDown,
     ServiceError,
+    Unauthorised,
     Unreachable,
 )
 from tillbridge.service.answers import BAD_CLIENT, CONSENT_REVOKED
@@ -33,5 +34,7 @@ def problem_of(failure: ServiceError) -> str | None:
                 CONSENT_REVOKED: "consent.revoked",
                 CONSENT_MISSING: "consent.missing",
             }.get(code, "consent.expired")
+        case Unauthorised():
+            return "service.token_refused"  # a fresh one, too: it was refreshed and sent again
         case _:
             return _BY_CODE.get(failure.code)

@@ -8,6 +8,8 @@ take the service long, was applied already.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from tillbridge.errors import Refused
+from tillbridge.log import get_logger
 from tillbridge.model.table import Table
 from tillbridge.service import types
 from tillbridge.service.caller import Settle, Write
@@ -16,10 +18,13 @@ from tillbridge.service.encoding import encode, encode_small
 from tillbridge.service.gate import Priority
 from tillbridge.service.transport import Answer
 
+log = get_logger()
+
 
 class MenuCalls(Calls):
     """Tells the service what is on the menu, the availability of it before the rest."""
 
+    _warned_of = ""  # the job whose poll_url was a stranger's
     _writes = 0  # begun or ended: whether another call may have moved last_synced_at
 
     async def push_menus(self, store_id: str, body: Mapping[str, Any]) -> types.PushAnswer:
@@ -54,17 +59,24 @@ class MenuCalls(Calls):
     async def menu_job(self, store_id: str, job_id: str, *, poll_url: str = "") -> types.MenuJob:
         """Return the state of a background push; Refused `menu.job_not_found` once it is gone.
 
-        A `poll_url` that is not the service's own is never called: Refused.
+        A `poll_url` that is not the service's own is never called: the job is asked for under the
+        path that the specification gives it.
         """
         operation = "menus.job"
-        origin = self._caller.origin
-        url = (
-            origin.poll_url(poll_url)
-            if poll_url
-            else origin.url("pos", "stores", store_id, "menus", "jobs", job_id)
-        )
+        url = self._job_url(store_id, job_id, poll_url)
         answer = await self._read_url(operation, url, priority=Priority.POLL)
         return types.parse_job(answer.body, operation)
+
+    def _job_url(self, store_id: str, job_id: str, poll_url: str) -> str:
+        origin = self._caller.origin
+        if poll_url:
+            try:
+                return origin.poll_url(poll_url)
+            except Refused:
+                if self._warned_of != job_id:
+                    log.warning("menu.poll_url_foreign", store_id=store_id, job=job_id)
+                self._warned_of = job_id
+        return origin.url("pos", "stores", store_id, "menus", "jobs", job_id)
 
     async def menu_status(
         self, store_id: str, *, priority: Priority = Priority.POLL

@@ -52,7 +52,7 @@ class ServiceWatch:
             await self._noting
 
     def _all_well(self, operation: str) -> None:
-        for code in (*_CONSENT, "service.bad_client"):
+        for code in (*_CONSENT, "service.bad_client", "service.token_refused"):
             self._desk.close(code, self._store)
         if operation.startswith(_INTEGRATED) or operation in _INTEGRATED_CALLS:
             self._desk.close("integration.missing", self._store)
