@@ -253,6 +253,23 @@ async def test_an_absent_pos_pauses_the_store_and_its_return_resumes_it(tmp_path
         assert await bench.fact("pause") is None
 
 
+async def test_an_order_lost_to_an_absent_pos_pauses_the_store_without_waiting(
+    tmp_path: Path,
+) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        pauser = bench.pauser()
+        pauser.order_lost()
+        await pauser.pos_is(online=False)
+        assert await bench.status() == "inactive"
+        await pauser.pos_is(online=True)
+        bench.service.clock.pass_s(6)
+        await pauser.pos_is(online=True)
+        assert await bench.status() == "active"
+        await pauser.pos_is(online=False)
+        assert await bench.status() == "active"
+
+
 async def test_a_restart_remembers_who_paused_the_store(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
         await bench.service.integrate()

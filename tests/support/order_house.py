@@ -148,6 +148,9 @@ class Effects:
     def pos_offline(self, detail: str) -> None:
         self.presence.append("offline")
 
+    def order_lost(self) -> None:
+        self.presence.append("order lost")
+
     def pos_online(self) -> None:
         self.presence.append("online")
 

@@ -72,7 +72,8 @@ def test_what_follows_from_a_cancel_fits_its_code(cause: Cause) -> None:
     cancelled = cancellation(cause)
     assert not cancelled.items_out or cancelled.code is ReasonCode.ITEM_OUT_OF_STOCK
     assert not cancelled.price_mismatch or cancelled.code is ReasonCode.PRICE_MISMATCH
-    assert not cancelled.pos_offline or cancelled.code is ReasonCode.POS_OFFLINE
+    assert not cancelled.pos_offline or cancelled.lost_to_absence
+    assert not cancelled.lost_to_absence or cancelled.code is ReasonCode.POS_OFFLINE
 
 
 @given(failures)

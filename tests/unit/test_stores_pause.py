@@ -16,6 +16,7 @@ def decided(
     paused: bool = False,
     pauses: tuple[float, ...] = (),
     rules: PauseRules = RULES,
+    order_lost: bool = False,
 ) -> Pause | Resume | Nothing:
     return decide_pause(
         NOW,
@@ -24,7 +25,15 @@ def decided(
         paused_by_bridge=paused,
         pauses=[NOW - ago for ago in pauses],
         rules=rules,
+        order_lost=order_lost,
     )
+
+
+def test_an_order_that_was_lost_to_it_pauses_the_store_at_once() -> None:
+    assert decided(online=False, for_s=0, order_lost=True) == Pause()
+    assert decided(online=True, for_s=0, order_lost=True) == Nothing()
+    never = PauseRules(pause_after_s=0)
+    assert decided(online=False, for_s=0, order_lost=True, rules=never) == Nothing()
 
 
 def test_a_short_absence_pauses_nothing() -> None:

@@ -25,6 +25,10 @@ class Effects:
         """Begin to count towards a pause."""
         self._pausing.pos_went()
 
+    def order_lost(self) -> None:
+        """Pause without waiting any longer."""
+        self._pausing.order_lost()
+
     def pos_online(self) -> None:
         """Begin to count towards resuming."""
         self._pausing.pos_came()

@@ -26,6 +26,11 @@ class Pausing:
         self._online = False
         self._changed.set()
 
+    def order_lost(self) -> None:
+        """Take note that an order was cancelled because the POS cannot be reached."""
+        self._pauser.order_lost()
+        self._changed.set()
+
     async def run(self) -> None:
         """Work until cancelled."""
         while True:

@@ -19,3 +19,5 @@ async def bring_about(
         await effects.price_mismatch()
     if cancellation.pos_offline:
         await presence.write_failed(cancellation.message)
+    if cancellation.lost_to_absence:
+        effects.order_lost()

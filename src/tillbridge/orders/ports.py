@@ -94,6 +94,10 @@ class OrderEffects(Protocol):
         """The POS cannot be reached, from now on."""
         ...
 
+    def order_lost(self) -> None:
+        """An order was cancelled because the POS cannot be reached."""
+        ...
+
     def pos_online(self) -> None:
         """The POS can be reached again."""
         ...

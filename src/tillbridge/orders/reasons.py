@@ -103,7 +103,8 @@ class Cancellation:
     """What a cancel says, and what follows from it in the bridge.
 
     `reason` is shown to the customer, `message` goes to support. `items_out` are external ids to
-    be taken off sale; `price_mismatch` and `pos_offline` tell the rooms that mend these.
+    be taken off sale; `price_mismatch`, `pos_offline` and `lost_to_absence` tell the rooms that
+    mend these.
     """
 
     code: ReasonCode
@@ -112,6 +113,7 @@ class Cancellation:
     items_out: tuple[str, ...] = ()
     price_mismatch: bool = False
     pos_offline: bool = False
+    lost_to_absence: bool = False
 
 
 def customer_text(code: ReasonCode) -> str:
@@ -133,6 +135,7 @@ def cancellation(cause: Cause) -> Cancellation:
         items_out=items,
         price_mismatch=code is ReasonCode.PRICE_MISMATCH and not isinstance(cause, ByPerson),
         pos_offline=from_pos and code is ReasonCode.POS_OFFLINE,
+        lost_to_absence=code is ReasonCode.POS_OFFLINE and not isinstance(cause, ByPerson),
     )
 
 

@@ -1,8 +1,10 @@
 """Whether the store should be paused because its POS is away. Pure.
 
-A store is paused after the POS has been offline for `pause_after_s`, and resumed once it has been
-back for `resume_after_s`, only if it was the bridge that paused it. A POS that comes and goes does
-not make the storefront blink: after `max_pauses_per_hour` pauses it must be steady for 10 minutes.
+A store is paused after the POS has been offline for `pause_after_s`, or at once when an order was
+cancelled because of it: the next customer shall not meet the same. It is resumed once the POS has
+been back for `resume_after_s`, only if it was the bridge that paused it. A POS that comes and goes
+does not make the storefront blink: after `max_pauses_per_hour` pauses it must be steady for 10
+minutes.
 """
 
 from collections.abc import Sequence
@@ -44,14 +46,17 @@ def decide_pause(
     paused_by_bridge: bool,
     pauses: Sequence[float],
     rules: PauseRules,
+    order_lost: bool = False,
 ) -> Pause | Resume | Nothing:
     """Return what to do at `now`, the POS being online (or not) since `since`.
 
     `pauses` are the instants of earlier pauses; all instants in seconds on one monotonic clock.
+    `order_lost` says that an order was cancelled since then because the POS was away.
     """
     steady_s = now - since
     if not online:
-        due = rules.pause_after_s > 0 and steady_s >= rules.pause_after_s
+        long = order_lost or steady_s >= rules.pause_after_s
+        due = rules.pause_after_s > 0 and long
         return Pause() if due and not paused_by_bridge else Nothing()
     if not paused_by_bridge:
         return Nothing()

@@ -45,11 +45,16 @@ class StorePauser:
         self._rules = rules
         self._online: bool | None = None
         self._since = 0.0
+        self._order_lost = False
         self._paused: bool | None = None  # None: the ledger has not been asked yet
         self._untold = False
         self._pauses: deque[float] = deque(maxlen=100)
         self._not_before = 0.0
         self._lock = asyncio.Lock()
+
+    def order_lost(self) -> None:
+        """Take note that an order was cancelled because the POS is away; `pos_is` acts on it."""
+        self._order_lost = True
 
     async def pos_is(self, *, online: bool) -> bool:
         """Take note of how the POS is, and pause or resume the store if it is time.
@@ -61,6 +66,8 @@ class StorePauser:
             now = self._clock.monotonic()
             if online != self._online:
                 self._online, self._since = online, now
+            if online:
+                self._order_lost = False
             await self._act(now)
             return not online or bool(self._paused)
 
@@ -77,6 +84,7 @@ class StorePauser:
             paused_by_bridge=bool(self._paused),
             pauses=self._pauses,
             rules=self._rules,
+            order_lost=self._order_lost,
         )
         tell_again = self._untold and not self._online
         if now < self._not_before or not (tell_again or isinstance(decision, Pause | Resume)):

@@ -1,0 +1,20 @@
+"""A till that says itself that it is offline."""
+
+from tests.support.bridge_process import until
+from tests.support.world import World
+
+
+async def test_an_order_lost_to_an_absent_till_pauses_the_store_until_it_is_back(
+    shop: World,
+) -> None:
+    order = await shop.order("p1")
+    await until("the ticket is there", lambda: order in shop.till.tickets())
+    shop.till.tell(order, "rejected", reason="pos_offline", message="No line to the kitchen.")
+    await shop.reaches(order, "cancelled")
+
+    async def is_(status: str) -> bool:
+        store: str = (await shop.state())["stores"]["st_main"]["status"]
+        return store == status
+
+    await until("the store is paused", lambda: is_("inactive"), within_s=10)
+    await until("the store is open again", lambda: is_("active"), within_s=30)
