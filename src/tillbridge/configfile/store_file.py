@@ -1,0 +1,202 @@
+"""Reads what the restaurant says about itself: `settings_file` of [stores.NAME]; docs/store.md.
+
+Everything that is wrong is told at once, with its line and remedy, before anything is sent.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tillbridge.configfile.faults import ConfigFaults, Fault
+from tillbridge.configfile.lines import key_lines
+from tillbridge.configfile.table_reader import TableReader, required_file
+from tillbridge.configfile.toml import read_file
+from tillbridge.configfile.weeks import read_week
+from tillbridge.i18n import _
+from tillbridge.model.hours import Span
+from tillbridge.model.money import to_minor
+from tillbridge.model.restaurant import Address, DeliveryTerms, Restaurant
+
+_TOP = (
+    *("name", "description", "image", "phone", "email"),
+    *("address", "delivery", "hours", "pass_through"),
+)
+_ADDRESS = ("street", "city", "state", "country", "zip")
+_DELIVERY = ("enabled", "minimum", "fee", "radius_km")
+_PASS_THROUGH = "pass_through"  # noqa: S105 -- no password
+
+_PHONE = re.compile(r"\+?[0-9][0-9 ()./-]{3,24}")
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFile:
+    """What the file says; `weekly` only where its hours stand there, Monday first."""
+
+    restaurant: Restaurant
+    weekly: tuple[tuple[Span, ...], ...] | None = None
+
+
+def read_store_file(path: Path, *, currency: str, has_hours_file: bool) -> StoreFile:
+    """Return what the file says; money in minor units of `currency`.
+
+    Raises ConfigFaults with all that is wrong.
+    """
+    if fault := required_file(path, "settings_file"):
+        raise ConfigFaults(str(path), [fault])
+    text, _floats = read_file(path)
+    faults: list[Fault] = []
+    top = TableReader(tomllib.loads(text, parse_float=Decimal), (), faults)
+    told = _store_file(top, currency)
+    if has_hours_file and top.has("hours"):
+        top.fault(
+            "hours",
+            _("are told twice: there is an hours_file too."),
+            _("Remove this table, or hours_file from bridge.toml."),
+        )
+    if faults:
+        lines = key_lines(text)
+        raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults])
+    return told
+
+
+def _store_file(top: TableReader, currency: str) -> StoreFile:
+    top.only(
+        _TOP,
+        otherwise=_("If it is a setting of the service's own, write it below [pass_through]."),
+    )
+    hours = top.table("hours")
+    return StoreFile(
+        Restaurant(
+            name=top.text("name"),
+            description=top.text("description", empty=True),
+            image=_image(top),
+            phone=_matching(top, "phone", _PHONE, "+39 02 1234 5678"),
+            email=_matching(top, "email", _EMAIL, "info@example.net"),
+            address=_address(top.table("address")),
+            delivery=_delivery(top.table("delivery"), currency),
+            pass_through=_passed_through(top.table(_PASS_THROUGH)),
+        ),
+        read_week(hours) if hours else None,
+    )
+
+
+def _image(top: TableReader) -> str | None:
+    image = top.text("image", empty=True)
+    if not image:
+        return image
+    try:
+        parts = urlsplit(image)
+        fine = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        fine = False
+    if not fine or any(each.isspace() for each in image):
+        top.fault(
+            "image",
+            _("is no URL, and the storefront can only show a picture from the internet."),
+            _("Put the picture on a web server and write its https:// address."),
+        )
+    return image
+
+
+def _matching(table: TableReader, key: str, form: re.Pattern[str], example: str) -> str | None:
+    text = table.text(key)
+    if text is not None and not form.fullmatch(text):
+        kind = _("an e-mail address") if key == "email" else _("a telephone number")
+        table.fault(
+            key,
+            _("is not {kind}.").format(kind=kind),
+            _('Write it as in "{example}".').format(example=example),
+        )
+    return text
+
+
+def _address(table: TableReader | None) -> Address:
+    if table is None:
+        return Address()
+    table.only(_ADDRESS)
+    return Address(**{key: table.text(key, empty=True) for key in _ADDRESS})
+
+
+def _delivery(table: TableReader | None, currency: str) -> DeliveryTerms:
+    if table is None:
+        return DeliveryTerms()
+    table.only(_DELIVERY)
+    return DeliveryTerms(
+        enabled=table.flag("enabled"),
+        minimum=_money(table, "minimum", currency),
+        fee=_money(table, "fee", currency),
+        radius_km=_radius(table),
+    )
+
+
+def _money(table: TableReader, key: str, currency: str) -> int | None:
+    value = table.values.get(key)
+    if value is None:
+        return None
+    fix = _("Write it in {currency}, for example {key} = {example}.").format(
+        currency=currency, key=key, example="15" if _whole(currency) else "15.00"
+    )
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
+        table.fault(key, _("must be an amount of money."), fix)
+        return None
+    try:
+        minor = to_minor(value if isinstance(value, str) else Decimal(value), currency)
+    except ValueError as slip:
+        table.fault(key, _("is wrong: {slip}.").format(slip=slip), fix)
+        return None
+    if minor < 0:
+        table.fault(key, _("must not be less than nothing."), fix)
+        return None
+    return minor
+
+
+def _whole(currency: str) -> bool:
+    return to_minor(Decimal(1), currency) == 1
+
+
+def _radius(table: TableReader) -> str | None:
+    value = table.values.get("radius_km")
+    if value is None:
+        return None
+    fine = isinstance(value, int | Decimal) and not isinstance(value, bool)
+    if not fine or not Decimal(value).is_finite() or value < 0:
+        table.fault(
+            "radius_km",
+            _("must be a distance in kilometres, 0 or more."),
+            _("Write for example radius_km = 4.5, without quotes."),
+        )
+        return None
+    return format(Decimal(value), "f")
+
+
+def _passed_through(table: TableReader | None) -> Mapping[str, Any]:
+    if table is None:
+        return {}
+    return {key: _json(table, key, value) for key, value in table.values.items()}
+
+
+def _json(table: TableReader, key: str | int, value: Any) -> Any:  # noqa: ANN401 -- any TOML value
+    """Return the JSON value that is meant; dates and infinities have none."""
+    inner = TableReader({}, (*table.path, key), table.faults)
+    match value:
+        case bool() | int() | str():
+            return value
+        case Decimal() if value.is_finite():
+            return float(value)
+        case Mapping():
+            return {name: _json(inner, name, each) for name, each in value.items()}
+        case list():
+            return [_json(inner, place, each) for place, each in enumerate(value)]
+        case _:
+            table.fault(
+                key,
+                _("cannot be written in JSON, which the service reads."),
+                _("Put it in quotes, in the form that the service wants."),
+            )
+            return None

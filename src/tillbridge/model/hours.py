@@ -1,0 +1,189 @@
+"""Opening hours: what a restaurant's week looks like, and when that is on a real clock. Pure.
+
+Specification: Store settings body (availability); Store hours. A time of day is a number of
+minutes after midnight, from 0 to 1440 (24:00); a span never goes past its day's end.
+
+A day on which the clocks change is a day like any other: a time that does not exist counts from
+the moment the clock jumps over it, and of a time that comes twice the first opens, the second
+closes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+DAY_MINUTES = 24 * 60
+
+_LOOK_AHEAD_DAYS = 400  # whoever closes for longer has no opening to wait for
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """From `opens` to `closes`, in minutes after midnight; `closes` is the later one."""
+
+    opens: int
+    closes: int
+
+    def __str__(self) -> str:
+        return f"{clock_time(self.opens)}-{clock_time(self.closes)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DatedHours:
+    """One date that is not like its weekday; without spans the store is closed."""
+
+    day: date
+    spans: tuple[Span, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningHours:
+    """A store's week, Monday first, and the dates that differ from it.
+
+    `timezone` is an IANA name; "" is this machine's.
+    """
+
+    timezone: str
+    weekly: tuple[tuple[Span, ...], ...]
+    overrides: tuple[DatedHours, ...] = ()
+    _by_day: Mapping[date, tuple[Span, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_day = {each.day: each.spans for each in self.overrides}
+        object.__setattr__(self, "_by_day", by_day)
+
+    def on(self, day: date) -> tuple[Span, ...]:
+        """Return the spans of a date."""
+        return self._by_day.get(day, self.weekly[day.weekday()])
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Whether the store is open at a moment, and until when (ms; None: for longer than a year)."""
+
+    is_open: bool
+    until_ms: int | None
+
+
+def clock_time(minutes: int) -> str:
+    """Return minutes after midnight as HH:MM; the day's end is 24:00."""
+    return f"{minutes // 60:02d}:{minutes % 60:02d}"
+
+
+def week_json(
+    weekly: tuple[tuple[Span, ...], ...], *, end_of_day: str = "24:00"
+) -> dict[str, list[dict[str, str]]]:
+    """Return a week as the service writes it: by weekday, each a list of {open, close}.
+
+    `end_of_day` is how a day's end is written, which the specification does not show.
+    """
+
+    def closing(minutes: int) -> str:
+        return end_of_day if minutes == DAY_MINUTES else clock_time(minutes)
+
+    return {
+        name: [{"open": clock_time(span.opens), "close": closing(span.closes)} for span in spans]
+        for name, spans in zip(WEEKDAYS, weekly, strict=True)
+    }
+
+
+def opening_at(hours: OpeningHours, now_ms: int) -> Opening:
+    """Return whether the store is open at `now_ms`, and when that changes."""
+    zone = zone_of(hours.timezone)
+    today = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(zone).date()
+    days = [today + timedelta(days=offset) for offset in range(-1, _LOOK_AHEAD_DAYS)]
+    for start, end in _joined(_spans_of(hours, days, zone)):
+        if now_ms < start:
+            return Opening(is_open=False, until_ms=start)
+        if now_ms < end:
+            ends = end < _instant(days[-1], DAY_MINUTES, zone, fold=1)
+            return Opening(is_open=True, until_ms=end if ends else None)
+    return Opening(is_open=False, until_ms=None)
+
+
+def openings(hours: OpeningHours, first: date, last: date) -> list[tuple[int, int]]:
+    """Return when the store is open from `first` to `last`: (from, until) in ms, one a stretch."""
+    count = (last - first).days + 1
+    days = [first + timedelta(days=offset) for offset in range(count)]
+    return list(_joined(_spans_of(hours, days, zone_of(hours.timezone))))
+
+
+def missing_time(timezone: str, day: date, minutes: int) -> str | None:
+    """Return the time to which the clock jumps over this one on that day; None where it exists."""
+    zone = zone_of(timezone)
+    naive = _naive(day, minutes)
+    there = datetime.fromtimestamp(_at(naive, zone, fold=0), UTC).astimezone(zone)
+    if there.replace(tzinfo=None) == naive:
+        return None
+    return (
+        datetime.fromtimestamp(_instant(day, minutes, zone, fold=0) / 1000, UTC)
+        .astimezone(zone)
+        .strftime("%H:%M")
+    )
+
+
+def zone_of(timezone: str) -> ZoneInfo | None:
+    """Return the time zone of that name; None, which is this machine's, for ""."""
+    return ZoneInfo(timezone) if timezone else None
+
+
+def _spans_of(
+    hours: OpeningHours, days: Sequence[date], zone: ZoneInfo | None
+) -> Iterator[tuple[int, int]]:
+    for day in days:
+        for span in sorted(hours.on(day)):
+            start = _instant(day, span.opens, zone, fold=0)
+            end = _instant(day, span.closes, zone, fold=1)
+            if start < end:  # the clock may jump over the whole of a span
+                yield start, end
+
+
+def _joined(spans: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Join spans that touch, such as those on both sides of midnight."""
+    current: tuple[int, int] | None = None
+    for start, end in spans:
+        if current is not None and start <= current[1]:
+            current = (current[0], max(current[1], end))
+            continue
+        if current is not None:
+            yield current
+        current = (start, end)
+    if current is not None:
+        yield current
+
+
+def _naive(day: date, minutes: int) -> datetime:
+    return datetime(day.year, day.month, day.day) + timedelta(minutes=minutes)  # noqa: DTZ001 -- wall time, given its zone where it is read
+
+
+def _at(naive: datetime, zone: ZoneInfo | None, *, fold: int) -> float:
+    local = naive.replace(fold=fold)
+    return (local.astimezone() if zone is None else local.replace(tzinfo=zone)).timestamp()
+
+
+def _instant(day: date, minutes: int, zone: ZoneInfo | None, *, fold: int) -> int:
+    """Return the moment (ms) of a wall time; of one that is skipped, when the clock jumps."""
+    naive = _naive(day, minutes)
+    early, late = sorted((_at(naive, zone, fold=0), _at(naive, zone, fold=1)))
+    chosen = early if fold == 0 else late
+    back = datetime.fromtimestamp(chosen, UTC).astimezone(zone).replace(tzinfo=None)
+    return round((chosen if back == naive else _jump(early, late, zone)) * 1000)
+
+
+def _jump(early: float, late: float, zone: ZoneInfo | None) -> float:
+    """Return the second between the two at which the clock's offset from UTC changes."""
+
+    def offset(at: float) -> timedelta | None:
+        return datetime.fromtimestamp(at, UTC).astimezone(zone).utcoffset()
+
+    before, low, high = offset(early), int(early), int(late)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if offset(middle) == before:
+            low = middle
+        else:
+            high = middle
+    return float(high)
