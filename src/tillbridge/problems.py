@@ -133,7 +133,7 @@ _KINDS = (
     ProblemKind(
         "export.unreadable",
         Severity.WARNING,
-        _("The menu export cannot be read: {detail}"),
+        _("The {subject} export cannot be read: {detail}"),
         _("{remedy}"),
     ),
     ProblemKind(
@@ -177,6 +177,28 @@ _KINDS = (
             "Set menu_sync_direction to pos_to_quiqqy or bidirectional, then run: "
             "tillbridge connect {store}"
         ),
+    ),
+    # -- tables
+    ProblemKind(
+        "tables.held",
+        Severity.WARNING,
+        _("A change of the floor plan waits for a person: {detail}"),
+        _(
+            "Look at it with: tillbridge tables plan {store}; release it with: "
+            "tillbridge tables approve {store}"
+        ),
+    ),
+    ProblemKind(
+        "tables.push_failed",
+        Severity.WARNING,
+        _("The last push of the floor plan failed: {detail}"),
+        _("It is tried again by itself; if it stays, mend what the message names."),
+    ),
+    ProblemKind(
+        "tables.codes_changed",
+        Severity.WARNING,
+        _("The printed QR codes of these tables are dead: {tables}"),
+        _("Print them again with: tillbridge tables qr {store}"),
     ),
     # -- orders
     ProblemKind(

@@ -20,9 +20,7 @@ from tillbridge.ledger.holds import get_hold
 from tillbridge.ledger.menu_prices import prices_around, prices_at
 from tillbridge.ledger.menu_refused import refused_items
 from tillbridge.ledger.pushes import begin_push, latest_pushes, running_pushes
-from tillbridge.ledger.tables import get_tables
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Variant
-from tillbridge.model.table import Table
 from tillbridge.sandbox import SandboxSettings
 
 OFF = Availability(available=False)
@@ -461,22 +459,6 @@ async def test_a_store_that_is_not_connected_waits(tmp_path: Path) -> None:
         )
         assert await sync(house) == ["POST menus"]
         assert await house.ask(get_fact, "last_synced_at") is not None
-
-
-async def test_the_floor_plan_is_pushed_whole_when_it_changed(tmp_path: Path) -> None:
-    async with catalogue_house(tmp_path) as house:
-        house.pos.tables = (Table("t1", "One", 4, "hall"), Table("t2", "Two"))
-        await house.flow._tables.round()
-        await house.flow._tables.round()
-        assert await house.calls() == ["POST tables"]
-        assert all(each.qr_url for each in await house.ask(get_tables))
-        house.pos.tables = tuple(Table(f"t{number}", "x") for number in range(20))
-        await house.flow._tables.round()
-        house.pos.tables = (Table("t1", "One", 4, "hall"),)
-        await house.flow._tables.round()
-        assert await house.calls() == ["POST tables"]
-        assert len(await house.ask(get_tables)) == 20
-        assert ("export.unreadable", "tables") in house.desk.opened
 
 
 async def test_a_plan_is_shown_in_words_and_pushes_nothing(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ class ShelfPos:
     def __init__(self) -> None:
         self.menu: Catalogue | Exception = Catalogue()
         self.words: dict[str, Availability] | Exception = {}
-        self.tables: tuple[Table, ...] = ()
+        self.tables: tuple[Table, ...] | Exception = ()
         self.read = 0
         self.reads_catalogue = True
         self.reads_changes = False
@@ -51,6 +51,8 @@ class ShelfPos:
         return AvailabilityReading(dict(self.words))
 
     async def read_tables(self) -> TablesReading:
+        if isinstance(self.tables, Exception):
+            raise self.tables
         return TablesReading(self.tables)
 
 

@@ -1,5 +1,6 @@
 """A `Control` that remembers what it was asked, and answers what a test put there."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tillbridge.errors import BridgeError
@@ -10,10 +11,33 @@ from tillbridge.status.facts import BridgeFacts
 Answer = dict[str, Any]
 
 
+class PretendTables:
+    """Its part for tables."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+
+    async def list(self, store: str) -> Answer:
+        return {**self._told("tables", store), "title": "", "told": True, "held": [], "tables": []}
+
+    async def plan(self, store: str) -> Answer:
+        return self._told("tables plan", store)
+
+    async def push(self, store: str) -> Answer:
+        return self._told("tables push", store)
+
+    async def approve(self, store: str) -> Answer:
+        return self._told("tables approve", store)
+
+    async def printed(self, store: str, codes: Mapping[str, str]) -> Answer:
+        return self._told("tables printed", store, dict(codes))
+
+
 class PretendControl:
     """Stands for the daemon behind the status listener."""
 
     def __init__(self) -> None:
+        self.tables = PretendTables(self._told)
         self.asked: list[tuple[object, ...]] = []
         self.failure: BridgeError | None = None
         self.facts = BridgeFacts(

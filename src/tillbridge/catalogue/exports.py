@@ -12,6 +12,7 @@ from tillbridge.adapter import BadRow, ExportUnreadable, PosFailure
 from tillbridge.catalogue.lane import Lane
 from tillbridge.catalogue.ports import Desk
 from tillbridge.clock import Clock
+from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 from tillbridge.log import get_logger
 
@@ -93,6 +94,19 @@ class ExportReader:
         if text != self._failed:
             self._failed = text
             log.warning("export.unreadable", store=self._store, subject=self._subject, detail=text)
+
+
+async def read_now(reading: Callable[[], Awaitable[T]]) -> T:
+    """Return what was read, for a person who waits for it. Raises BridgeError."""
+    try:
+        return await reading()
+    except ExportUnreadable as failure:
+        raise BridgeError(f"{failure.place} {failure.text}".strip(), fix=failure.fix) from failure
+    except PosFailure as failure:
+        raise BridgeError(
+            failure.message or _("The till cannot be read now."),
+            fix=_("Check that the till is on and connected."),
+        ) from failure
 
 
 def milliseconds_since(start: float) -> int:

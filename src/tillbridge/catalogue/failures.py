@@ -34,8 +34,9 @@ def after_failure(
     What is refused for good, or waits for the merchant's consent, is not tried again by a timer:
     something has to change first. `subject` tells the lanes' problems apart.
     """
+    problem = _problem(subject)
     log.warning(
-        "menu.push_failed",
+        problem,
         store=store,
         subject=subject,
         failure=type(failure).__name__,
@@ -53,9 +54,9 @@ def after_failure(
         case ServiceDown() | OutcomeUnknown() | JobLost() | LedgerError():
             lane.failed()
             if not isinstance(failure, LedgerError):
-                desk.open("menu.push_failed", store, subject, detail=failure.text)
+                desk.open(problem, store, subject, detail=failure.text)
         case Refused() | Conflict():
-            desk.open("menu.push_failed", store, subject, detail=failure.text)
+            desk.open(problem, store, subject, detail=failure.text)
         case _:
             lane.failed()
 
@@ -63,4 +64,8 @@ def after_failure(
 def all_well(store: str, *, lane: Lane, desk: Desk, subject: str) -> None:
     """Close what `after_failure` opened for this lane."""
     lane.worked()
-    desk.close("menu.push_failed", store, subject)
+    desk.close(_problem(subject), store, subject)
+
+
+def _problem(subject: str) -> str:
+    return "tables.push_failed" if subject == "tables" else "menu.push_failed"

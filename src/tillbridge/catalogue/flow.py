@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from tillbridge.adapter import ExportUnreadable, PosFailure
 from tillbridge.catalogue.assess import Assessment, Assessor, Rules
 from tillbridge.catalogue.availability_round import AvailabilityRounds
+from tillbridge.catalogue.exports import read_now
 from tillbridge.catalogue.guard import Limits
 from tillbridge.catalogue.jobs import Jobs
 from tillbridge.catalogue.lane import Lane
@@ -27,8 +27,6 @@ from tillbridge.catalogue.table_round import TableRounds
 from tillbridge.catalogue.wishes import Wish
 from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings, StoreSettings
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
 from tillbridge.ledger.holds import Hold, approve_hold
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu_refused import forgive_items, refused_items
@@ -96,7 +94,9 @@ class CatalogueFlow:
             self._menu,
             jobs,
         )
-        self._tables = TableRounds(self._shared)
+        self.tables = TableRounds(
+            self._shared, max_removed_percent=settings.tables.max_removed_percent
+        )
         if not pos.reads_availability:
             self._shared.words = {}
 
@@ -112,7 +112,7 @@ class CatalogueFlow:
 
     def tables_changed(self) -> None:
         """The floor plan's export has changed."""
-        self._shared.tables_lane.poke()
+        self.tables.changed()
 
     def override_changed(self) -> None:
         """A staff override was written into the ledger by somebody else."""
@@ -122,11 +122,16 @@ class CatalogueFlow:
         """The service, the consent or the integration is back: what waited goes out."""
         self._menu.try_again()
         self._availability.changed()
-        self._shared.tables_lane.poke()
+        self.tables.try_again()
 
     def full_compare(self) -> None:
         """Read the whole export and compare it with everything the service has (daily)."""
         self._menu.wish(Wish(whole=True))
+
+    def daily(self) -> None:
+        """Compare everything, and push the floor plan: what others have changed is mended."""
+        self.full_compare()
+        self.tables.refresh()
 
     def resync(self) -> None:
         """The storefront shows other prices than the POS has: read everything, and push it all.
@@ -192,17 +197,7 @@ class CatalogueFlow:
         assessor = Assessor(
             self._store, self._rules, self._shared.clock.now_ms(), self._shared.words
         )
-        try:
-            export = await self._shared.pos.read_catalogue()
-        except ExportUnreadable as failure:
-            raise BridgeError(
-                f"{failure.place} {failure.text}".strip(), fix=failure.fix
-            ) from failure
-        except PosFailure as failure:
-            raise BridgeError(
-                failure.message or _("The till cannot be read now."),
-                fix=_("Check that the till is on and connected."),
-            ) from failure
+        export = await read_now(self._shared.pos.read_catalogue)
         assessment = await self._shared.ledger.read(assessor.whole(export))
         return await self._report(assessment)
 
@@ -219,7 +214,7 @@ class CatalogueFlow:
         async with asyncio.TaskGroup() as lanes:
             lanes.create_task(self._menu.run(), name=f"menu-{self._store}")
             lanes.create_task(self._availability.run(), name=f"availability-{self._store}")
-            lanes.create_task(self._tables.run(), name=f"tables-{self._store}")
+            lanes.create_task(self.tables.run(), name=f"tables-{self._store}")
 
     async def _put_overrides(self, external_ids: Sequence[str], until: int | None, by: str) -> None:
         at = self._shared.clock.now_ms()

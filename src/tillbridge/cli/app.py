@@ -6,7 +6,18 @@ from typing import Annotated
 import typer
 
 import tillbridge
-from tillbridge.cli import config, connect, demonstrate, item, menu, orders, run, sandbox, status
+from tillbridge.cli import (
+    config,
+    connect,
+    demonstrate,
+    item,
+    menu,
+    orders,
+    run,
+    sandbox,
+    status,
+    tables,
+)
 from tillbridge.i18n import _
 
 app = typer.Typer(
@@ -56,6 +67,7 @@ app.command("status")(status.status)
 app.add_typer(menu.app, name="menu")
 app.add_typer(orders.app, name="orders")
 app.add_typer(item.app, name="item")
+app.add_typer(tables.app, name="tables")
 app.add_typer(config.app, name="config")
 app.command("sandbox")(sandbox.sandbox)
 app.command("demo")(demonstrate.demo)

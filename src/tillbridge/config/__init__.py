@@ -25,6 +25,7 @@ from tillbridge.config.store import (
     OrderSettings,
     PosSettings,
     StoreSettings,
+    TableSettings,
 )
 from tillbridge.config.values import Section, host_and_port, is_loopback
 
@@ -45,6 +46,7 @@ __all__ = [
     "StatusPageSettings",
     "StoreName",
     "StoreSettings",
+    "TableSettings",
     "host_and_port",
     "is_loopback",
 ]

@@ -138,6 +138,25 @@ class MenuSettings(Section):
     )
 
 
+class TableSettings(Section):
+    """The table [stores.NAME.tables]."""
+
+    max_removed_percent: Percent = Field(
+        50,
+        description=(
+            "Hold a floor plan that takes away more of the tables than this (and more than 5)."
+        ),
+    )
+    title: str | None = Field(
+        None,
+        min_length=1,
+        max_length=80,
+        description=(
+            "What guests read above a printed QR code; else the store's name at the service."
+        ),
+    )
+
+
 class StoreSettings(Section):
     """The table [stores.NAME]."""
 
@@ -173,6 +192,10 @@ class StoreSettings(Section):
     )
     menu: MenuSettings = Field(
         default_factory=MenuSettings, description="How menus are read, guarded and pushed."
+    )
+
+    tables: TableSettings = Field(
+        default_factory=TableSettings, description="How the floor plan is guarded and printed."
     )
 
     @property

@@ -19,6 +19,7 @@ from tillbridge.config import (
     Settings,
     StatusPageSettings,
     StoreSettings,
+    TableSettings,
 )
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path, dotted
@@ -38,6 +39,7 @@ TABLES: Mapping[str, Section] = {
     "stores.NAME.pos": PosSettings,
     "stores.NAME.orders": OrderSettings,
     "stores.NAME.menu": MenuSettings,
+    "stores.NAME.tables": TableSettings,
 }
 
 

@@ -198,7 +198,7 @@ class _Life:
         plan = Housekeeping()
         plan.hourly(partial(forget, house.ledger, self._settings.bridge, house.clock))
         plan.hourly(self._count_down_consents)
-        plan.daily(self._settings.stores, lambda store: stores[store].catalogue.full_compare())
+        plan.daily(self._settings.stores, lambda store: stores[store].catalogue.daily())
         return plan
 
     async def _count_down_consents(self) -> None:

@@ -9,6 +9,7 @@ import tillbridge
 from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting
+from tillbridge.daemon.operations_tables import TableOperations
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
@@ -47,6 +48,7 @@ class Operations:
         self._connecting = connecting
         self._running_since = running_since
         self._house = building.house
+        self.tables = TableOperations(self._rooms, self._later)
 
     async def status(self) -> Answer:
         """Return the status document."""

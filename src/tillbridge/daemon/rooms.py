@@ -118,9 +118,21 @@ class StoreRooms:
 
     async def connected(self) -> None:
         """Take note of what connecting has changed, here and at every start."""
-        self.service_store_id = await self._ledger.read(
+        self.service_store_id = await self.connected_as()
+
+    async def connected_as(self) -> str | None:
+        """Return the store's id at the service; None while it is not connected."""
+        found = await self._ledger.read(
             lambda connection: get_fact(connection, self.name, "service_store_id")
         )
+        return found if isinstance(found, str) else None
+
+    async def title(self) -> str:
+        """Return what guests call the store: as configured, or as the service names it."""
+        found = self.settings.tables.title or await self._ledger.read(
+            lambda connection: get_fact(connection, self.name, "service_store_name")
+        )
+        return found if isinstance(found, str) else ""
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
         """Return what runs for this store; each is supervised."""

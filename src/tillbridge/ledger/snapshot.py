@@ -36,6 +36,7 @@ _HOLDS = (
     "SELECT store, since, reasons FROM holds"
     " WHERE approved_digest IS NULL OR approved_digest <> digest"
 )
+_TABLES = "SELECT store, count(*) FROM tables GROUP BY store"
 _PUSHES_RUNNING = "SELECT store, count(*) FROM pushes WHERE state = 'running' GROUP BY store"
 _PROBLEMS = "SELECT code, store, subject, since, detail FROM problems ORDER BY since, code"
 _FACTS = "SELECT store, name, value FROM facts"
@@ -57,6 +58,7 @@ class StoreSnapshot:
 
     `by_state` counts all orders that are remembered by what the service was told; `untold` those
     of which it is still to be told something; `unhandled` deliveries nobody has looked at yet.
+    `tables` are those that the service has accepted.
     """
 
     waiting: int = 0
@@ -68,6 +70,7 @@ class StoreSnapshot:
     refused_items: int = 0
     pushes_running: int = 0
     held: Held | None = None
+    tables: int = 0
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -136,6 +139,8 @@ def _snapshot(query: _Query) -> Snapshot:
         of(store).refused_items = count
     for store, since, reasons in query(_HOLDS):
         of(store).held = Held(since, tuple(json.loads(reasons)))
+    for store, count in query(_TABLES):
+        of(store).tables = count
     for store, count in query(_PUSHES_RUNNING):
         of(store).pushes_running = count
     bridge: dict[str, Any] = {}

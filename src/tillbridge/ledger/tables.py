@@ -1,8 +1,9 @@
 """The floor plan as the service has accepted it, with each table's QR ordering address."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import xxhash
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
@@ -16,8 +17,17 @@ class AcceptedTable:
 
     table: Table
     table_id: str = ""
-    qr_token: str = ""
-    qr_url: str = ""
+    qr_token: str = field(default="", repr=False)
+    qr_url: str = field(default="", repr=False)
+
+    @property
+    def code(self) -> str:
+        """A short digest of what guests scan, another one when that changes; "" for no code."""
+        if not self.qr_url:
+            return ""
+        return xxhash.xxh3_64_hexdigest(
+            f"{self.qr_token}\n{self.qr_url}".encode("utf-8", "surrogatepass")
+        )
 
 
 def get_tables(connection: Connection, store: str) -> tuple[AcceptedTable, ...]:

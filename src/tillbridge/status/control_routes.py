@@ -84,6 +84,33 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
             ),
         ),
         route(
+            "GET",
+            "stores/{store}/tables",
+            lambda request, _body: control.tables.list(request.match_info["store"]),
+        ),
+        route(
+            "GET",
+            "stores/{store}/tables/plan",
+            lambda request, _body: control.tables.plan(request.match_info["store"]),
+        ),
+        route(
+            "POST",
+            "stores/{store}/tables/push",
+            lambda request, _body: control.tables.push(request.match_info["store"]),
+        ),
+        route(
+            "POST",
+            "stores/{store}/tables/approve",
+            lambda request, _body: control.tables.approve(request.match_info["store"]),
+        ),
+        route(
+            "POST",
+            "stores/{store}/tables/printed",
+            lambda request, body: control.tables.printed(
+                request.match_info["store"], _texts(body, "codes")
+            ),
+        ),
+        route(
             "POST", "orders/retry", lambda _request, body: control.order_retry(_text(body, "order"))
         ),
         route(
@@ -119,6 +146,14 @@ def _text(body: dict[str, Any], name: str) -> str:
     value = body[name]
     if not isinstance(value, str):
         msg = f"{name} is not text"
+        raise TypeError(msg)
+    return value
+
+
+def _texts(body: dict[str, Any], name: str) -> dict[str, str]:
+    value = body[name]
+    if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
+        msg = f"{name} is not an object of texts"
         raise TypeError(msg)
     return value
 

@@ -92,6 +92,21 @@ def _store(store: StoreSnapshot, adapter: str, now_ms: int) -> dict[str, Any]:
             "oldest_waiting_s": None if oldest is None else max(0, now_ms - oldest) // 1000,
             "untold": store.untold,
         },
+        "tables": _tables(store),
+    }
+
+
+def _tables(store: StoreSnapshot) -> dict[str, Any]:
+    hold = _mapping(store.facts.get("tables_hold"))
+    held = bool(hold) and not hold.get("approved")
+    return {
+        "active": store.tables,
+        "held": held,
+        "held_reasons": list(hold.get("reasons", ())) if held else [],
+        "held_since": _iso(hold.get("since")) if held else None,
+        "last_synced_at": _iso(store.facts.get("tables_synced_at")),
+        # the names of the tables whose printed QR code is dead
+        "codes_changed": list(store.facts.get("tables_dead") or ()),
     }
 
 

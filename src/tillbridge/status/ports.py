@@ -20,12 +20,41 @@ class CallbackAnswer:
 OnCallback = Callable[[Mapping[str, str]], Awaitable[CallbackAnswer]]
 
 
+class TablesControl(Protocol):
+    """What commands ask about a store's tables; as `Control`."""
+
+    async def list(self, store: str) -> Answer:
+        """Return `tables` (as accepted, each with `qr_url` and `code`), `title`, `held`, `told`."""
+        ...
+
+    async def plan(self, store: str) -> Answer:
+        """Return what would be pushed now, as `FloorPlan.to_json()`; pushes nothing."""
+        ...
+
+    async def push(self, store: str) -> Answer:
+        """Push the floor plan whole, whether it has changed or not."""
+        ...
+
+    async def approve(self, store: str) -> Answer:
+        """Release the floor plan that is held."""
+        ...
+
+    async def printed(self, store: str, codes: Mapping[str, str]) -> Answer:
+        """Take note that these codes (as `list` names them, by external id) are printed."""
+        ...
+
+
 class Control(Protocol):
     """What commands ask of a running bridge. JSON out; failures are `BridgeError`s.
 
     Instants are ms since the epoch. Each answer of an action holds `text`, one sentence for the
     person who asked, and `ok` (false: it was not done, and the command fails).
     """
+
+    @property
+    def tables(self) -> TablesControl:
+        """What is asked about tables."""
+        ...
 
     async def status(self) -> Answer:
         """Return the status document."""

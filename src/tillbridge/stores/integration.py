@@ -93,7 +93,7 @@ class Integrator:
 
         Raises BridgeError (ServiceError among them) with what to do.
         """
-        store = choose_store(await self._client.stores(), self._settings.store_id)
+        store = await self._chosen()
         try:
             return await self._create(store.store_id)
         except Conflict as conflict:
@@ -107,7 +107,7 @@ class Integrator:
 
     async def reintegrate(self) -> Integrated:
         """Remove the integration and make a new one, with a new webhook secret."""
-        store = choose_store(await self._client.stores(), self._settings.store_id)
+        store = await self._chosen()
         return await self._recreate(store.store_id)
 
     async def recall(self) -> bool:
@@ -115,11 +115,21 @@ class Integrator:
 
         Nothing is integrated anew: that takes a person.
         """
-        store = choose_store(await self._client.stores(), self._settings.store_id)
+        store = await self._chosen()
         if store.integration_status not in {"integrated", "active", None}:
             return False
         await self._align(store.store_id)
         return True
+
+    async def _chosen(self) -> Store:
+        """Choose the store, and note its name for what is printed."""
+        store = choose_store(await self._client.stores(), self._settings.store_id)
+        at = self._clock.now_ms()
+        if store.name:
+            await self._ledger.write(
+                lambda db: put_fact(db, self._name, "service_store_name", store.name, at=at)
+            )
+        return store
 
     async def _recreate(self, store_id: str) -> Integrated:
         await self._prove_writable()

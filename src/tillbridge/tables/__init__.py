@@ -1,0 +1,1 @@
+"""QR codes of tables, ready to print. Only `tillbridge tables qr` imports this room."""
