@@ -94,3 +94,6 @@ class PretendControl:
 
     async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
         return self._told("cancel", order_id, reason_code)
+
+    async def reporting_token(self, scope: str) -> Answer:
+        return {**self._told("reporting token", scope), "access_token": "t0ken"}

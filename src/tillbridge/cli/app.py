@@ -17,6 +17,7 @@ from tillbridge.cli import (
     sandbox,
     status,
     tables,
+    token,
 )
 from tillbridge.i18n import _
 
@@ -68,6 +69,7 @@ app.add_typer(menu.app, name="menu")
 app.add_typer(orders.app, name="orders")
 app.add_typer(item.app, name="item")
 app.add_typer(tables.app, name="tables")
+app.add_typer(token.app, name="token")
 app.add_typer(config.app, name="config")
 app.command("sandbox")(sandbox.sandbox)
 app.command("demo")(demonstrate.demo)

@@ -201,3 +201,17 @@ class AssumptionSettings(Section):
             "Whether the authorize URL carries the merchant's e-mail (notification_email)."
         ),
     )
+    community_audience: str = Field(
+        "communities",
+        min_length=1,
+        description="The audience of app-level tokens for the community API.",
+    )
+    reporting_audience: str = Field(
+        "reporting",
+        description='The audience of app-level tokens for the reporting API; "" sends none.',
+    )
+    scope_field: str = Field(
+        "scope",
+        min_length=1,
+        description="The field of the token request's body that asks for scopes.",
+    )

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tillbridge.adapters.folder_events import FolderEvents
 from tillbridge.clock import Clock
@@ -10,11 +11,15 @@ from tillbridge.configfile import LoadedSettings
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.vault import Vault
 from tillbridge.log import learn_secret
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits
 from tillbridge.stores.consent import ConsentDesk
 from tillbridge.tally import Tally
+
+if TYPE_CHECKING:
+    from tillbridge.service.app_tokens import AppTokenStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ async def built(
         open_things.push_async_callback(ledger.close)
         desk = await ProblemDesk.start(ledger, clock=clock)
         open_things.push_async_callback(desk.settle)
-        link = _link(loaded, clock)
+        link = _link(loaded, ledger.vault, clock)
         open_things.push_async_callback(link.close)
         house = House(settings, loaded.base_dir, ledger, desk, link, FolderEvents(), Tally(), clock)
         stores = {}
@@ -53,7 +58,7 @@ async def built(
         yield Building(house, stores, ConsentDesk(link, keepers, ledger, clock=clock))
 
 
-def _link(loaded: LoadedSettings, clock: Clock) -> ServiceLink:
+def _link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceLink:
     service = loaded.settings.service
     learn_secret(loaded.client_secret().get_secret_value())
 
@@ -63,9 +68,21 @@ def _link(loaded: LoadedSettings, clock: Clock) -> ServiceLink:
         learn_secret(secret)
         return secret
 
+    def token_store() -> "AppTokenStore":
+        # Only where such a token is asked for.
+        from tillbridge.stores.app_vault import VaultAppTokens  # noqa: PLC0415 -- (as above)
+
+        return VaultAppTokens(vault, base_url=service.base_url, client_id=service.client_id)
+
     return ServiceLink(
         service.base_url,
-        App(service.client_id, client_secret, service.redirect_uri),
+        App(
+            service.client_id,
+            client_secret,
+            service.redirect_uri,
+            loaded.settings.assumptions.scope_field,
+            token_store,
+        ),
         clock=clock,
         timeout_s=service.timeout_s,
         refresh_early_s=service.refresh_early_s,

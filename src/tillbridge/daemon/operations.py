@@ -139,6 +139,20 @@ class Operations:
         rooms = await self._rooms_of_order(order_id)
         return _done(self._later(await rooms.orders.cancel(order_id, ReasonCode(reason_code))))
 
+    async def reporting_token(self, scope: str) -> Answer:
+        """Return a token for the reporting API."""
+        house = self._house
+        audience = house.settings.assumptions.reporting_audience
+        token = house.link.app(audience=audience, scope=scope).token
+        text = await token.access_token()
+        return {
+            "ok": True,
+            "access_token": text,
+            "expires_at": to_iso(token.expires_at_ms),
+            "audience": audience,
+            "scope": token.access.scope,
+        }
+
     # -- inside
 
     def _open_problem(self, store: str) -> OpenProblem | None:

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tillbridge.clock import Clock
 from tillbridge.service.caller import Caller, NoCredential, OnContact, Sleep, ignore_contact
@@ -15,14 +16,24 @@ from tillbridge.service.retry import Limits
 from tillbridge.service.tokens import TokenKeeper, TokenStore
 from tillbridge.service.transport import Transport
 
+if TYPE_CHECKING:
+    from tillbridge.service.app_tokens import Access, AppToken, AppTokens, AppTokenStore
+    from tillbridge.service.tokens import AccessGrant
+
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """Who the bridge is to the service; the secret is asked for only when it is sent."""
+    """Who the bridge is to the service; the secret is asked for only when it is sent.
+
+    `scope_field` is how an app-level token's scopes are asked for, which the specification does
+    not show. `token_store` makes the place where such tokens are kept; None: in memory only.
+    """
 
     client_id: str
     client_secret: Callable[[], str]
     redirect_uri: str
+    scope_field: str = "scope"
+    token_store: "Callable[[], AppTokenStore] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +42,14 @@ class StoreLink:
 
     tokens: TokenKeeper
     client: ServiceClient
+
+
+@dataclass(frozen=True, slots=True)
+class AppLink:
+    """The app's own access for one audience: `await token.access_token()`, or calls with it."""
+
+    token: "AppToken"
+    caller: Caller
 
 
 class ServiceLink:
@@ -56,8 +75,9 @@ class ServiceLink:
         self._transport = Transport(base_url, timeout_s=timeout_s, clock=clock)
         self._gate = Gate()
         self._keepers: list[TokenKeeper] = []
+        self._app_tokens: AppTokens | None = None
         self.base_url = base_url
-        self.app = app
+        self.identity = app
         self.oauth = OAuth(
             Caller(
                 self._transport,
@@ -71,6 +91,7 @@ class ServiceLink:
             client_secret=app.client_secret,
             redirect_uri=app.redirect_uri,
             clock=clock,
+            scope_field=app.scope_field,
         )
 
     def store(
@@ -99,8 +120,42 @@ class ServiceLink:
         )
         return StoreLink(keeper, ServiceClient(caller, bodies))
 
+    def app(
+        self, *, audience: str, scope: str = "", on_contact: OnContact = ignore_contact
+    ) -> AppLink:
+        """Return the app's own access, without a merchant, for the community and reporting APIs.
+
+        `scope` is space-separated. Links of one audience and scope share one token.
+        """
+        # Only where it is used: most bridges know merchants' tokens alone.
+        from tillbridge.service.app_tokens import Access, AppTokens  # noqa: PLC0415 -- (as above)
+
+        if self._app_tokens is None:
+            self._app_tokens = AppTokens(
+                self._mint,
+                self.identity.token_store() if self.identity.token_store else None,
+                clock=self._clock,
+                early_s=self._refresh_early_s,
+            )
+        token = self._app_tokens.of(Access(audience, " ".join(sorted(scope.split()))))
+        caller = Caller(
+            self._transport,
+            self._gate,
+            token,
+            limits=self._limits,
+            on_contact=on_contact,
+            sleep=self._sleep,
+            jitter=self._jitter,
+        )
+        return AppLink(token, caller)
+
+    async def _mint(self, access: "Access") -> "AccessGrant":
+        return await self.oauth.mint(access.audience, access.scope)
+
     async def close(self) -> None:
         """End refreshes nobody waits for, and close the connections."""
         for keeper in self._keepers:
             await keeper.close()
+        if self._app_tokens is not None:
+            await self._app_tokens.close()
         await self._transport.close()

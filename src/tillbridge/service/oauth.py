@@ -51,7 +51,10 @@ def authorize_url(
 
 
 class OAuth:
-    """The two token endpoints. `client_secret` is asked for at each exchange, and never kept."""
+    """The two token endpoints. `client_secret` is asked for at each exchange, and never kept.
+
+    `scope_field` is what the body of client_credentials calls the scopes, which is not shown.
+    """
 
     def __init__(
         self,
@@ -61,11 +64,13 @@ class OAuth:
         client_secret: Callable[[], str],
         redirect_uri: str,
         clock: Clock,
+        scope_field: str = "scope",
     ) -> None:
         self._caller = caller
         self._client_id = client_id
         self._client_secret = client_secret
         self._redirect_uri = redirect_uri
+        self._scope_field = scope_field
         self._clock = clock
 
     async def exchange(self, code: str) -> Tokens:
@@ -110,6 +115,24 @@ class OAuth:
             if failure.status in {400, 401, 403}:
                 raise _consent_over(failure) from None
             raise
+
+    async def mint(self, audience: str, scope: str = "") -> AccessGrant:
+        """Return an app-level token. Specification: Authentication, rule 3.
+
+        "" leaves a field out. Raises Refused: code `auth.invalid_client` where the client id or
+        secret is wrong, and where the service knows no such audience or scope.
+        """
+        body = {
+            "grant_type": "client_credentials",
+            "client_id": self._client_id,
+            "client_secret": self._client_secret(),
+        }
+        body |= {"audience": audience} if audience else {}
+        body |= {self._scope_field: scope} if scope else {}
+        try:
+            return _grant(await self._post("oauth.mint", "token", body))
+        except (Refused, Unauthorised, ConsentLost, Conflict) as failure:
+            raise _no_app_token(failure, audience) from None
 
     async def _post(self, operation: str, endpoint: str, body: dict[str, str]) -> Fields:
         # Reads, as to retries: nothing can be looked up, and a repeat does no harm. A code that
@@ -159,6 +182,23 @@ def _no_tokens(failure: ServiceError) -> ServiceError:
         status=failure.status,
         operation=failure.operation,
         fix=_("It may be used up or too old: run tillbridge connect again."),
+    )
+
+
+def _no_app_token(failure: ServiceError, audience: str) -> ServiceError:
+    if failure.code == BAD_CLIENT:
+        return _bad_client(failure)
+    return Refused(
+        _("The ordering service gives no token for {audience!r} (status {status}).").format(
+            audience=audience, status=failure.status
+        ),
+        code=failure.code,
+        status=failure.status,
+        operation=failure.operation,
+        fix=_(
+            "Ask its support what audience and scope this app may have, and set "
+            "community_audience, reporting_audience and scope_field in [assumptions]."
+        ),
     )
 
 

@@ -120,6 +120,11 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
                 _text(body, "order"), reason_code=_text(body, "reason_code")
             ),
         ),
+        route(
+            "POST",
+            "token/reporting",
+            lambda _request, body: control.reporting_token(_text(body, "scope")),
+        ),
     ]
 
 

@@ -100,3 +100,10 @@ class Control(Protocol):
     async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
         """Cancel an order with a reason code."""
         ...
+
+    async def reporting_token(self, scope: str) -> Answer:
+        """Return `access_token` for the reporting API, with `expires_at`, `audience`, `scope`.
+
+        It is minted only where none is cached; `scope` is space-separated.
+        """
+        ...

@@ -60,8 +60,8 @@ class ConsentDesk:
         self._pending[store] = _Pending(state, self._clock.monotonic() + STATE_LIFETIME_S)
         url = authorize_url(
             self._link.base_url,
-            client_id=self._link.app.client_id,
-            redirect_uri=self._link.app.redirect_uri,
+            client_id=self._link.identity.client_id,
+            redirect_uri=self._link.identity.redirect_uri,
             state=state,
             email=email,
         )
