@@ -3,6 +3,7 @@ import csv
 import io
 import os
 import string
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -393,3 +394,24 @@ def test_no_bytes_raise_anything_but_what_is_promised(
         till = menu_till(folder, (HEADER.encode() if header else b"") + content, menu=name)
         with contextlib.suppress(ExportUnreadable):
             till.read_catalogue()
+
+
+def test_half_a_price_is_not_believed_while_the_file_grows_in_place(tmp_path: Path) -> None:
+    till = menu_till(tmp_path, f"{HEADER}a,Soup,12.50\n")
+    assert till.read_catalogue().items["a"].price == 1250
+    (tmp_path / "menu.csv").write_text(f"{HEADER}a,Soup,12.5")
+    with pytest.raises(ExportUnreadable) as caught:
+        till.read_catalogue()
+    assert caught.value.passing
+
+    long_ago = time.time() - 5
+    os.utime(tmp_path / "menu.csv", (long_ago, long_ago))
+    assert till.read_catalogue().items["a"].price == 1250
+
+
+def test_a_renamed_file_without_a_last_line_end_is_believed_at_once(tmp_path: Path) -> None:
+    till = menu_till(tmp_path, f"{HEADER}a,Soup,12.50\n")
+    till.read_catalogue()
+    (tmp_path / "menu.new").write_text(f"{HEADER}a,Soup,13")
+    (tmp_path / "menu.new").replace(tmp_path / "menu.csv")
+    assert till.read_catalogue().items["a"].price == 1300

@@ -1,7 +1,9 @@
 """Reading a file that another program may be writing at this moment."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tillbridge.adapter import ExportUnreadable
@@ -15,6 +17,27 @@ def still_being_written(name: str, what: str) -> ExportUnreadable:
         fix="Nothing to do while the till writes it. If this stays, export again.",
         passing=True,
     )
+
+
+_QUIET_S = 1.0
+
+
+@dataclass(slots=True)
+class LastRead:
+    """Which file was read to its end last: a till that writes in place changes that very one."""
+
+    _file: tuple[int, int] | None = field(default=None, init=False)
+
+    def is_being_rewritten(self, path: Path) -> bool:
+        """Return whether that file was changed in place a moment ago, and may grow yet."""
+        status = path.stat()
+        fresh = abs(time.time() - status.st_mtime) < _QUIET_S
+        return fresh and self._file == (status.st_dev, status.st_ino)
+
+    def done(self, path: Path) -> None:
+        """Take note that the file was read to its end."""
+        status = path.stat()
+        self._file = (status.st_dev, status.st_ino)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, MutableSet
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import IO, TypeVar
@@ -28,7 +28,7 @@ from tillbridge.adapters.folder.decoding import (
     head_of,
     is_cut_short,
 )
-from tillbridge.adapters.folder.file_reading import reading_whole, still_being_written
+from tillbridge.adapters.folder.file_reading import LastRead, reading_whole, still_being_written
 
 T = TypeVar("T")
 
@@ -58,6 +58,7 @@ class TableSource:
     encoding: str | None = None
     delimiter: str | None = None
     must_rename: bool = True
+    last: LastRead = field(default_factory=LastRead, compare=False)
 
 
 class _LargeBlocks(io.BufferedReader):
@@ -85,6 +86,7 @@ class Table:
     first_row: int
     delimiter: str
     decoding: Decoding
+    last: LastRead
 
     def unknown_rows(
         self, known: MutableSet[int], seed: int
@@ -140,8 +142,15 @@ class Table:
     def _check_end(self, row: list[str], number: int, short_row: int) -> None:
         if row != [_END]:
             raise still_being_written(self.path.name, f"ends inside a quotation in row {number}")
-        if short_row == number - 1 and not self._ends_with_newline():
+        if self._ends_with_newline():
+            return
+        if short_row == number - 1:
             raise still_being_written(self.path.name, f"ends in the middle of row {short_row}")
+        # Half of "12.50" is a price, too. A till that never ends its last line is believed later.
+        if self.last.is_being_rewritten(self.path):
+            raise still_being_written(
+                self.path.name, f"ends without a line end in row {number - 1}"
+            )
 
     def _ends_with_newline(self) -> bool:
         with self.path.open("rb") as file:
@@ -159,7 +168,7 @@ def read_table(source: TableSource, consume: Callable[[Table], T]) -> T:
             Decoding(source.encoding) if source.encoding else guess_by_head(head_of(source.path))
         )
         try:
-            return consume(_open(source, decoding))
+            return _consumed(source, consume, decoding)
         except UnicodeDecodeError as failure:
             if is_cut_short(failure):
                 raise still_being_written(source.path.name, "ends inside a character") from failure
@@ -169,7 +178,13 @@ def read_table(source: TableSource, consume: Callable[[Table], T]) -> T:
                     place=source.path.name,
                     fix="Mend the option encoding, or leave it out: then it is found out.",
                 ) from failure
-        return consume(_open(source, guess_by_whole(source.path, decoding)))
+        return _consumed(source, consume, guess_by_whole(source.path, decoding))
+
+
+def _consumed(source: TableSource, consume: Callable[[Table], T], decoding: Decoding) -> T:
+    result = consume(_open(source, decoding))
+    source.last.done(source.path)
+    return result
 
 
 def _open(source: TableSource, decoding: Decoding) -> Table:
@@ -195,6 +210,7 @@ def _open(source: TableSource, decoding: Decoding) -> Table:
         first_row=len(before) + 2,
         delimiter=delimiter,
         decoding=decoding,
+        last=source.last,
     )
 
 

@@ -1,0 +1,41 @@
+"""The conformance suite: by one command, a vendor knows whether an adapter is right.
+
+In a vendor's tests, with `RIG` being the till for tests that stands beside the adapter:
+
+- `from tillbridge.adapter.conformance import conformance_tests`
+- `from tillbridge_mytill.rig import RIG`
+- `test_conformance = conformance_tests(RIG)`
+"""
+
+from tillbridge.adapter.conformance.capabilities import CAPABILITIES, capabilities_of
+from tillbridge.adapter.conformance.cases import Case, case_folders, run_case
+from tillbridge.adapter.conformance.outcome import CheckResult, Outcome, Report, Violation
+from tillbridge.adapter.conformance.pytest_tests import case_tests, conformance_tests
+from tillbridge.adapter.conformance.quality import LEVELS, Quality, QualityError, read_quality
+from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigTicket
+from tillbridge.adapter.conformance.suite import CHECKS, Check, run_check, run_suite
+
+__all__ = [
+    "CAPABILITIES",
+    "CHECKS",
+    "LEVELS",
+    "CannotDo",
+    "Case",
+    "Check",
+    "CheckResult",
+    "Outcome",
+    "Quality",
+    "QualityError",
+    "Report",
+    "Rig",
+    "RigTicket",
+    "Violation",
+    "capabilities_of",
+    "case_folders",
+    "case_tests",
+    "conformance_tests",
+    "read_quality",
+    "run_case",
+    "run_check",
+    "run_suite",
+]

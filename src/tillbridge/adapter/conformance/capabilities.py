@@ -1,0 +1,34 @@
+"""The capabilities of an adapter's object, by name."""
+
+from collections.abc import Mapping
+
+from tillbridge.adapter.protocols import (
+    CancelsTickets,
+    NamesFiles,
+    ReadsAvailability,
+    ReadsCatalogue,
+    ReadsCatalogueChanges,
+    ReadsTables,
+    ReportsHealth,
+    TellsTicketUpdates,
+    TellsUnreadableUpdates,
+    WritesTickets,
+)
+
+CAPABILITIES: Mapping[str, type] = {
+    "catalogue": ReadsCatalogue,
+    "catalogue_changes": ReadsCatalogueChanges,
+    "availability": ReadsAvailability,
+    "tables": ReadsTables,
+    "tickets": WritesTickets,
+    "cancel": CancelsTickets,
+    "updates": TellsTicketUpdates,
+    "unreadable_updates": TellsUnreadableUpdates,
+    "health": ReportsHealth,
+    "files": NamesFiles,
+}
+
+
+def capabilities_of(pos: object) -> frozenset[str]:
+    """Return the names of what an opened adapter can do."""
+    return frozenset(name for name, kind in CAPABILITIES.items() if isinstance(pos, kind))

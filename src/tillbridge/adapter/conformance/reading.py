@@ -1,0 +1,233 @@
+"""Checks of what an adapter reads."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tillbridge.adapter.conformance.outcome import Violation
+from tillbridge.adapter.conformance.samples import (
+    NAMES,
+    ODD_PRICES,
+    named_items,
+    plain_items,
+    priced_items,
+)
+from tillbridge.adapter.conformance.subject import Subject, able, can, reader
+from tillbridge.adapter.failures import ExportUnreadable, PosFailure
+from tillbridge.adapter.protocols import ReadsAvailability, ReadsTables
+from tillbridge.model.catalogue import Catalogue, Item
+from tillbridge.model.table import Table
+
+MANY = 5000
+_CUTS = 32
+
+
+def reads_what_is_sold(subject: Subject) -> str:
+    """Read a plain menu twice: what is sold, in the till's order, the same both times."""
+    with subject.till() as rig:
+        sold = rig.sell(plain_items(), "EUR")
+        read = reader(rig, rig.open())
+        first, second = read(), read()
+        _same(sold, first)
+        if first != second:
+            raise Violation(
+                "Two readings of the same export differ.",
+                fix="Make reading depend on the export alone: no clock, no random ids.",
+            )
+        return f"{len(sold)} items, twice the same"
+
+
+def keeps_names(subject: Subject) -> str:
+    """Read names in many scripts, with quotes and separators in them."""
+    with subject.till() as rig:
+        sold = rig.sell(named_items(NAMES), "EUR")
+        _same(sold, reader(rig, rig.open())())
+        return f"{len(sold)} names"
+
+
+def keeps_prices_exact(subject: Subject) -> str:
+    """Read prices that binary fractions get wrong."""
+    return _prices(subject, ODD_PRICES, "EUR")
+
+
+def knows_currencies_without_decimals(subject: Subject) -> str:
+    """Read prices in yen: 1500 is 1500, not 150000."""
+    return _prices(subject, (0, 1, 80, 1500, 123_456), "JPY")
+
+
+def knows_currencies_with_three_decimals(subject: Subject) -> str:
+    """Read prices in Kuwaiti dinars: 1.500 is 1500."""
+    return _prices(subject, (0, 1, 5, 250, 1500, 12_345), "KWD")
+
+
+def keeps_ids(subject: Subject) -> str:
+    """Export the same again, in another order and with a new name: every id stays."""
+    with subject.till() as rig:
+        rig.sell(plain_items(6), "EUR")
+        read = reader(rig, rig.open())
+        before = read()
+        rig.reorder()
+        _same_ids(before, read(), "in another order")
+        renamed = next(iter(before.items))
+        rig.rename(renamed, "Another name")
+        after = read()
+        _same_ids(before, after, "with a new name")
+        if after.items[renamed].name != "Another name":
+            raise Violation(
+                f"The item {renamed} kept its old name, {after.items[renamed].name!r}.",
+                fix="Read the export anew each time.",
+            )
+        return "order and name changed, ids stayed"
+
+
+def reads_five_thousand_items(subject: Subject) -> str:
+    """Read a large menu, whole."""
+    with subject.till() as rig:
+        sold = rig.sell(plain_items(MANY), "EUR")
+        _same(sold, reader(rig, rig.open())())
+        return f"{len(sold)} items"
+
+
+def tells_what_is_sold_out(subject: Subject) -> str:
+    """Sell out an item: the next reading says so, and says nothing else."""
+    with subject.till() as rig:
+        sold = rig.sell(plain_items(), "EUR")
+        gone = sold[1].external_id
+        pos = rig.open()
+        read = reader(rig, pos) if can(pos, "catalogue") else None
+        rig.sell_out(gone)
+        if read is None:
+            off = set()
+        else:
+            off = {key for key, item in read().items.items() if not item.available}
+        if can(pos, "availability"):
+            told = able(pos, ReadsAvailability).read_availability().items
+            off |= {key for key, state in told.items() if not state.available}
+        if off != {gone}:
+            raise Violation(
+                f"Sold out is {gone}; the adapter says {', '.join(sorted(off)) or 'nothing'}.",
+                fix="Read the till's own mark of what is sold out, by external id.",
+            )
+        return "one item off, the others on"
+
+
+def distrusts_half_an_export(subject: Subject) -> str:
+    """Cut each export off at many places: no item is read that the whole does not have."""
+    with subject.till() as rig:
+        rig.sell(plain_items(12), "EUR")
+        read = reader(rig, rig.open())
+        whole = read()
+        paths = rig.exports()
+        places = 0
+        for path in paths:
+            content = path.read_bytes()
+            for cut in _places(content):
+                path.write_bytes(content[:cut])
+                _believes_no_half(read, whole, path, content[:cut])
+                places += 1
+            path.write_bytes(content)
+        if read() != whole:
+            raise Violation(
+                "After the export was whole again, the reading differs from the first.",
+                fix="Keep nothing of a reading that failed.",
+            )
+        return f"cut at {places} places"
+
+
+def reads_tables(subject: Subject) -> str:
+    """Read the floor plan."""
+    with subject.till() as rig:
+        pos = rig.open()
+        able(pos, ReadsTables)
+        wanted = rig.furnish(
+            [Table("t1", "Table 1", 4, "Hall"), Table("t2", "Smörgås", 2, "Garden")]
+        )
+        found = able(rig.open(), ReadsTables).read_tables()
+        if tuple(found.tables) != tuple(wanted) or found.bad_rows:
+            raise Violation(
+                f"The till has {_tables(wanted)}; the adapter reads {_tables(found.tables)}.",
+                fix="Return every table with id, name, seats and zone as the till has them.",
+            )
+        return f"{len(found.tables)} tables"
+
+
+def _prices(subject: Subject, prices: Sequence[int], currency: str) -> str:
+    with subject.till() as rig:
+        sold = rig.sell(priced_items(prices), currency)
+        _same(sold, reader(rig, rig.open(currency))())
+        return f"{len(sold)} prices in {currency}"
+
+
+def _same(sold: Sequence[Item], found: Catalogue) -> None:
+    if found.bad_rows:
+        row = found.bad_rows[0]
+        raise Violation(
+            f"A good row is called bad: {row.place}: {row.text}", fix="Read what the till exports."
+        )
+    wanted = [_essence(item) for item in sold]
+    got = [_essence(item) for item in found.items.values() if item.product_type != "addon"]
+    if wanted == got:
+        return
+    if sorted(wanted) == sorted(got):
+        raise Violation("The items are in another order.", fix="Keep the till's order.")
+    odd = next((pair for pair in zip(wanted, got, strict=False) if pair[0] != pair[1]), None)
+    raise Violation(
+        f"The till sells {len(wanted)} items, the adapter reads {len(got)}."
+        if odd is None
+        else f"The till sells {_words(odd[0])}; the adapter reads {_words(odd[1])}.",
+        fix="Prices are whole minor units of the store's currency (context.currency), made with"
+        " decimal; ids and names are the till's own.",
+    )
+
+
+_Essence = tuple[str, str, int, bool, tuple[tuple[str, str, int], ...]]
+
+
+def _essence(item: Item) -> _Essence:
+    variants = tuple((each.external_id, each.variant_name, each.price) for each in item.variants)
+    return (item.external_id, item.name, item.price, item.available, variants)
+
+
+def _words(essence: _Essence) -> str:
+    return f"{essence[0]} {essence[1]!r} at {essence[2]}"
+
+
+def _tables(tables: Sequence[Table]) -> str:
+    return ", ".join(f"{each.external_id} {each.name!r}" for each in tables) or "none"
+
+
+def _same_ids(before: Catalogue, after: Catalogue, how: str) -> None:
+    if set(before.items) != set(after.items):
+        moved = sorted(set(before.items) ^ set(after.items))
+        raise Violation(
+            f"Exported again {how}, the ids differ: {', '.join(moved[:4])}.",
+            fix="Take as external id what the till never changes (its own key), not a row number"
+            " or a name. Another id is another item: orders of the old one fail.",
+        )
+
+
+def _places(content: bytes) -> Sequence[int]:
+    """Return where to cut: nothing, all but one byte, and places between."""
+    step = max(1, len(content) // _CUTS)
+    return sorted({0, 1, *range(0, len(content), step), max(0, len(content) - 1)})
+
+
+def _believes_no_half(
+    read: Callable[[], Catalogue], whole: Catalogue, path: Path, part: bytes
+) -> None:
+    try:
+        found = read()
+    except (ExportUnreadable, PosFailure):
+        return
+    for key, item in found.items.items():
+        if whole.items.get(key) != item:
+            raise Violation(
+                f"{path.name} cut after {len(part)} bytes gives {_words(_essence(item))}, which"
+                " the whole does not have.",
+                fix="Raise ExportUnreadable for an export that ends in the middle of a record.",
+            )
+    missing = len(whole.items) - len(found.items)
+    if missing and not found.bad_rows and not part.endswith((b"\n", b"\r")):
+        raise Violation(
+            f"{path.name} cut after {len(part)} bytes loses {missing} items without a word.",
+            fix="Raise ExportUnreadable for an export that ends in the middle of a record.",
+        )

@@ -1,0 +1,150 @@
+"""The rig: a till for tests, to which the conformance suite may do anything.
+
+A vendor writes one beside the adapter, as `RIG` in the module `rig` of its package. What a kind of
+till cannot do (answers of a folder of files cannot be lost) is left as it stands here; the check
+that needs it is then not tried, and says why.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tillbridge.adapter.registration import Adapter, AdapterContext
+from tillbridge.adapter.tickets import RejectReason, TicketStatus
+from tillbridge.model.catalogue import Item
+from tillbridge.model.table import Table
+
+
+class CannotDo(Exception):
+    """This kind of till cannot do what a check asks; `reason` is one sentence that says why."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class RigTicket:
+    """An order as it stands in the till, found without the adapter.
+
+    `key` is what the adapter was given to find it by; `lines` are (external id, quantity).
+    """
+
+    key: str
+    lines: tuple[tuple[str, int], ...]
+    cancelled: bool = False
+
+
+class Rig:
+    """One till in a folder of its own, made anew for every check and closed after it."""
+
+    adapter: ClassVar[Adapter]
+    # Seconds after which a call that has not come back counts as hanging.
+    patience_s: ClassVar[float] = 15.0
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def options(self) -> Mapping[str, Any]:
+        """Return the adapter's options for this till, with all it can do switched on."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of what the till holds: servers, files."""
+
+    # What is sold
+
+    def sell(self, items: Sequence[Item], currency: str) -> Sequence[Item]:
+        """Make the till sell just these items, and export them.
+
+        Return what a right adapter reads: the same items in the same order, with the external ids
+        that the till has given them. Only id, name, price, availability and variants are compared.
+        """
+        raise CannotDo("This rig sells nothing.")
+
+    def rename(self, external_id: str, name: str) -> None:
+        """Give an item another name, and export it again."""
+        raise CannotDo("This rig renames nothing.")
+
+    def reorder(self) -> None:
+        """Export the same items again in another order."""
+        raise CannotDo("This till has one order only.")
+
+    def sell_out(self, external_id: str) -> None:
+        """Take an item off sale, in whatever way the till has."""
+        raise CannotDo("This till cannot sell out an item.")
+
+    def exports(self) -> Sequence[Path]:
+        """Return the files the menu is read from; the suite cuts them."""
+        raise CannotDo("This till exports no files.")
+
+    def furnish(self, tables: Sequence[Table]) -> Sequence[Table]:
+        """Make the till have just these tables; return what a right adapter reads."""
+        raise CannotDo("This rig has no tables.")
+
+    # Orders
+
+    def tickets(self) -> Sequence[RigTicket]:
+        """Return every order in the till, read without the adapter."""
+        raise CannotDo("This rig takes no orders.")
+
+    def tell(
+        self,
+        order_id: str,
+        status: TicketStatus,
+        *,
+        reason: RejectReason | None = None,
+        external_ids: Sequence[str] = (),
+    ) -> None:
+        """Make the till say how an order goes on."""
+        raise CannotDo("This till tells no news of orders.")
+
+    def close_store(self) -> None:
+        """Make the till take no orders: closed for the day, no session."""
+        raise CannotDo("This till is never closed.")
+
+    # What goes wrong
+
+    def go_offline(self) -> None:
+        """Make the till unreachable."""
+        raise CannotDo("This rig cannot go offline.")
+
+    def come_back(self) -> None:
+        """Make the till reachable again."""
+        raise CannotDo("This rig cannot come back.")
+
+    def lose_next_answer(self) -> None:
+        """Make the till do what it is asked next, and its answer get lost."""
+        raise CannotDo("This till's answers cannot be lost.")
+
+    def answer_slowly(self, delay_s: float) -> None:
+        """Make every answer take so many seconds."""
+        raise CannotDo("This till cannot be slow.")
+
+    # What the suite uses itself
+
+    def context(self, currency: str = "EUR") -> AdapterContext:
+        """Return what the adapter is told of its store."""
+        return AdapterContext(
+            store="rig", currency=currency, location_id="rig", base_dir=self.folder
+        )
+
+    def open(self, currency: str = "EUR") -> object:
+        """Open the adapter on this till, as the bridge does."""
+        checked = self.adapter.options.model_validate(dict(self.options()))
+        return self.adapter.open(checked, self.context(currency))
+
+    def state(self) -> object:
+        """Return all of the till that a probe must not change, in a form that can be compared.
+
+        By itself: the files in the folder. A till with a server adds what its server holds.
+        """
+        found = {}
+        for path in sorted(self.folder.rglob("*")):
+            name = path.relative_to(self.folder).as_posix()
+            found[name] = (
+                hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "folder"
+            )
+        return found

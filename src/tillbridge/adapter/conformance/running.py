@@ -1,0 +1,221 @@
+"""Checks of how an adapter behaves beside the till: what it declares, health, news, trouble."""
+
+from collections.abc import Callable
+
+from pydantic import ValidationError
+
+from tillbridge.adapter.conformance.capabilities import capabilities_of
+from tillbridge.adapter.conformance.outcome import Violation
+from tillbridge.adapter.conformance.rig import CannotDo, Rig
+from tillbridge.adapter.conformance.samples import order_of, plain_items
+from tillbridge.adapter.conformance.subject import (
+    Subject,
+    able,
+    can,
+    in_time,
+    items_to_order,
+    one_ticket,
+    reader,
+    tickets_of,
+    writer,
+)
+from tillbridge.adapter.failures import ExportUnreadable, PosFailure, PosOffline
+from tillbridge.adapter.protocols import ReportsHealth, TellsTicketUpdates
+from tillbridge.adapter.registration import API_VERSION
+from tillbridge.adapter.tickets import Health, TicketStatus
+
+_SLOW_S = 60.0
+
+
+def does_what_it_declares(subject: Subject) -> str:
+    """Compare what the adapter declares with what its object can do."""
+    adapter = subject.rig.adapter
+    if adapter.api_version != API_VERSION:
+        raise Violation(
+            f"It is for version {adapter.api_version} of the adapter API; this is {API_VERSION}.",
+            fix="Read the changes of the API in docs/adapters/, then set api_version.",
+        )
+    if not adapter.name or not adapter.summary:
+        raise Violation("It has no name or no summary.", fix="Give both to Adapter(...).")
+    _refuses_strange_options(subject)
+    with subject.till() as rig:
+        found = capabilities_of(rig.open())
+    if subject.declared is None:
+        raise CannotDo(f"There is no quality.toml; found: {', '.join(sorted(found)) or 'nothing'}.")
+    if found != subject.declared:
+        only_said = ", ".join(sorted(subject.declared - found))
+        only_done = ", ".join(sorted(found - subject.declared))
+        raise Violation(
+            " ".join(
+                words
+                for words in (
+                    f"It declares {only_said}, and cannot do it." if only_said else "",
+                    f"It can do {only_done}, and does not declare it." if only_done else "",
+                )
+                if words
+            ),
+            fix="Correct `capabilities` in quality.toml, or the adapter.",
+        )
+    return ", ".join(sorted(found))
+
+
+def probes_without_side_effects(subject: Subject) -> str:
+    """Ask three times whether the till is there: nothing in it changes."""
+    with subject.till() as rig:
+        items_to_order(rig, plain_items(2))
+        pos = able(rig.open(), ReportsHealth)
+        before = rig.state()
+        answers = [in_time(rig, "health", pos.health) for _time in range(3)]
+        if rig.state() != before:
+            raise Violation(
+                "Asking for its health has changed something in the till.",
+                fix="Ask only what changes nothing: no test orders, no files, no log-ins kept.",
+            )
+        if not all(answer.online for answer in answers):
+            raise Violation(
+                f"The till is there, and health says that it is not: {answers[0].detail}",
+                fix="Return Health(online=True) for a till that answers.",
+            )
+        return "asked three times, nothing changed"
+
+
+def goes_offline_and_comes_back(subject: Subject) -> str:
+    """Take the till away and bring it back: told so, nothing written, and well again by itself."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items(2))
+        pos = rig.open()
+        order = order_of("ord_offline", sold)
+        rig.go_offline()
+        if can(pos, "health"):
+            _says_offline(in_time(rig, "health", able(pos, ReportsHealth).health))
+        if can(pos, "tickets"):
+            writing = writer(pos)
+            _is_offline(rig, "write_ticket", lambda: writing.write_ticket(order, order.id))
+            _is_offline(rig, "find_ticket", lambda: writing.find_ticket(order.id))
+        elif can(pos, "catalogue"):
+            _is_offline(rig, "read_catalogue", reader(rig, pos))
+        rig.come_back()
+        if can(pos, "health") and not able(pos, ReportsHealth).health().online:
+            raise Violation(
+                "The till is back, and health still says that it is away.",
+                fix="Connect anew when a connection has died; keep no verdict.",
+            )
+        if can(pos, "tickets"):
+            if tickets_of(rig, order.id):
+                raise Violation(
+                    "PosOffline was raised, and the till has the order.",
+                    fix="PosOffline means that surely nothing was written.",
+                )
+            writer(pos).write_ticket(order, order.id)
+            one_ticket(rig, order.id, "coming back", fix="Write it once.")
+        return "away and back, with the same object"
+
+
+def does_not_hang(subject: Subject) -> str:
+    """Let the till answer after a minute: no call waits that long."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items(1))
+        pos = rig.open()
+        order = order_of("ord_slow", sold)
+        rig.answer_slowly(_SLOW_S)
+        if can(pos, "health"):
+            _says_offline(in_time(rig, "health", able(pos, ReportsHealth).health))
+        if can(pos, "tickets"):
+            writing = writer(pos)
+            try:
+                in_time(rig, "write_ticket", lambda: writing.write_ticket(order, order.id))
+            except PosFailure:
+                pass
+            else:
+                raise Violation(
+                    "write_ticket returns a ticket before the till has answered.",
+                    fix="Return a ticket only when the till has confirmed it.",
+                )
+        rig.answer_slowly(0)
+        return "gave up in time"
+
+
+def tells_news_until_handled(subject: Subject) -> str:
+    """Tell news out of order, twice and of strangers: it is told in its order until handled."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items(1))
+        pos = rig.open()
+        telling = able(pos, TellsTicketUpdates)
+        order = order_of("ord_news", sold)
+        if can(pos, "tickets"):
+            writer(pos).write_ticket(order, order.id)
+        wanted = [TicketStatus.ACCEPTED, TicketStatus.READY, TicketStatus.PREPARING]
+        for status in wanted:
+            rig.tell(order.id, status)
+        first = [each for each in telling.read_updates() if each.order_id == order.id]
+        if [each.status for each in first] != wanted:
+            raise Violation(
+                f"The till told {_statuses(wanted)}; the adapter tells"
+                f" {_statuses([each.status for each in first])}.",
+                fix="Tell news as it is, in the till's order; the core knows what it means.",
+            )
+        again = [each.key for each in telling.read_updates() if each.order_id == order.id]
+        if again != [each.key for each in first]:
+            raise Violation(
+                "News that was not handled is not told again.",
+                fix="Keep telling a piece of news, under one key, until update_handled names it.",
+            )
+        for update in (*first, first[0]):
+            telling.update_handled(update)
+        later = [
+            each
+            for teller in (telling, able(rig.open(), TellsTicketUpdates))
+            for each in teller.read_updates()
+            if each.order_id == order.id
+        ]
+        if later:
+            raise Violation(
+                f"News that was handled is told again: {_statuses([e.status for e in later])}.",
+                fix="Keep what was handled where a restart finds it.",
+            )
+        return "in order, until handled, never after"
+
+
+def _refuses_strange_options(subject: Subject) -> None:
+    with subject.till() as rig:
+        options = {**rig.options(), "no_such_option": 1}
+        try:
+            type(rig).adapter.options.model_validate(options)
+        except ValidationError:
+            return
+    raise Violation(
+        "It accepts an option that it does not have: a misspelling would go unnoticed.",
+        fix="Derive its options from AdapterOptions, and leave extra at `forbid`.",
+    )
+
+
+def _says_offline(health: Health) -> None:
+    if health.online:
+        raise Violation(
+            "The till is away, and health says that it is there.",
+            fix="Ask the till itself, each time, with a short time-out.",
+        )
+    if not health.detail:
+        raise Violation(
+            "Health says that the till is away, and not why.",
+            fix="Put one plain sentence into Health.detail: what was asked, what came of it.",
+        )
+
+
+def _is_offline(rig: Rig, what: str, call: Callable[[], object]) -> None:
+    try:
+        in_time(rig, what, call)
+    except (PosOffline, ExportUnreadable):
+        return
+    except Violation:
+        raise
+    except Exception as failure:
+        raise Violation(
+            f"The till is away, and {what} raises {type(failure).__name__}: {failure}",
+            fix="Turn the driver's errors into PosOffline, at one place.",
+        ) from failure
+    raise Violation(f"The till is away, and {what} works.", fix="Raise PosOffline.")
+
+
+def _statuses(statuses: list[TicketStatus]) -> str:
+    return ", ".join(status.value for status in statuses) or "nothing"

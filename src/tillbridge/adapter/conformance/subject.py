@@ -1,0 +1,114 @@
+"""What a check works on: a till made for it, and the adapter opened on it."""
+
+import contextlib
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from tillbridge.adapter.conformance.capabilities import CAPABILITIES, capabilities_of
+from tillbridge.adapter.conformance.outcome import Violation
+from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigTicket
+from tillbridge.adapter.protocols import ReadsCatalogue, WritesTickets
+from tillbridge.model.catalogue import Catalogue, Item
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The kind of till under test; `declared` are the capabilities that quality.toml names."""
+
+    rig: type[Rig]
+    declared: frozenset[str] | None = None
+
+    @contextlib.contextmanager
+    def till(self) -> Iterator[Rig]:
+        """Make a fresh till, and clear it away."""
+        folder = Path(tempfile.mkdtemp(prefix="till-"))
+        try:
+            rig = self.rig(folder)
+            try:
+                yield rig
+            finally:
+                rig.close()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def able(pos: object, kind: type[K]) -> K:
+    """Return the adapter's object as one that can do this; CannotDo where it cannot."""
+    if not isinstance(pos, kind):
+        name = next(name for name, each in CAPABILITIES.items() if each is kind)
+        raise CannotDo(f"The adapter has no capability {name}.")
+    return pos
+
+
+def can(pos: object, name: str) -> bool:
+    """Return whether the adapter's object has that capability."""
+    return name in capabilities_of(pos)
+
+
+def in_time(rig: Rig, what: str, call: Callable[[], T]) -> T:
+    """Return what the call gives, or raise what it raises; a Violation where it hangs."""
+    outcome: list[Callable[[], T]] = []
+
+    def work() -> None:
+        try:
+            value = call()
+        except BaseException as failure:  # noqa: BLE001 -- handed on to the caller, whatever it is
+            raised = failure
+
+            def again() -> T:
+                raise raised
+
+            outcome.append(again)
+        else:
+            outcome.append(lambda: value)
+
+    thread = threading.Thread(target=work, daemon=True, name=f"conformance-{what}")
+    thread.start()
+    thread.join(rig.patience_s)
+    if not outcome:
+        raise Violation(
+            f"{what} had not come back after {rig.patience_s:g} seconds.",
+            fix="Give every call to the till a time-out, and raise PosOffline (nothing written) or"
+            " TicketOutcomeUnknown (perhaps written).",
+        )
+    return outcome[0]()
+
+
+def reader(rig: Rig, pos: object) -> Callable[[], Catalogue]:
+    """Return how to read the menu, within the rig's patience."""
+    reading = able(pos, ReadsCatalogue)
+    return lambda: in_time(rig, "read_catalogue", reading.read_catalogue)
+
+
+def writer(pos: object) -> WritesTickets:
+    """Return the adapter's object as one that writes tickets."""
+    return able(pos, WritesTickets)
+
+
+def items_to_order(rig: Rig, items: Sequence[Item], currency: str = "EUR") -> Sequence[Item]:
+    """Return items that the till sells now; a till without a menu takes whatever is ordered."""
+    try:
+        return rig.sell(items, currency)
+    except CannotDo:
+        return items
+
+
+def tickets_of(rig: Rig, key: str) -> Sequence[RigTicket]:
+    """Return the orders in the till that were written with `key`."""
+    return [ticket for ticket in rig.tickets() if ticket.key == key]
+
+
+def one_ticket(rig: Rig, key: str, after: str, *, fix: str) -> RigTicket:
+    """Return the one ticket that must be in the till."""
+    found = tickets_of(rig, key)
+    if len(found) != 1:
+        raise Violation(f"After {after} the till has {len(found)} tickets of the order.", fix=fix)
+    return found[0]

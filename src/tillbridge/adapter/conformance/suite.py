@@ -1,0 +1,85 @@
+"""The conformance suite: every check, in the order in which a vendor meets them."""
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from tillbridge.adapter.conformance import reading, running, writing
+from tillbridge.adapter.conformance.outcome import CheckResult, Outcome, Report, Violation
+from tillbridge.adapter.conformance.rig import CannotDo, Rig
+from tillbridge.adapter.conformance.subject import Subject
+from tillbridge.adapter.registration import API_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One rule: `run` returns what it saw, raises Violation, or CannotDo where it does not fit."""
+
+    name: str
+    title: str
+    run: Callable[[Subject], str]
+
+
+CHECKS = (
+    Check("declares", "does what it declares", running.does_what_it_declares),
+    Check("reads", "reads what is sold", reading.reads_what_is_sold),
+    Check("unicode", "keeps names as they are", reading.keeps_names),
+    Check("rounding", "keeps prices exact", reading.keeps_prices_exact),
+    Check("no_decimals", "reads yen", reading.knows_currencies_without_decimals),
+    Check("three_decimals", "reads dinars", reading.knows_currencies_with_three_decimals),
+    Check("identity", "keeps ids when the till exports again", reading.keeps_ids),
+    Check("large_menu", "reads 5,000 items", reading.reads_five_thousand_items),
+    Check("half_export", "distrusts half an export", reading.distrusts_half_an_export),
+    Check("sold_out", "tells what is sold out", reading.tells_what_is_sold_out),
+    Check("tables", "reads tables", reading.reads_tables),
+    Check("same_order_twice", "same order twice, one ticket", writing.writes_one_ticket),
+    Check("killed", "killed while writing, one ticket", writing.survives_being_killed),
+    Check("lost_answer", "timed out but applied, one ticket", writing.survives_a_lost_answer),
+    Check("unknown_item", "refuses unknown items by name", writing.refuses_unknown_items),
+    Check("closed", "says when the store is closed", writing.refuses_when_closed),
+    Check("cancel", "cancels once and for all", writing.cancels_safely),
+    Check("news", "tells news until it is handled", running.tells_news_until_handled),
+    Check("offline", "says offline, and comes back", running.goes_offline_and_comes_back),
+    Check("slow", "does not hang with a slow till", running.does_not_hang),
+    Check("probe", "probes without side effects", running.probes_without_side_effects),
+)
+
+
+def run_check(check: Check, subject: Subject) -> CheckResult:
+    """Run one check on a till of its own. An exception of the adapter is a failure of it."""
+    began = time.monotonic()
+    outcome, text, fix = _judge(check, subject)
+    took_ms = round((time.monotonic() - began) * 1000)
+    return CheckResult(check.name, check.title, outcome, text, fix, took_ms)
+
+
+def run_suite(
+    rig: type[Rig],
+    *,
+    declared: frozenset[str] | None = None,
+    only: Collection[str] = (),
+    on_begin: Callable[[Check], None] = lambda _check: None,
+) -> Report:
+    """Run all checks, or those named in `only`, on tills of this kind."""
+    subject = Subject(rig, declared)
+    results = []
+    for check in CHECKS:
+        if not only or check.name in only:
+            on_begin(check)
+            results.append(run_check(check, subject))
+    return Report(rig.adapter.name, API_VERSION, tuple(results))
+
+
+def _judge(check: Check, subject: Subject) -> tuple[Outcome, str, str]:
+    try:
+        return Outcome.PASSED, check.run(subject), ""
+    except CannotDo as reason:
+        return Outcome.NOT_TRIED, reason.reason, ""
+    except Violation as violation:
+        return Outcome.FAILED, violation.text, violation.fix
+    except Exception as failure:  # noqa: BLE001 -- whatever an adapter raises that it should not
+        return (
+            Outcome.FAILED,
+            f"{type(failure).__name__}: {failure}",
+            "Raise only the failures of tillbridge.adapter.",
+        )

@@ -1,0 +1,200 @@
+"""Checks of how an adapter writes orders: one order, one ticket, whatever happens."""
+
+from collections.abc import Callable
+
+from tillbridge.adapter.conformance.death import Death, Work, die, lines_of, moments
+from tillbridge.adapter.conformance.outcome import Violation
+from tillbridge.adapter.conformance.rig import CannotDo, Rig
+from tillbridge.adapter.conformance.samples import order_of, plain_items
+from tillbridge.adapter.conformance.subject import (
+    Subject,
+    able,
+    in_time,
+    items_to_order,
+    one_ticket,
+    tickets_of,
+    writer,
+)
+from tillbridge.adapter.failures import (
+    ItemUnavailable,
+    PosFailure,
+    PosOffline,
+    StoreClosed,
+    TicketOutcomeUnknown,
+)
+from tillbridge.adapter.protocols import CancelsTickets, WritesTickets
+from tillbridge.model.catalogue import Item
+from tillbridge.model.order import Order
+
+_FIND_FIRST = (
+    "Write the key with the ticket, in one step, and look for it before writing: find_ticket must"
+    " find what write_ticket wrote."
+)
+
+
+def writes_one_ticket(subject: Subject) -> str:
+    """Write an order twice with one key: the till has one ticket, with the order's lines."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items())
+        order = order_of("ord_twice_1", sold)
+        pos = writer(rig.open())
+        first = pos.write_ticket(order, order.id)
+        second = pos.write_ticket(order, order.id)
+        ticket = one_ticket(rig, order.id, "writing it twice", fix=_FIND_FIRST)
+        if first != second:
+            raise Violation(
+                f"Written twice, the order has two references: {first.reference!r} and"
+                f" {second.reference!r}.",
+                fix="Return the ticket that is there already.",
+            )
+        wanted = sorted((item.external_id, 1) for item in sold)
+        if sorted(ticket.lines) != wanted:
+            raise Violation(
+                f"The order has the lines {wanted}, the ticket {sorted(ticket.lines)}.",
+                fix="Write every line with its quantity.",
+            )
+        found = writer(rig.open()).find_ticket(order.id)
+        if found != first:
+            raise Violation(
+                f"find_ticket gives {found}, write_ticket gave {first}.", fix=_FIND_FIRST
+            )
+        if writer(rig.open()).find_ticket("ord_never_written") is not None:
+            raise Violation(
+                "find_ticket finds an order that was never written.",
+                fix="Return None for a key that the till does not have.",
+            )
+        return "one ticket, found again"
+
+
+def survives_being_killed(subject: Subject) -> str:
+    """Kill the adapter at each line of its writing; look, write again: one ticket."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items(2))
+        writer(rig.open())
+        rig.tickets()
+        work = Work(type(rig).adapter, dict(rig.options()), rig.context())
+        lines = lines_of(work, order_of("ord_killed_0", sold))
+        if not lines:
+            raise CannotDo("The adapter's code could not be run in a process of its own.")
+        deaths = tuple(Death(order_of(f"ord_killed_{line}", sold), line) for line in moments(lines))
+        die(Work(work.adapter, work.options, work.context, deaths))
+        for death in deaths:
+            _take_up(rig, death.order)
+            one_ticket(
+                rig,
+                death.order.id,
+                f"being killed at line {death.line} of {lines} and taking the order up again",
+                fix=_FIND_FIRST,
+            )
+        return f"killed {len(deaths)} times"
+
+
+def survives_a_lost_answer(subject: Subject) -> str:
+    """Lose the till's answer to a write that it did: the outcome is unknown, never two tickets."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items(2))
+        order = order_of("ord_lost_answer", sold)
+        pos = writer(rig.open())
+        rig.lose_next_answer()
+        try:
+            in_time(rig, "write_ticket", lambda: pos.write_ticket(order, order.id))
+        except TicketOutcomeUnknown:
+            pass
+        except PosOffline as failure:
+            if tickets_of(rig, order.id):
+                raise Violation(
+                    f"The till has the order, and the adapter says that it was offline ({failure})",
+                    fix="Raise TicketOutcomeUnknown where the order may have got through; the core"
+                    " then asks find_ticket. PosOffline means that surely nothing was written.",
+                ) from failure
+        _take_up(rig, order)
+        one_ticket(rig, order.id, "a lost answer and taking the order up again", fix=_FIND_FIRST)
+        return "unknown, found, one ticket"
+
+
+def refuses_unknown_items(subject: Subject) -> str:
+    """Order an item that the till does not know: ItemUnavailable names it, nothing is written."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items(2))
+        unknown = Item(external_id="no-such-item-4711", name="Nothing", price=100)
+        order = order_of("ord_unknown_item", [*sold, unknown])
+        return _refused(
+            rig,
+            order,
+            ItemUnavailable,
+            lambda failure: unknown.external_id in getattr(failure, "external_ids", ()),
+            f"external_ids must name {unknown.external_id}",
+        )
+
+
+def refuses_when_closed(subject: Subject) -> str:
+    """Order while the till takes none: StoreClosed, nothing is written."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items(1))
+        rig.close_store()
+        order = order_of("ord_closed", sold)
+        return _refused(rig, order, StoreClosed, lambda _failure: True, "")
+
+
+def cancels_safely(subject: Subject) -> str:
+    """Cancel a ticket twice, and one that never was; the order never comes back by itself."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items(2))
+        order, never = order_of("ord_cancel", sold), order_of("ord_never", sold)
+        pos = rig.open()
+        cancelling = able(pos, CancelsTickets)
+        writer(pos).write_ticket(order, order.id)
+        for _time in range(2):
+            cancelling.cancel_ticket(order, order.id, "The customer changed her mind")
+        cancelling.cancel_ticket(never, never.id, "Never written")
+        if any(not ticket.cancelled for ticket in tickets_of(rig, order.id)):
+            raise Violation(
+                "The till still has the order as a good one.",
+                fix="cancel_ticket must take the ticket out of the kitchen, or mark it cancelled.",
+            )
+        if tickets_of(rig, never.id):
+            raise Violation(
+                "Cancelling an order that was never written has written it.",
+                fix="cancel_ticket does nothing for a key that the till does not have.",
+            )
+        if writer(rig.open()).find_ticket(order.id) is None:
+            raise Violation(
+                "find_ticket no longer finds the cancelled order: it would be written again.",
+                fix="Remember the key of a cancelled ticket, so that it is found.",
+            )
+        return "twice, and never written"
+
+
+def _refused(
+    rig: Rig,
+    order: Order,
+    kind: type[PosFailure],
+    right: Callable[[PosFailure], bool],
+    detail: str,
+) -> str:
+    pos = writer(rig.open())
+    try:
+        in_time(rig, "write_ticket", lambda: pos.write_ticket(order, order.id))
+    except PosFailure as failure:
+        if not isinstance(failure, kind) or not right(failure):
+            raise Violation(
+                f"It is refused with {type(failure).__name__} ({failure}).",
+                fix=f"Raise {kind.__name__}{f'; {detail}' if detail else ''}.",
+            ) from failure
+    else:
+        raise Violation(
+            "It is written all the same.", fix=f"Ask the till first, and raise {kind.__name__}."
+        )
+    if tickets_of(rig, order.id):
+        raise Violation(
+            "It is refused, and the till has a ticket of it.",
+            fix="Write all lines of an order in one step, or none.",
+        )
+    return f"{kind.__name__}, nothing written"
+
+
+def _take_up(rig: Rig, order: Order) -> None:
+    """Do what the bridge does after a crash: ask, and write where there is surely nothing."""
+    pos: WritesTickets = writer(rig.open())
+    if pos.find_ticket(order.id) is None:
+        pos.write_ticket(order, order.id)

@@ -1,0 +1,79 @@
+"""The suite passes an honest adapter, and fails each hostile one in its named way."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.support.hostile_adapters import HOSTILE, Hostile
+from tests.support.paper_till import PaperRig
+from tillbridge.adapter.conformance import (
+    CHECKS,
+    Outcome,
+    Rig,
+    capabilities_of,
+    run_suite,
+)
+
+HONEST = frozenset(
+    {"catalogue", "availability", "tables", "tickets", "cancel", "updates", "health"}
+)
+
+
+def test_an_honest_adapter_passes_every_check() -> None:
+    report = run_suite(PaperRig, declared=HONEST)
+    assert [(each.check, each.text) for each in report.results if each.outcome != "passed"] == []
+    assert [each.check for each in report.results] == [check.name for check in CHECKS]
+
+
+def test_there_is_a_hostile_adapter_for_every_check() -> None:
+    assert {hostile.check for hostile in HOSTILE} == {check.name for check in CHECKS}
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.name)
+def test_a_hostile_adapter_fails_its_check_in_its_named_way(hostile: Hostile) -> None:
+    report = run_suite(hostile.rig(), declared=hostile.declared or HONEST, only=[hostile.check])
+    (result,) = report.results
+    assert (result.outcome, hostile.says in result.text) == (Outcome.FAILED, True), result.text
+    assert result.fix
+    assert not report.passed
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda hostile: hostile.name)
+def test_a_hostile_adapter_fails_no_check_that_it_does_not_mean_to(hostile: Hostile) -> None:
+    others = [
+        check.name
+        for check in CHECKS
+        if check.name not in {hostile.check, *hostile.also, "killed", "large_menu"}
+    ]
+    report = run_suite(hostile.rig(), declared=hostile.declared or HONEST, only=others)
+    failed = {each.check: each.text for each in report.results if each.outcome == "failed"}
+    assert failed == {}
+
+
+def test_what_a_rig_cannot_do_is_not_tried_and_says_why() -> None:
+    class Bare(PaperRig):
+        sell = Rig.sell
+        tickets = Rig.tickets
+        go_offline = Rig.go_offline
+
+    results = run_suite(Bare, declared=HONEST, only=["reads", "cancel", "offline"]).by_check()
+    assert {each.outcome for each in results.values()} == {Outcome.NOT_TRIED}
+    assert results["reads"].text == "This rig sells nothing."
+
+
+def test_capabilities_are_what_the_object_has(tmp_path: object) -> None:
+    assert capabilities_of(object()) == frozenset()
+
+
+def test_a_report_can_be_read_by_a_machine() -> None:
+    said = run_suite(PaperRig, declared=HONEST, only=["reads", "probe"]).to_json()
+    assert (said["adapter"], said["passed"]) == ("paper", True)
+    assert said["counts"] == {"passed": 2, "failed": 0, "not_tried": 0}
+    assert [each["check"] for each in said["checks"]] == ["reads", "probe"]
+
+
+def test_progress_is_told_before_each_check() -> None:
+    begun: list[str] = []
+    tell: Callable[..., None] = lambda check: begun.append(check.name)  # noqa: E731 -- one line says it
+    run_suite(PaperRig, only=["reads", "unicode"], on_begin=tell)
+    assert begun == ["reads", "unicode"]
