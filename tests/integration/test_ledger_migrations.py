@@ -104,13 +104,13 @@ async def test_an_older_ledger_keeps_what_was_in_it(dump: Path, tmp_path: Path) 
 async def test_a_migration_that_fails_leaves_the_ledger_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = made_from(LEDGERS[-1], tmp_path)
+    before, known = made_from(LEDGERS[-1], tmp_path), migrate.versions()
 
     def fail(connection: Connection, to: str) -> None:
         connection.exec_driver_sql("DROP TABLE orders")
         raise RuntimeError("the disk is on fire")
 
-    monkeypatch.setattr(migrate, "versions", lambda: ("0001", "0002"))
+    monkeypatch.setattr(migrate, "versions", lambda: (*known, "9999"))
     monkeypatch.setattr(migrate, "upgrade", fail)
     with pytest.raises(LedgerError, match=r"on fire.*as it was"):
         async with opened(tmp_path):
@@ -125,9 +125,10 @@ async def test_a_migration_that_fails_leaves_the_ledger_as_it_was(
 async def test_a_migration_is_run_with_a_back_up_before_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    known = migrate.versions()
     made_from(LEDGERS[-1], tmp_path)
     done: list[str] = []
-    monkeypatch.setattr(migrate, "versions", lambda: ("0001", "0002"))
+    monkeypatch.setattr(migrate, "versions", lambda: (*known, "9999"))
     monkeypatch.setattr(
         migrate, "upgrade", lambda connection, to: done.append(back_ups(tmp_path)[0].name)
     )

@@ -19,7 +19,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql import ColumnElement
 
-from tillbridge.ledger.schema import inbox, order_log, orders, pushes
+from tillbridge.ledger.schema import (
+    community_children,
+    community_orders,
+    inbox,
+    order_log,
+    orders,
+    pushes,
+)
 
 _DAY_MS = 86_400_000
 BATCH = 500
@@ -63,12 +70,17 @@ def prune(connection: Connection, before: CutOffs, limit: int = BATCH) -> Pruned
     emptied = (
         connection.execute(_empty_deliveries(before, limit)).rowcount
         + connection.execute(_empty_orders(before, limit)).rowcount
+        + connection.execute(_empty_parents(before, limit)).rowcount
     )
     forgotten = (
         _forget(connection, order_log, order_log.c.at < before.history, limit)
         + _forget(connection, orders, orders.c.closed_at < before.history, limit)
         + _forget(connection, inbox, inbox.c.handled_at < before.history, limit)
         + _forget(connection, pushes, pushes.c.finished_at < before.history, limit)
+        + _forget(
+            connection, community_orders, community_orders.c.changed_at < before.history, limit
+        )
+        + _forget(connection, community_children, ~_has_parent(), limit)
     )
     return Pruned(emptied, forgotten)
 
@@ -86,6 +98,26 @@ def _empty_orders(before: CutOffs, limit: int) -> Update:
     rows = select(orders.c.store, orders.c.order_id).where(done, orders.c.payload != "")
     key = tuple_(orders.c.store, orders.c.order_id)
     return update(orders).where(key.in_(rows.limit(limit))).values(payload="")
+
+
+def _empty_parents(before: CutOffs, limit: int) -> Update:
+    columns = community_orders.c
+    rows = select(columns.community, columns.order_id).where(
+        columns.changed_at < before.personal_data, columns.payload != ""
+    )
+    key = tuple_(columns.community, columns.order_id)
+    return update(community_orders).where(key.in_(rows.limit(limit))).values(payload="")
+
+
+def _has_parent() -> ColumnElement[bool]:
+    return (
+        select(community_orders.c.order_id)
+        .where(
+            community_orders.c.community == community_children.c.community,
+            community_orders.c.order_id == community_children.c.parent_id,
+        )
+        .exists()
+    )
 
 
 def _forget(connection: Connection, table: Table, is_old: ColumnElement[bool], limit: int) -> int:

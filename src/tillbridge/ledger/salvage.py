@@ -7,12 +7,22 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Column, Integer, LargeBinary
+from sqlalchemy import Boolean, Column, Integer, LargeBinary
 
 from tillbridge.ledger.schema import metadata
 
 # What no one else can tell us again. The menu comes back from the POS and the service.
-_WORTH_SAVING = ("inbox", "orders", "order_log", "overrides", "facts", "holds")
+_WORTH_SAVING = (
+    "inbox",
+    "orders",
+    "order_log",
+    "overrides",
+    "facts",
+    "holds",
+    "community_words",
+    "community_orders",
+    "community_children",
+)
 _ORDERS = ("inbox", "orders")
 _GAP_LIMIT = 20_000  # row ids tried one by one between the readable ends of a table
 
@@ -106,7 +116,7 @@ def _fits(column: Column[Any], value: object) -> bool:
     """Whether the value is of its column's kind: a damaged page may read as anything."""
     if value is None:
         return bool(column.nullable)
-    if isinstance(column.type, Integer):
+    if isinstance(column.type, Integer | Boolean):
         return isinstance(value, int)
     if isinstance(column.type, LargeBinary):
         return isinstance(value, bytes)

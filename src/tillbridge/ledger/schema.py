@@ -182,6 +182,65 @@ tables = Table(
     Column("qr_url", Text, nullable=False, server_default=""),
 )
 
+# Communities. `community` is the key of a community ("communities/NAME"), which is also its
+# `store` in the inbox, the facts and the problems: no store's name holds a slash.
+
+# The mirror of a community's catalogue: each store, category and item as the service told it.
+community_records = Table(
+    "community_records",
+    metadata,
+    Column("community", Text, primary_key=True),
+    Column("kind", Text, primary_key=True),  # store | category | item
+    Column("record_id", Text, primary_key=True),
+    Column("store_id", Text, nullable=False, server_default=""),
+    Column("name", Text, nullable=False, server_default=""),
+    Column("body", Text, nullable=False),  # JSON
+)
+
+# What this bridge says of an item in a community, beside the merchant. A row goes once the item
+# is on sale again and the service knows it.
+community_words = Table(
+    "community_words",
+    metadata,
+    Column("community", Text, primary_key=True),
+    Column("item_id", Text, primary_key=True),
+    Column("available", Boolean, nullable=False),
+    Column("until", Integer),  # the service restores the item by itself then
+    Column("by", Text, nullable=False),
+    Column("at", Integer, nullable=False),
+    Column("told_at", Integer),  # None: the service is still to be told
+)
+
+# Parent orders of a community, as the service told them last.
+community_orders = Table(
+    "community_orders",
+    metadata,
+    Column("community", Text, primary_key=True),
+    Column("order_id", Text, primary_key=True),
+    Column("order_number", Text, nullable=False, server_default=""),
+    Column("status", Text, nullable=False),
+    Column("updated_at", Integer),  # as the service says
+    Column("payload", Text, nullable=False),  # the whole order; emptied by pruning
+    Column("received_at", Integer, nullable=False),  # when it was first heard of here
+    Column("changed_at", Integer, nullable=False),
+    Index("ix_community_orders_received", "community", "received_at"),
+)
+
+# Their child orders: `order_id` is that of a POS order, of a store here or of another member.
+community_children = Table(
+    "community_children",
+    metadata,
+    Column("community", Text, primary_key=True),
+    Column("order_id", Text, primary_key=True),
+    Column("parent_id", Text, nullable=False),
+    Column("store_id", Text, nullable=False, server_default=""),
+    Column("store_name", Text, nullable=False, server_default=""),
+    Column("status", Text, nullable=False, server_default=""),
+    Column("subtotal", Integer),
+    Index("ix_community_children_parent", "community", "parent_id"),
+    Index("ix_community_children_order", "order_id"),
+)
+
 # Small facts of a store, each a JSON value: service store id, integration, pause, last sync, ...
 facts = Table(
     "facts",
