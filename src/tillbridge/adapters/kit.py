@@ -116,7 +116,7 @@ def _quality(package: Path) -> Quality | None:
         return read_quality(path)
     except QualityError as failure:
         raise ConfigError(
-            str(failure), fix=_("Correct quality.toml; see docs/adapters/levels.md.")
+            str(failure), fix=_("Correct quality.toml; see docs/adapters/writing.md.")
         ) from failure
 
 

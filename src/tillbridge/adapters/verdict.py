@@ -21,7 +21,16 @@ class KitVerdict:
     @property
     def passed(self) -> bool:
         """Whether the adapter is what it says it is."""
-        return self.report.passed and not self.broken
+        return not self.failures and not self.broken
+
+    @property
+    def failures(self) -> tuple[CheckResult, ...]:
+        """Return what failed and counts: what quality.toml says is done, or all without one."""
+        return tuple(
+            result
+            for result in self.report.results
+            if result.outcome is Outcome.FAILED and self._counts(result.check)
+        )
 
     @property
     def level(self) -> str:
@@ -32,11 +41,27 @@ class KitVerdict:
         """Return why a check does not apply; "" where it does."""
         return "" if self.quality is None else self.quality.exempt.get(check, "")
 
+    def standing(self, result: CheckResult) -> str:
+        """Return how a result is shown: its outcome, or `exempt` or `todo` as quality.toml says."""
+        if result.outcome is Outcome.PASSED or self.quality is None:
+            return result.outcome.value
+        if result.check in self.quality.exempt:
+            return "exempt"
+        return result.outcome.value if result.check in self.quality.done else "todo"
+
+    def _counts(self, check: str) -> bool:
+        return self.quality is None or check in self.quality.done
+
     def to_json(self) -> dict[str, Any]:
         """Return it for machines."""
         exempt = {} if self.quality is None else dict(self.quality.exempt)
+        standings = [
+            {**result.to_json(), "standing": self.standing(result)}
+            for result in self.report.results
+        ]
         return {
             **self.report.to_json(),
+            "checks": standings,
             "passed": self.passed,
             "level": self.level,
             "claimed_level": NO_LEVEL if self.quality is None else self.quality.level,
@@ -53,7 +78,8 @@ def check_kit(
 ) -> KitVerdict:
     """Run the suite on an adapter's rig, and look at what lies around it.
 
-    An exempt check is run all the same: one that passes needs no exemption.
+    An exempt check is run all the same: one that passes needs no exemption. So is one that is
+    still to do; it may fail.
     """
     quality = kit.quality
     results: list[CheckResult] = []
@@ -62,13 +88,7 @@ def check_kit(
         results += run_suite(kit.rig, declared=declared, only=only, on_begin=on_begin).results
     if not only:
         results += document_results(kit.adapter, kit.root)
-    exempt = frozenset(quality.exempt) if quality is not None else frozenset()
-    counted = tuple(
-        result
-        for result in results
-        if not (result.check in exempt and result.outcome is Outcome.FAILED)
-    )
-    report = Report(kit.adapter.name, kit.adapter.api_version, counted)
+    report = Report(kit.adapter.name, kit.adapter.api_version, tuple(results))
     broken = [] if quality is None else list(broken_promises(quality, report))
     if quality is not None and quality.adapter != kit.adapter.name:
         broken.append(f"quality.toml is of {quality.adapter!r}, not of {kit.adapter.name!r}.")

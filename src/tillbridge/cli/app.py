@@ -7,6 +7,7 @@ import typer
 
 import tillbridge
 from tillbridge.cli import (
+    adapter,
     config,
     connect,
     demonstrate,
@@ -70,6 +71,7 @@ app.add_typer(orders.app, name="orders")
 app.add_typer(item.app, name="item")
 app.add_typer(tables.app, name="tables")
 app.add_typer(token.app, name="token")
+app.add_typer(adapter.app, name="adapter")
 app.add_typer(config.app, name="config")
 app.command("sandbox")(sandbox.sandbox)
 app.command("demo")(demonstrate.demo)

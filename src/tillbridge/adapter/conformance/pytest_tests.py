@@ -14,7 +14,7 @@ from tillbridge.adapter.registration import Adapter
 
 
 def conformance_tests(rig: type[Rig], quality: Quality | None = None) -> Callable[..., None]:
-    """Return a test for each check; with `quality`, exempt checks are skipped with their reason.
+    """Return a test for each check; with `quality`, only what it says is done is tried.
 
     A check that is said to be done and cannot be tried fails: a promise is kept or taken back.
     """
@@ -26,12 +26,14 @@ def conformance_tests(rig: type[Rig], quality: Quality | None = None) -> Callabl
     def test_conformance(check: Check, record_property: Callable[[str, object], None]) -> None:
         if quality is not None and check.name in quality.exempt:
             pytest.skip(f"exempt: {quality.exempt[check.name]}")
+        if quality is not None and check.name not in quality.done:
+            pytest.skip("todo, as quality.toml says")
         result = run_check(check, subject)
         record_property("conformance", json.dumps(result.to_json()))
         if result.outcome is Outcome.FAILED:
             pytest.fail(_words(result), pytrace=False)
         if result.outcome is Outcome.NOT_TRIED:
-            if quality is not None and check.name in quality.done:
+            if quality is not None:
                 pytest.fail(
                     f"quality.toml says that {check.name} is done, and it could not be tried:"
                     f" {result.text}",
