@@ -252,6 +252,40 @@ _KINDS = (
         _("The store is paused by the bridge because the till is offline."),
         _("It is resumed by itself when the till is back."),
     ),
+    # -- communities
+    ProblemKind(
+        "community.unavailable",
+        Severity.WARNING,
+        _("The community {community} cannot be kept in step: {detail}"),
+        _("{remedy}"),
+    ),
+    ProblemKind(
+        "community.deliveries_failing",
+        Severity.WARNING,
+        _("Events of the community {community} do not arrive here: {detail}"),
+        _("{remedy}"),
+    ),
+    ProblemKind(
+        "community.bad_signature",
+        Severity.WARNING,
+        _("Events of a community arrive whose signature does not match its secret."),
+        _("If it stays, make a new subscription: tillbridge community webhook remake {community}"),
+    ),
+    ProblemKind(
+        "community.order_missing",
+        Severity.DOWN,
+        _("Order {order}, a part of the community order {parent}, has not arrived here."),
+        _(
+            "Call the customer or the service, and write it by hand. If it still comes, it is "
+            "written and this goes away."
+        ),
+    ),
+    ProblemKind(
+        "community.hours_not_pushed",
+        Severity.WARNING,
+        _("The opening hours of {store} are not those of the community {community}: {detail}"),
+        _("{remedy}"),
+    ),
     # -- the machine
     ProblemKind(
         "ledger.unwritable",

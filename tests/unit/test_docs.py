@@ -25,7 +25,7 @@ CommandLike = Any  # a command of typer, whose classes are not public
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = ROOT / "config/bridge.toml"
-OPTIONAL = re.compile(r"^# ([a-z_]+ = .+)$", re.MULTILINE)
+OPTIONAL = re.compile(r"^# ([a-z_]+ = .+|\[[a-z.]+\])$", re.MULTILINE)
 
 
 def doc(name: str) -> str:

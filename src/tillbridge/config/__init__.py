@@ -18,6 +18,7 @@ from tillbridge.config.bridge import (
     ServiceSettings,
     StatusPageSettings,
 )
+from tillbridge.config.community import CommunitySettings
 from tillbridge.config.store import (
     AdapterSection,
     MenuSettings,
@@ -33,6 +34,7 @@ __all__ = [
     "AdapterSection",
     "AssumptionSettings",
     "BridgeSettings",
+    "CommunitySettings",
     "MenuSettings",
     "MenuSyncDirection",
     "OrderSettings",
@@ -64,3 +66,4 @@ class Settings(Section):
     status_page: StatusPageSettings = Field(default_factory=StatusPageSettings)
     assumptions: AssumptionSettings = Field(default_factory=AssumptionSettings)
     stores: dict[StoreName, StoreSettings] = Field(min_length=1)
+    communities: dict[StoreName, CommunitySettings] = Field(default_factory=dict)

@@ -215,3 +215,15 @@ class AssumptionSettings(Section):
         min_length=1,
         description="The field of the token request's body that asks for scopes.",
     )
+    subscription_secret_field: str = Field(
+        "secret",
+        min_length=1,
+        description="The field with the signing secret in the answer to a new subscription.",
+    )
+    override_hours_field: str = Field(
+        "",
+        description=(
+            'The field for other hours in a community\'s dated override; "" puts them into '
+            "the week that holds the date."
+        ),
+    )

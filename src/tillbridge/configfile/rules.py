@@ -23,6 +23,8 @@ def contradictions(settings: Settings) -> Iterator[Fault]:
     yield from _names(settings)
     for name, store in settings.stores.items():
         yield from _store(("stores", name), store)
+    if settings.communities:
+        yield from _communities(settings)
 
 
 def _listeners(settings: Settings) -> Iterator[Fault]:
@@ -100,6 +102,27 @@ def _names(settings: Settings) -> Iterator[Fault]:
                 )
             elif value is not None:
                 seen[value] = name
+
+
+def _communities(settings: Settings) -> Iterator[Fault]:
+    ids: dict[str, str] = {}
+    for name, community in settings.communities.items():
+        if community.community_id in ids:
+            yield Fault(
+                ("communities", name, "community_id"),
+                _("is also that of the community {other}.").format(
+                    other=ids[community.community_id]
+                ),
+                _("One table is enough: name all your member stores in it."),
+            )
+        ids[community.community_id] = name
+        for place, store in enumerate(community.stores):
+            if store not in settings.stores:
+                yield Fault(
+                    ("communities", name, "stores", place),
+                    _("is no store of this file."),
+                    _("There are: {names}.").format(names=", ".join(settings.stores)),
+                )
 
 
 def _store(path: Path, store: StoreSettings) -> Iterator[Fault]:

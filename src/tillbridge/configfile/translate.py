@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 from tillbridge.config import (
     AssumptionSettings,
     BridgeSettings,
+    CommunitySettings,
     MenuSettings,
     OrderSettings,
     PosSettings,
@@ -40,6 +41,7 @@ TABLES: Mapping[str, Section] = {
     "stores.NAME.orders": OrderSettings,
     "stores.NAME.menu": MenuSettings,
     "stores.NAME.tables": TableSettings,
+    "communities.NAME": CommunitySettings,
 }
 
 
@@ -86,8 +88,8 @@ def _section(path: Path) -> tuple[Section | None, str]:
     """Return the model of a table, and the name under which the table is documented."""
     if not path:
         return Settings, ""
-    if path[0] == "stores" and len(path) > 1:
-        name = ".".join(["stores.NAME", *map(str, path[2:])])
+    if path[0] in {"stores", "communities"} and len(path) > 1:
+        name = ".".join([f"{path[0]}.NAME", *map(str, path[2:])])
         return TABLES.get(name), name
     if path == ("service", "client_secret"):
         return SecretSource, "service.client_secret"
@@ -141,6 +143,8 @@ def toml_value(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return f"{value:g}" if isinstance(value, float) else str(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml_value, value))}]"
     return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -204,7 +208,7 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any], str], str]] = {
 _PATTERNS: Mapping[str, str] = {
     r"^[A-Z]{3}$": _('must be the three capital letters of a currency, for example "EUR".'),
     r"^[a-z0-9][a-z0-9_-]{0,62}$": _(
-        "cannot be a store's name: it stands in the webhook's address. "
+        "cannot be a name here: it stands in the webhook's address. "
         "Use small letters, digits, - and _, for example [stores.main]."
     ),
     r"^[^/\\]+$": _("must be the credential's plain name, not a path."),

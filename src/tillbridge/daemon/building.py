@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tillbridge.adapters.folder_events import FolderEvents
@@ -19,6 +19,7 @@ from tillbridge.stores.consent import ConsentDesk
 from tillbridge.tally import Tally
 
 if TYPE_CHECKING:
+    from tillbridge.daemon.community_rooms import CommunityRooms
     from tillbridge.service.app_tokens import AppTokenStore
 
 
@@ -29,6 +30,7 @@ class Building:
     house: House
     stores: dict[str, StoreRooms]
     consents: ConsentDesk
+    communities: "dict[str, CommunityRooms]" = field(default_factory=dict)
 
 
 @asynccontextmanager
@@ -55,7 +57,18 @@ async def built(
             await rooms.connected()
             stores[name] = rooms
         keepers = {name: rooms.tokens for name, rooms in stores.items()}
-        yield Building(house, stores, ConsentDesk(link, keepers, ledger, clock=clock))
+        consents = ConsentDesk(link, keepers, ledger, clock=clock)
+        communities = _communities(house, stores) if names is None else {}
+        yield Building(house, stores, consents, communities)
+
+
+def _communities(house: House, stores: dict[str, StoreRooms]) -> "dict[str, CommunityRooms]":
+    if not house.settings.communities:
+        return {}
+    # Only where one is configured: a bridge without any is not heavier for it.
+    from tillbridge.daemon.community_rooms import build  # noqa: PLC0415 -- (as above)
+
+    return build(house, stores)
 
 
 def _link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceLink:

@@ -87,9 +87,16 @@ class _Life:
             house.ledger,
             house.desk,
             clock=house.clock,
-            wake=lambda store: building.stores[store].orders.deliveries_arrived(),
+            wake=self._deliveries_arrived,
             success_status=self._settings.assumptions.delivery_success_status,
+            communities={
+                rooms.key: self._settings.communities[name].community_id
+                for name, rooms in building.communities.items()
+            },
         )
+        self._by_key = {rooms.key: rooms for rooms in building.communities.values()}
+        for rooms in self._by_key.values():
+            rooms.flow.subscriber.on_secret = self._receiver.refresh_community
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -116,7 +123,16 @@ class _Life:
         for rooms in self._building.stores.values():
             tasks |= rooms.tasks()
             tasks[f"{rooms.name}.recall"] = recall_store(rooms, self._connected)
+        for community in self._building.communities.values():
+            tasks |= community.tasks()
         return tasks
+
+    def _deliveries_arrived(self, key: str) -> None:
+        """Wake the flow whose inbox has something new: a store's, or a community's."""
+        if (community := self._by_key.get(key)) is not None:
+            community.flow.deliveries_arrived()
+        else:
+            self._building.stores[key].orders.deliveries_arrived()
 
     async def _until_damaged(self) -> None:
         """Wait for the ledger to be found damaged; the next start sets it aside and goes on."""

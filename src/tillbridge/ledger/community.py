@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from tillbridge.ledger.schema import community_records, community_words
@@ -43,6 +43,29 @@ def get_item(connection: Connection, community: str, item_id: str) -> Record | N
         )
     ).first()
     return None if row is None else _record(row)
+
+
+def record_keys(connection: Connection, community: str) -> list[tuple[str, str]]:
+    """Return kind and id of every record."""
+    rows = connection.execute(
+        select(_records.kind, _records.record_id).where(_records.community == community)
+    )
+    return [(row.kind, row.record_id) for row in rows]
+
+
+def mirrored_counts(connection: Connection, community: str) -> dict[str, int]:
+    """Return how many `stores`, `categories` and `items` the mirror holds."""
+    rows = connection.execute(
+        select(_records.kind, func.count())
+        .where(_records.community == community)
+        .group_by(_records.kind)
+    )
+    counts: dict[str, int] = {row[0]: row[1] for row in rows}
+    return {
+        "stores": counts.get("store", 0),
+        "categories": counts.get("category", 0),
+        "items": counts.get("item", 0),
+    }
 
 
 def put_records(

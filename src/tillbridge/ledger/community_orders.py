@@ -28,10 +28,14 @@ class KnownParent:
 
 @dataclass(frozen=True, slots=True)
 class TiedChild:
-    """A child order, and the local store (None: not one of ours) that has its POS order."""
+    """A child order, and the local store (None: not one of ours) that has its POS order.
+
+    `told` is the state that the service was told of it last.
+    """
 
     child: ChildOrder
     parent_id: str
+    parent_received_at: int
     local_store: str | None
     told: str | None
 
@@ -109,7 +113,7 @@ def tied_children(
 ) -> list[TiedChild]:
     """Return child orders with the POS orders they are; of one parent, or of all unfinished."""
     query = (
-        select(community_children, orders.c.store, orders.c.told)
+        select(community_children, _parents.received_at, orders.c.store, orders.c.told)
         .join(
             community_orders,
             and_(
@@ -128,6 +132,7 @@ def tied_children(
         TiedChild(
             ChildOrder(row.order_id, row.store_id, row.store_name, row.status, row.subtotal),
             row.parent_id,
+            row.received_at,
             row.store,
             row.told,
         )
@@ -142,7 +147,7 @@ def counted(connection: Connection, community: str) -> dict[str, int]:
         .where(_parents.community == community)
         .group_by(_parents.status)
     )
-    return dict(rows.tuples())
+    return {row[0]: row[1] for row in rows}
 
 
 def parent_of(connection: Connection, order_id: str) -> ParentOf | None:

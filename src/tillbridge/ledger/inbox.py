@@ -92,13 +92,18 @@ def _insert_sql(rows: int) -> str:
 
 
 def open_deliveries(
-    connection: Connection, limit: int, *, store: str | None = None
+    connection: Connection, limit: int, *, store: str | None = None, after: int = 0
 ) -> list[OpenDelivery]:
     """Return the oldest deliveries that wait to be handled, in the order they came.
 
-    `store` leaves out those of other stores.
+    `store` leaves out those of other stores, `after` those up to this row id.
     """
-    query = select(inbox).where(inbox.c.handled_at.is_(None)).order_by(inbox.c.id).limit(limit)
+    query = (
+        select(inbox)
+        .where(inbox.c.handled_at.is_(None), inbox.c.id > after)
+        .order_by(inbox.c.id)
+        .limit(limit)
+    )
     rows = connection.execute(query if store is None else query.where(inbox.c.store == store))
     return [
         OpenDelivery(
@@ -123,3 +128,9 @@ def handled(connection: Connection, delivery: int, outcome: str, at: int) -> Non
         .where(inbox.c.id == delivery, inbox.c.handled_at.is_(None))
         .values(handled_at=at, outcome=outcome)
     )
+
+
+def has_delivery(connection: Connection, store: str, delivery_id: str) -> bool:
+    """Whether a delivery with this id (of its header) is on disk."""
+    query = select(inbox.c.id).where(inbox.c.store == store, inbox.c.delivery_id == delivery_id)
+    return connection.execute(query.limit(1)).first() is not None

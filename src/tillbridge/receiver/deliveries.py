@@ -29,11 +29,15 @@ _LONGEST_ID = 200
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a store's deliveries are checked by; `store_id` is "" while it is not known."""
+    """What the deliveries of a store, or of a community, are checked by.
+
+    `store_id` is "" while it is not known. A store has no community's id, and the other way round.
+    """
 
     secrets: tuple[WebhookSecret, ...]
-    store_id: str
-    location_id: str
+    store_id: str = ""
+    location_id: str = ""
+    community_id: str = ""
 
 
 class _Refused(Exception):
@@ -47,7 +51,10 @@ class _Refused(Exception):
 
 
 class Deliveries:
-    """Receives deliveries for the stores in `endpoints`."""
+    """Receives deliveries for the stores and communities in `endpoints`, by the end of the path.
+
+    A store's is its name, a community's is `communities/` and its name; no name holds a slash.
+    """
 
     def __init__(
         self,
@@ -168,6 +175,7 @@ def _is_of_another_store(envelope: Envelope, endpoint: Endpoint) -> bool:
         for told, known in (
             (envelope.store_id, endpoint.store_id),
             (envelope.location_id, endpoint.location_id),
+            (envelope.community_id, endpoint.community_id),
         )
     )
 

@@ -1,4 +1,4 @@
-"""The envelope of a delivery. Specification: Events, POS envelope."""
+"""The envelope of a delivery. Specification: Events, POS envelope and Community envelope."""
 
 import json
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ class Envelope:
     event_id: str
     store_id: str
     location_id: str
+    community_id: str = ""
 
 
 def read_envelope(body: bytes) -> Envelope:
@@ -38,6 +39,7 @@ def read_envelope(body: bytes) -> Envelope:
         event_id=_name(event, "event_id"),
         store_id=_told(event.get("store_id")),
         location_id=_told(event.get("location_id")),
+        community_id=_told(event.get("community_id")),
     )
 
 

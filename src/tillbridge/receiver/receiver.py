@@ -1,6 +1,9 @@
 """The receiver: a listener for webhooks of the ordering service, and nothing else.
 
-`POST /webhooks/{store}`, `GET /healthz`. Specification: Events, Transport.
+`POST /webhooks/{store}`, `POST /webhooks/communities/{community}`, `GET /healthz`. A store that is
+called `communities` has `/webhooks/communities`, so the two never meet.
+
+Specification: Events, Transport.
 """
 
 import asyncio
@@ -28,6 +31,8 @@ log = get_logger()
 class Receiver:
     """Receives for the stores in `locations` (local name to location id).
 
+    `communities` are received for too: by the end of their path, their id at the service.
+
     `success_status` is what a delivery that is on disk is answered with; `wake(store)` is called
     in the event loop after each commit of a new one. `port` and `url` are known after `start`.
     """
@@ -42,9 +47,11 @@ class Receiver:
         clock: Clock,
         wake: Callable[[str], None],
         success_status: int = 200,
+        communities: Mapping[str, str] | None = None,
     ) -> None:
         self._settings = settings
         self._locations = locations
+        self._communities = communities or {}
         self._ledger = ledger
         self._deliveries = Deliveries(
             settings,
@@ -67,6 +74,8 @@ class Receiver:
         """Read the stores' secrets and listen. Raises ConfigError if the address cannot be had."""
         for store in self._locations:
             await self.refresh(store)
+        for community in self._communities:
+            await self.refresh_community(community)
         host, _colon, port = self._settings.listen.rpartition(":")
         self._server = DeadlineServer(self._handle, self._settings)
         try:
@@ -92,6 +101,13 @@ class Receiver:
             secrets=read_secrets(self._ledger.vault, store),
             store_id=store_id or "",
             location_id=self._locations[store],
+        )
+
+    async def refresh_community(self, community: str) -> None:
+        """The same for a community, by the end of its path (`communities/NAME`)."""
+        self._deliveries.endpoints[community] = Endpoint(
+            secrets=read_secrets(self._ledger.vault, community),
+            community_id=self._communities[community],
         )
 
     async def stop(self, drain_s: float) -> None:

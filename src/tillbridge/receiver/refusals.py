@@ -40,10 +40,20 @@ class Refusals:
         times = self._bad.setdefault(store, deque(maxlen=_BAD_SIGNATURES))
         times.append(now)
         if len(times) == _BAD_SIGNATURES and now - times[0] <= _WITHIN_S:
-            self._desk.open("receiver.bad_signature", store)
+            kind, community, name = _problem(store)
+            self._desk.open(kind, store, **({"community": name} if community else {}))
 
     def good_signature(self, store: str) -> None:
         """Note a signature that matches: the secret is right after all."""
         self._bad.pop(store, None)
-        if self._desk.is_open("receiver.bad_signature", store):
-            self._desk.close("receiver.bad_signature", store)
+        kind = _problem(store)[0]
+        if self._desk.is_open(kind, store):
+            self._desk.close(kind, store)
+
+
+def _problem(path: str) -> tuple[str, bool, str]:
+    """Return the problem's code for the end of a webhook's path, and the community it names."""
+    first, slash, name = path.partition("/")
+    if slash and first == "communities":
+        return "community.bad_signature", True, name
+    return "receiver.bad_signature", False, ""

@@ -1,0 +1,38 @@
+"""What the parts of a community's flow share."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tillbridge.clock import Clock
+from tillbridge.config import CommunitySettings
+from tillbridge.ledger.community import key_of
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.service.community_calls import CommunityCalls
+
+# The stores of this bridge by their local names: their ids at the service, None where a store is
+# not connected yet.
+Members = Callable[[], Mapping[str, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A community of the configuration; `key` stands in the ledger where a store's name may."""
+
+    name: str
+    settings: CommunitySettings
+    calls: CommunityCalls
+    ledger: Ledger
+    desk: ProblemDesk
+    clock: Clock
+    members: Members
+
+    @property
+    def key(self) -> str:
+        """The end of its webhook's path, and its name in the ledger."""
+        return key_of(self.name)
+
+    @property
+    def service_ids(self) -> dict[str, str]:
+        """The connected member stores: local name to id at the service."""
+        return {name: store_id for name, store_id in self.members().items() if store_id}

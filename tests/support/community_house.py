@@ -1,0 +1,109 @@
+"""One community's flow with a real ledger and receiver, and a sandbox that delivers to it."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tests.support.sandbox_hall import HALL, SEEDS, Hall, hall_of
+from tillbridge.clock import Clock
+from tillbridge.communities.flow import CommunityFlow
+from tillbridge.communities.shared import Shared
+from tillbridge.config import CommunitySettings, ReceiverSettings
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.receiver.receiver import Receiver
+from tillbridge.sandbox import SandboxSettings
+from tillbridge.service.community_calls import CommunityCalls
+from tillbridge.service.link import App, ServiceLink
+from tillbridge.service.retry import Limits
+
+KEY = "communities/hall"
+
+
+@dataclass
+class CommunityHouse:
+    hall: Hall
+    flow: CommunityFlow
+    ledger: Ledger
+    desk: ProblemDesk
+    receiver: Receiver
+    woken: list[str]
+
+    async def service(self) -> dict[str, Any]:
+        """What the service knows of the community."""
+        found: dict[str, Any] = (await self.hall.bridge.state())["communities"]["com_food_hall"]
+        return found
+
+    async def subscription(self) -> dict[str, Any]:
+        """The one subscription, with its secret."""
+        (found,) = (await self.service())["webhooks"]
+        return dict(found)
+
+    def problems(self) -> list[tuple[str, str]]:
+        return [(each.code, each.subject) for each in self.desk.current()]
+
+    async def send(self, event_type: str, data: object, **more: object) -> str:
+        """Let the service deliver an event; return what the receiver answered."""
+        body = {"event_type": event_type, "data": data, "wait": True, "retry": False, **more}
+        answer = await self.hall.bridge.control("POST", f"{HALL}/events", body)
+        attempts = answer.body["deliveries"][0]["attempts"]
+        return str(attempts[0].get("status"))
+
+    async def calls(self, path: str, method: str = "GET") -> int:
+        """How many calls the service has seen whose path ends so."""
+        log = (await self.hall.bridge.control("GET", "/requests")).body["requests"]
+        return sum(each["path"].endswith(path) and each["method"] == method for each in log)
+
+
+@asynccontextmanager
+async def community_house(
+    folder: Path, settings: SandboxSettings = SEEDS, **community: object
+) -> AsyncIterator[CommunityHouse]:
+    """A house whose flow is not running; tests do its steps."""
+    clock = Clock()
+    async with hall_of(replace(settings, webhook_retry_delays_s=(3600,))) as hall:
+        ledger = await Ledger.open(folder, clock=clock)
+        desk = await ProblemDesk.start(ledger, clock=clock)
+        woken: list[str] = []
+        receiver = Receiver(
+            ReceiverSettings(listen="127.0.0.1:0", public_url="http://127.0.0.1:1"),
+            {"main": "loc-1"},
+            ledger,
+            desk,
+            clock=clock,
+            wake=woken.append,
+            communities={KEY: "com_food_hall"},
+        )
+        await receiver.start()
+        link = ServiceLink(
+            hall.bridge.running.base_url,
+            App("app_123", lambda: "sandbox-secret", "http://127.0.0.1:1/"),
+            clock=clock,
+            limits=Limits(max_attempts=1),
+        )
+        caller = link.app(audience="communities").caller
+        shared = Shared(
+            "hall",
+            CommunitySettings.model_validate({"community_id": "com_food_hall", **community}),
+            CommunityCalls(caller, "com_food_hall", secret_field="secret"),
+            ledger,
+            desk,
+            clock,
+            lambda: {"main": "st_main"},
+        )
+        flow = CommunityFlow(shared, public_url=receiver.url)
+        flow.subscriber.on_secret = receiver.refresh_community
+        try:
+            yield CommunityHouse(hall, flow, ledger, desk, receiver, woken)
+        finally:
+            await receiver.stop(1)
+            await link.close()
+            await desk.settle()
+            await ledger.close()
+
+
+def dumped(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
