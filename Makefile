@@ -8,6 +8,8 @@ PYTEST_ARGS ?=
 UPGRADE ?=
 
 BIN := .venv/bin
+ADAPTERS := $(wildcard adapters/*/pyproject.toml)
+EDITABLE := -e . $(patsubst %/pyproject.toml,-e %,$(ADAPTERS))
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
@@ -29,7 +31,7 @@ test: setup ## all tests (PYTEST_ARGS="tests/unit -x" for some)
 check: setup ## format, lint, types, import floors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(wildcard src tests bench)
+	$(BIN)/mypy $(wildcard src tests bench) $(wildcard adapters/*/src adapters/*/tests)
 	$(BIN)/lint-imports --no-logo
 
 bench: setup ## the measurements (ARGS=--help tells more)
@@ -46,8 +48,8 @@ bench: setup ## the measurements (ARGS=--help tells more)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
-.venv/.installed: .venv/.locked pyproject.toml src/tillbridge/__init__.py
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+.venv/.installed: .venv/.locked pyproject.toml src/tillbridge/__init__.py $(ADAPTERS)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation $(EDITABLE)
 	@$(BIN)/python -m compileall -q src  # so that the program starts as fast as an installed one
 	@touch $@
 

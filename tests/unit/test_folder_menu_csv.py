@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.folder_till import menu_till, open_till
-from tillbridge.adapter import Category, ExportUnreadable, Item, Menu, Variant
-from tillbridge.adapters.folder import file_reading
+from tillbridge.adapter import Category, ExportUnreadable, Item, Menu, Variant, export_files
 
 HEADER = "external_id,name,price\n"
 
@@ -335,7 +334,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_believed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     till = menu_till(tmp_path, HEADER + "1,Soup,1\n")
-    look = file_reading._signature
+    look = export_files._signature
     looks = 0
 
     def changing(path: Path) -> tuple[int, int, int, int]:
@@ -345,7 +344,7 @@ def test_a_file_that_changes_while_it_is_read_is_not_believed(
             path.write_text(HEADER + "1,Soup,1\n2,Tea,2\n")
         return look(path)
 
-    monkeypatch.setattr(file_reading, "_signature", changing)
+    monkeypatch.setattr(export_files, "_signature", changing)
     with pytest.raises(ExportUnreadable) as caught:
         till.read_catalogue()
     assert caught.value.passing

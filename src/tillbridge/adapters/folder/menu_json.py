@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, ExportUnreadable
+from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapters.folder import json_pieces
 from tillbridge.adapters.folder.cells import BadCell
 from tillbridge.adapters.folder.decoding import guess_by_head, is_cut_short
-from tillbridge.adapters.folder.file_reading import reading_whole, still_being_written
 from tillbridge.adapters.folder.menu_gathered import Gathered
 from tillbridge.adapters.folder.options import FolderOptions
 

@@ -21,6 +21,7 @@ from typing import IO, TypeVar
 from xxhash import xxh3_64_intdigest
 
 from tillbridge.adapter import ExportUnreadable
+from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
 from tillbridge.adapters.folder.decoding import (
     Decoding,
     guess_by_head,
@@ -28,7 +29,6 @@ from tillbridge.adapters.folder.decoding import (
     head_of,
     is_cut_short,
 )
-from tillbridge.adapters.folder.file_reading import LastRead, reading_whole, still_being_written
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tillbridge.adapter import ExportUnreadable
+from tillbridge.adapter.failures import ExportUnreadable
 
 
 def still_being_written(name: str, what: str) -> ExportUnreadable:

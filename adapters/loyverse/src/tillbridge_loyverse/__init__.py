@@ -1,0 +1,5 @@
+"""The adapter for loyverse."""
+
+from tillbridge_loyverse.adapter import ADAPTER
+
+__all__ = ["ADAPTER"]

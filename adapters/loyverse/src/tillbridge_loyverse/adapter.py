@@ -1,0 +1,75 @@
+"""The adapter: the menu of a Loyverse account, by its items export."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tillbridge.adapter import Adapter, AdapterContext, Catalogue, Menu
+from tillbridge.adapter.csv_export import CsvExport
+from tillbridge_loyverse.columns import columns_of
+from tillbridge_loyverse.items import MENU_ID, Reading, items_of
+from tillbridge_loyverse.modifiers import Modifiers, read_modifiers
+from tillbridge_loyverse.options import LoyverseOptions
+
+_MENU = Menu(MENU_ID, "Menu")
+
+
+class LoyverseAdapter:
+    """Reads the export; what is not for sale in the store stays on the menu, sold out."""
+
+    def __init__(self, options: LoyverseOptions, context: AdapterContext) -> None:
+        self._export = CsvExport(context.base_dir / options.export, encoding=options.encoding)
+        self._modifiers = (
+            None if options.modifiers is None else context.base_dir / options.modifiers
+        )
+        self._store = options.store
+        self._by_sku = options.identity == "sku"
+        self._currency = context.currency
+
+    def catalogue_files(self) -> Sequence[Path]:
+        """Return the export, and the file of modifiers if there is one."""
+        files = (self._export.path, self._modifiers)
+        return [path for path in files if path is not None]
+
+    def availability_files(self) -> Sequence[Path]:
+        """Return none: what is sold out stands in the export."""
+        return []
+
+    def table_files(self) -> Sequence[Path]:
+        """Return none: Loyverse exports no tables."""
+        return []
+
+    def update_folders(self) -> Sequence[Path]:
+        """Return none: Loyverse tells no news of orders by files."""
+        return []
+
+    def read_catalogue(self) -> Catalogue:
+        """Return all items of the store. Raises ExportUnreadable."""
+        table = self._export.read()
+        modifiers = (
+            Modifiers({}, {})
+            if self._modifiers is None
+            else read_modifiers(self._modifiers, self._currency)
+        )
+        reading = Reading(
+            columns=columns_of(table.header, self._store, table.name),
+            currency=self._currency,
+            by_sku=self._by_sku,
+            groups={name: group.external_id for name, group in modifiers.groups.items()},
+        )
+        found = items_of(table, reading)
+        return Catalogue.of(
+            found.items.values(),
+            categories=found.categories.values(),
+            add_ons=modifiers.add_ons.values(),
+            addon_groups=modifiers.groups.values(),
+            menus=[_MENU],
+            bad_rows=(*found.bad_rows, *modifiers.bad_rows),
+        )
+
+
+ADAPTER = Adapter(
+    name="loyverse",
+    summary="Loyverse, by the items export of its Back Office",
+    options=LoyverseOptions,
+    open=LoyverseAdapter,
+)

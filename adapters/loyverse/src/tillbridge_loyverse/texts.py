@@ -1,0 +1,41 @@
+"""Cleaning what people have typed and pasted into the Back Office. Pure."""
+
+from html.parser import HTMLParser
+
+
+def one_line(text: str) -> str:
+    """Return a name without control characters, and with single blanks."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def plain_text(html: str) -> str:
+    """Return a description without its mark-up, a line for each paragraph."""
+    if "<" not in html and "&" not in html:
+        return _lines(html)
+    reader = _Text()
+    reader.feed(html)
+    reader.close()
+    return _lines("".join(reader.parts))
+
+
+def _lines(text: str) -> str:
+    return "\n".join(line for line in map(one_line, text.splitlines()) if line)
+
+
+class _Text(HTMLParser):
+    _BREAKS = frozenset({"p", "br", "div", "li", "ul", "ol", "h1", "h2", "h3"})
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.parts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        if tag in self._BREAKS:
+            self.parts.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._BREAKS:
+            self.parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        self.parts.append(data)

@@ -1,0 +1,99 @@
+"""Reading a CSV export whole, for adapters: nothing of a file that is half written is believed."""
+
+import codecs
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
+from tillbridge.adapter.failures import ExportUnreadable
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvTable:
+    """A table as it was exported: `rows` are (number as a spreadsheet counts, fields)."""
+
+    name: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[int, list[str]], ...]
+
+    def place(self, number: int) -> str:
+        """Return how a person finds that row."""
+        return f"{self.name}, row {number}"
+
+
+@dataclass(frozen=True, slots=True)
+class CsvExport:
+    """A CSV file with a header row. Without `encoding` it is UTF-8, UTF-16 by its mark, or cp1252.
+
+    `header_row` is the number of the row with the column names; what stands above is left out.
+    """
+
+    path: Path
+    encoding: str | None = None
+    delimiter: str = ","
+    header_row: int = 1
+    _last: LastRead = field(default_factory=LastRead, compare=False, repr=False)
+
+    def read(self) -> CsvTable:
+        """Return the table; blank rows are left out. Raises ExportUnreadable."""
+        with reading_whole(self.path):
+            text = self._text(self.path.read_bytes())
+            table = self._table(text)
+            ended = text.endswith(("\n", "\r"))
+            if not ended and self._last.is_being_rewritten(self.path):
+                raise still_being_written(self.path.name, "ends without a line end")
+            self._last.done(self.path)
+        return table
+
+    def _text(self, data: bytes) -> str:
+        named = self.encoding or next(
+            (encoding for mark, encoding in _MARKS if data.startswith(mark)), ""
+        )
+        try:
+            return data.decode(named or "utf-8")
+        except UnicodeDecodeError as failure:
+            if failure.reason in {"unexpected end of data", "truncated data"}:
+                raise still_being_written(self.path.name, "ends inside a character") from failure
+            if named:
+                raise ExportUnreadable(
+                    f"{self.path.name} is not written in {named}.",
+                    place=self.path.name,
+                    fix="Correct the option encoding, or leave it out.",
+                ) from failure
+        return data.decode("cp1252", "replace")
+
+    def _table(self, text: str) -> CsvTable:
+        rows = list(self._rows(text))
+        if len(rows) < self.header_row:
+            raise still_being_written(self.path.name, "has no header")
+        header = tuple(name.strip() for name in rows[self.header_row - 1])
+        found = tuple(
+            (number, fields)
+            for number, fields in enumerate(rows[self.header_row :], self.header_row + 1)
+            if any(map(str.strip, fields))
+        )
+        if found and len(found[-1][1]) < len(header) and not text.endswith(("\n", "\r")):
+            raise still_being_written(self.path.name, f"ends in the middle of row {found[-1][0]}")
+        return CsvTable(self.path.name, header, found)
+
+    def _rows(self, text: str) -> Iterator[list[str]]:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter, strict=True)
+        try:
+            yield from reader
+        except csv.Error as failure:
+            if "unexpected end of data" in str(failure):
+                raise still_being_written(self.path.name, "ends inside a quotation") from failure
+            raise ExportUnreadable(
+                f"{self.path.name} is not a table from line {reader.line_num} on: {failure}.",
+                place=f"{self.path.name}, line {reader.line_num}",
+                fix="Look for a quotation mark that is never closed, at or above that line.",
+            ) from failure
