@@ -84,7 +84,13 @@ def test_a_store_the_ledger_does_not_know_yet_is_shown_empty() -> None:
     bare = BridgeFacts(version="1", running=True, adapters={"new": "folder"})
     told = document(bare, NOW)["stores"]["new"]
     assert told["menu"]["acknowledged_items"] == 0
-    assert told["pos"] == {"adapter": "folder", "online": None, "since": None, "detail": ""}
+    assert told["pos"] == {
+        "adapter": "folder",
+        "online": None,
+        "since": None,
+        "detail": "",
+        "last_seen_at": None,
+    }
     assert told["service"]["consent_days_left"] is None
 
 

@@ -8,12 +8,14 @@ import typer
 import tillbridge
 from tillbridge.cli import (
     adapter,
+    audit,
     config,
     connect,
     demonstrate,
     item,
     menu,
     orders,
+    password,
     run,
     sandbox,
     status,
@@ -72,6 +74,8 @@ app.add_typer(item.app, name="item")
 app.add_typer(tables.app, name="tables")
 app.add_typer(token.app, name="token")
 app.add_typer(adapter.app, name="adapter")
+app.add_typer(audit.app, name="audit")
 app.add_typer(config.app, name="config")
+app.command("password")(password.password)
 app.command("sandbox")(sandbox.sandbox)
 app.command("demo")(demonstrate.demo)

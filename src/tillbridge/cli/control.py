@@ -1,12 +1,15 @@
 """Asks a running bridge. Its address and token stand in `control.json` in the data folder."""
 
+import getpass
 import http.client
 import json
+import os
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from tillbridge.cli.exits import CommandFailed, Exit, exit_code_of_name
 from tillbridge.errors import BridgeError
@@ -35,6 +38,7 @@ class RunningBridge:
         method: str,
         *path: str,
         body: dict[str, Any] | None = None,
+        query: Mapping[str, str] | None = None,
         timeout_s: float = _ANSWER_S,
     ) -> dict[str, Any]:
         """Return the answer of `/control/<path>`.
@@ -42,6 +46,7 @@ class RunningBridge:
         Raises CommandFailed with the bridge's own words, NotRunning where nobody is there.
         """
         target = "/control/" + "/".join(quote(part, safe="") for part in path)
+        target += f"?{urlencode(query)}" if query else ""
         # http.client asks no proxy: the environment's would not know this machine.
         connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
         try:
@@ -52,6 +57,7 @@ class RunningBridge:
                 headers={
                     "Authorization": f"Bearer {self.token}",
                     "Content-Type": "application/json",
+                    "X-Tillbridge-User": os_user(),
                 },
             )
             response = connection.getresponse()
@@ -94,6 +100,16 @@ def find_running(data_dir: Path) -> RunningBridge | None:
             return bridge
     except OSError:
         return None
+
+
+def os_user() -> str:
+    """Return who gives the command, for the audit trail: whoever became the bridge's user."""
+    if name := os.environ.get("SUDO_USER"):
+        return name
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name, as in containers
+        return str(os.getuid()) if hasattr(os, "getuid") else "?"
 
 
 def _answer(status: int, text: bytes) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from tillbridge.cli.control import NotRunning, RunningBridge, find_running
+from tillbridge.cli.control import NotRunning, RunningBridge, find_running, os_user
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings
@@ -38,5 +38,5 @@ async def _alone(
 ) -> Answer:
     from tillbridge import daemon
 
-    async with daemon.alone(loaded) as control:
+    async with daemon.alone(loaded, user=os_user()) as control:
         return await by_itself(control)

@@ -12,6 +12,7 @@ from pydantic import Field
 from tillbridge.config.bridge import (
     AssumptionSettings,
     BridgeSettings,
+    PageUser,
     ReceiverSettings,
     Secret,
     SecretSource,
@@ -38,6 +39,7 @@ __all__ = [
     "MenuSettings",
     "MenuSyncDirection",
     "OrderSettings",
+    "PageUser",
     "PosSettings",
     "ReceiverSettings",
     "Secret",

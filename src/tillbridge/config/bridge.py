@@ -152,10 +152,51 @@ class ReceiverSettings(Section):
     keepalive_s: Seconds = Field(30, description="How long an idle connection is kept open.")
 
 
+class PageUser(Section):
+    """A table [status_page.users.NAME]."""
+
+    role: Literal["look", "staff", "technician"] = Field(
+        description=(
+            "look sees everything; staff also acts on orders and items; technician does the rest."
+        )
+    )
+    password: Secret = Field(
+        description="The Argon2id hash that `tillbridge password` prints, or where it is kept."
+    )
+
+
+# Typed into a form, and written into the audit trail.
+UserName = Annotated[str, Field(pattern=r"^[\w.@-]{1,64}$")]
+HostName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:-]{1,253}$")]
+
+
 class StatusPageSettings(Section):
     """The table [status_page]."""
 
-    listen: Listener = Field("127.0.0.1:8089", description="Where the technician's page is served.")
+    listen: Listener = Field(
+        "127.0.0.1:8089",
+        description="Where the page is served; another machine's reach needs users with passwords.",
+    )
+    allowed_hosts: list[HostName] = Field(
+        default_factory=list,
+        description=(
+            "Further names the page answers to, without port: of this machine in the restaurant's "
+            "network, or of a proxy before it."
+        ),
+    )
+    users: dict[UserName, PageUser] = Field(
+        default_factory=dict,
+        description=(
+            "Who may sign in: NAME = { role = ..., password = ... }; with one of them, nobody gets "
+            "in without a password. See docs/page.md."
+        ),
+    )
+    session_idle_s: Seconds = Field(
+        14_400, description="Whoever does nothing for this long has to sign in again."
+    )
+    session_longest_s: Seconds = Field(
+        57_600, description="Everybody has to sign in again after this long."
+    )
 
 
 class AssumptionSettings(Section):

@@ -10,7 +10,11 @@ from tillbridge.configfile.translate import unknown_key
 from tillbridge.i18n import _
 
 _ANYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- recognised, not listened on
-_STATUS_PATHS = {"", "/", "/api/status", "/metrics", "/healthz"}
+# The first part of the paths that the page has for itself.
+_STATUS_PATHS = frozenset(
+    "86 api control diagnostics events healthz items login logout menu metrics orders setup static "
+    "store stores tables".split()
+) | {""}
 # What reads or guards a push of menus.
 _PUSH_SETTINGS = ("max_removed_percent", "max_price_change_percent", "full_push_percent")
 
@@ -37,11 +41,14 @@ def _listeners(settings: Settings) -> Iterator[Fault]:
             _("is the address of receiver.listen: the page would stand on the internet."),
             _('Give it another port, for example "127.0.0.1:8089".'),
         )
-    if not is_loopback(status_host):
+    if not is_loopback(status_host) and not settings.status_page.users:
         yield Fault(
             ("status_page", "listen"),
-            _("lets other machines see the page, which has no password yet."),
-            _("Use 127.0.0.1, and reach it from elsewhere through an SSH tunnel."),
+            _("lets other machines open the page, which nobody needs a password for."),
+            _(
+                "Run: tillbridge password NAME, and put its line into [status_page.users]; or use "
+                "127.0.0.1 and an SSH tunnel."
+            ),
         )
 
 
@@ -63,7 +70,7 @@ def _redirect(settings: Settings) -> Iterator[Fault]:
             _("Give it the port of status_page.listen, or one of its own."),
         )
     if port == host_and_port(settings.status_page.listen)[1] and (
-        parts.path in _STATUS_PATHS or parts.path.startswith(("/control", "/static"))
+        parts.path.strip("/").partition("/")[0] in _STATUS_PATHS
     ):
         yield Fault(
             path,

@@ -13,6 +13,7 @@ from tillbridge.config import (
     CommunitySettings,
     MenuSettings,
     OrderSettings,
+    PageUser,
     PosSettings,
     ReceiverSettings,
     SecretSource,
@@ -43,6 +44,10 @@ TABLES: Mapping[str, Section] = {
     "stores.NAME.tables": TableSettings,
     "communities.NAME": CommunitySettings,
 }
+
+
+# Settings that are a text or say where one is.
+_SECRETS = (["client_secret"], ["password"])
 
 
 def faults_of(error: ValidationError, document: Mapping[str, Any]) -> Iterator[Fault]:
@@ -78,7 +83,7 @@ def _real_path(location: Sequence[str | int]) -> Path:
     """Drop what pydantic adds to a path: tags of unions, and the mark of a mapping's key."""
     path: list[str | int] = []
     for part in location:
-        if part == "[key]" or (part in {"text", "source"} and path[-1:] == ["client_secret"]):
+        if part == "[key]" or (part in {"text", "source"} and path[-1:] in _SECRETS):
             continue
         path.append(part)
     return tuple(path)
@@ -93,6 +98,9 @@ def _section(path: Path) -> tuple[Section | None, str]:
         return TABLES.get(name), name
     if path == ("service", "client_secret"):
         return SecretSource, "service.client_secret"
+    if path[:2] == ("status_page", "users") and len(path) > 2:
+        inner = SecretSource if path[3:] == ("password",) else PageUser
+        return inner, ".".join(["status_page.users.NAME", *map(str, path[3:])])
     name = ".".join(map(str, path))
     return TABLES.get(name), name
 
@@ -132,7 +140,7 @@ def _how(path: Path) -> str:
     if field.is_required() or field.default is None or issubclass(section, SecretSource):
         return ""
     default = field.get_default(call_default_factory=True)
-    if isinstance(default, BaseModel | dict):
+    if isinstance(default, BaseModel | dict | list):
         return ""
     return _("Without it, it is {default}.").format(default=toml_value(default))
 
@@ -210,6 +218,13 @@ _PATTERNS: Mapping[str, str] = {
     r"^[a-z0-9][a-z0-9_-]{0,62}$": _(
         "cannot be a name here: it stands in the webhook's address. "
         "Use small letters, digits, - and _, for example [stores.main]."
+    ),
+    r"^[\w.@-]{1,64}$": _(
+        "cannot be a user's name: use letters, digits and . _ @ -, for example "
+        "[status_page.users.anna]."
+    ),
+    r"^[A-Za-z0-9._:-]{1,253}$": _(
+        'must be a plain host name, for example "till.lan", without http:// and without a port.'
     ),
     r"^[^/\\]+$": _("must be the credential's plain name, not a path."),
 }

@@ -6,20 +6,27 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from tillbridge.configfile import LoadedSettings
+from tillbridge.daemon.audited import AuditTrail, audited
 from tillbridge.daemon.building import built
 from tillbridge.daemon.connecting import begin_consent, integrate
 from tillbridge.daemon.operations import Operations
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
+from tillbridge.status.acting import acting_as
 from tillbridge.status.ports import Control
 from tillbridge.stores.callback import listening
 
 
 @asynccontextmanager
-async def alone(loaded: LoadedSettings) -> AsyncIterator[Control]:
-    """Offer the operations of a daemon without one. Raises LedgerLocked while one runs."""
+async def alone(loaded: LoadedSettings, *, user: str = "") -> AsyncIterator[Control]:
+    """Offer the operations of a daemon without one; `user` is who acts, for the audit trail.
+
+    Raises LedgerLocked while one runs.
+    """
     async with built(loaded) as building:
-        yield Operations(building)
+        trail = AuditTrail(building.house.ledger, building.house.clock)
+        with acting_as(f"command:{user or '?'}", "technician"):
+            yield audited(Operations(building), trail)
 
 
 async def connect_alone(

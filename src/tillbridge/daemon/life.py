@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 import tillbridge
 from tillbridge.config import host_and_port
 from tillbridge.configfile import LoadedSettings
+from tillbridge.daemon.access import access_rules, reached_at
+from tillbridge.daemon.audited import AuditTrail, audited
 from tillbridge.daemon.building import Building, built
 from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.consents import count_down
@@ -33,7 +35,7 @@ from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.writer import Storage
 from tillbridge.log import get_logger
 from tillbridge.receiver.receiver import Receiver
-from tillbridge.status.listener import StatusListener
+from tillbridge.status.listener import MerchantReturn, StatusListener
 
 log = get_logger()
 
@@ -52,7 +54,7 @@ async def _live(loaded: LoadedSettings) -> None:
     _on_signals(stop)
     log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
     async with built(loaded) as building:
-        life = _Life(building)
+        life = _Life(building, loaded)
         async with life.listening():
             try:
                 await supervise(life.tasks(), stop, on_stop=life.drain)
@@ -73,8 +75,9 @@ def _on_signals(stop: asyncio.Event) -> None:
 class _Life:
     """The daemon between its start and its end."""
 
-    def __init__(self, building: Building) -> None:
+    def __init__(self, building: Building, loaded: LoadedSettings) -> None:
         house = building.house
+        self._loaded = loaded
         self._building = building
         self._house = house
         self._settings = house.settings
@@ -180,13 +183,18 @@ class _Life:
         listen = self._settings.status_page.listen
         callback_path = path_on_status_page(redirect_uri, listen)
         token = new_token()
+        trail = AuditTrail(self._house.ledger, self._house.clock)
         page = StatusListener(
-            self._operations,
+            audited(self._operations, trail),
             token=token,
             tally=self._house.tally,
             clock=self._house.clock,
-            callback_path=callback_path,
-            on_callback=self._connecting.returned,
+            trail=trail,
+            access=access_rules(self._loaded),
+            on_change=self._on_change,
+            merchant=MerchantReturn(callback_path, self._connecting.returned)
+            if callback_path
+            else None,
         )
         async with AsyncExitStack() as opened:
             host, port = host_and_port(listen)
@@ -204,10 +212,14 @@ class _Life:
                 await opened.enter_async_context(
                     redirect_listener(redirect_uri, self._connecting.returned)
                 )
-            shown = f"[{address}]" if ":" in address else address
-            url = f"http://{shown}:{port}"
+            url = f"http://{reached_at(address)}:{port}"
             opened.enter_context(announced(self._house.ledger.data_dir, url=url, token=token))
             yield
+
+    def _on_change(self, callback: Callable[[], None]) -> None:
+        """Call `callback` whenever something may look different: a commit, or a disk that fails."""
+        self._house.ledger.on_written(callback)
+        self._house.ledger.on_writable_changed(lambda _storage: callback())
 
     def _housekeeping(self) -> Housekeeping:
         house, stores = self._house, self._building.stores

@@ -9,6 +9,7 @@ import tillbridge
 from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting
+from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.daemon.operations_tables import TableOperations
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
@@ -49,13 +50,29 @@ class Operations:
         self._running_since = running_since
         self._house = building.house
         self.tables = TableOperations(self._rooms, self._later)
+        self.audit = AuditOperations(self._house.ledger)
 
     async def status(self) -> Answer:
         """Return the status document."""
+        return document(await self._facts(), self._house.clock.now_ms())
+
+    async def overview(self) -> Answer:
+        """Return the status document with the chain, the day and what waits."""
+        # Only the page asks for it.
+        from tillbridge.ledger.day import read_day  # noqa: PLC0415 -- see above
+        from tillbridge.status.overview import overview  # noqa: PLC0415 -- see above
+
+        now = self._house.clock.now_ms()
+        facts = await self._facts()
+        day = await self._house.ledger.read(lambda connection: read_day(connection, now))
+        return overview(document(facts, now), facts, day, now)
+
+    async def _facts(self) -> BridgeFacts:
         house = self._house
         snapshot = await house.ledger.read(take_snapshot)
         running = self._running_since is not None
-        facts = BridgeFacts(
+        seen = {name: rooms.orders.pos_seen_at for name, rooms in self._building.stores.items()}
+        return BridgeFacts(
             version=tillbridge.__version__,
             running=running,
             adapters={name: each.pos.adapter for name, each in house.settings.stores.items()},
@@ -63,8 +80,9 @@ class Operations:
             problems=house.desk.current(),
             pid=os.getpid() if running else None,
             started_at=self._running_since,
+            facts=snapshot.facts,
+            pos_seen={name: at for name, at in seen.items() if at is not None},
         )
-        return document(facts, house.clock.now_ms())
 
     async def connect(self, store: str, *, reintegrate: bool) -> Answer:
         """Begin to connect a store."""

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from tillbridge.config import host_and_port
+from tillbridge.config import host_and_port, is_loopback
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 from tillbridge.status.pages import HEADERS, callback_page
@@ -16,7 +16,9 @@ from tillbridge.stores.callback import callback_place
 def path_on_status_page(redirect_uri: str, listen: str) -> str:
     """Return the path of `redirect_uri` that the status listener serves, "" for none."""
     place = callback_place(redirect_uri)
-    return place.path if place.port == host_and_port(listen)[1] else ""
+    host, port = host_and_port(listen)
+    here = is_loopback(host) or host in {"0.0.0.0", "::"}  # noqa: S104 -- recognised, not listened on
+    return place.path if here and place.port == port else ""
 
 
 @asynccontextmanager

@@ -15,6 +15,7 @@ from tillbridge.clock import Clock
 from tillbridge.errors import LedgerError
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.problem_history import PastProblem, keep_past
 from tillbridge.ledger.problems import close_problem, open_problem, open_problems
 from tillbridge.ledger.writer import Storage
 from tillbridge.log import get_logger
@@ -23,6 +24,8 @@ from tillbridge.problems import PROBLEMS
 log = get_logger()
 
 _Key = tuple[str, str, str]  # code, store, subject
+
+_PAST_KEPT = 1000  # problems that came and went while the disk did not work
 
 
 class ProblemDesk:
@@ -34,6 +37,7 @@ class ProblemDesk:
         self._clock = clock
         self._open = {(each.code, each.store, each.subject): each for each in known}
         self._unwritten: set[_Key] = set()
+        self._past: list[PastProblem] = []
         self._writing: asyncio.Task[None] | None = None
         ledger.on_writable_changed(self._writable_changed)
 
@@ -66,7 +70,10 @@ class ProblemDesk:
         """Report that a problem is over; nothing where it was not open. KeyError: no such code."""
         kind = PROBLEMS[code]
         key = (kind.code, store, subject)
-        if self._open.pop(key, None) is not None:
+        over = self._open.pop(key, None)
+        if over is not None:
+            until = self._clock.now_ms()
+            self._past.append(PastProblem(code, store, subject, over.since, until))
             log.info("problem.closed", code=code, store=store, subject=subject)
             self._write_down(key)
 
@@ -94,11 +101,13 @@ class ProblemDesk:
         try:
             while self._unwritten:
                 keys, self._unwritten = self._unwritten, set()
+                past, self._past = self._past, []
                 now = {key: self._open.get(key) for key in keys}
                 try:
-                    await self._ledger.write(partial(_apply, now=now))
+                    await self._ledger.write(partial(_apply, now=now, past=past))
                 except LedgerError:
                     self._unwritten |= keys  # written when the disk works again
+                    self._past = (past + self._past)[-_PAST_KEPT:]
                     return
         finally:
             self._writing = None
@@ -112,7 +121,11 @@ class ProblemDesk:
             self._write_down(key)
 
 
-def _apply(connection: Connection, now: dict[_Key, OpenProblem | None]) -> None:
+def _apply(
+    connection: Connection, now: dict[_Key, OpenProblem | None], past: list[PastProblem]
+) -> None:
+    for each in past:
+        keep_past(connection, each)
     for (code, store, subject), problem in now.items():
         if problem is None:
             close_problem(connection, code, store, subject)

@@ -63,7 +63,8 @@ class Ledger:
         self._clock = clock
         self._lock = opened.lock
         self._watchers: list[Callable[[Storage], None]] = []
-        self._writer = Writer(opened.connection, self._storage_changed)
+        self._lookers: list[Callable[[], None]] = []
+        self._writer = Writer(opened.connection, self._storage_changed, self._written)
         self._readers = reader_engine(data_dir / LEDGER_FILE)
         self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="ledger-reader")
         self._closed = False
@@ -132,6 +133,14 @@ class Ledger:
     def on_writable_changed(self, callback: Callable[[Storage], None]) -> None:
         """Call `callback` in the event loop when writing begins to fail, or works again."""
         self._watchers.append(callback)
+
+    def on_written(self, callback: Callable[[], None]) -> None:
+        """Call `callback` in the event loop after each commit: something may look different."""
+        self._lookers.append(callback)
+
+    def _written(self) -> None:
+        for callback in self._lookers:
+            callback()
 
     def _storage_changed(self, storage: Storage) -> None:
         self.storage = storage

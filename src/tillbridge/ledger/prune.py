@@ -25,6 +25,7 @@ from tillbridge.ledger.schema import (
     inbox,
     order_log,
     orders,
+    problem_history,
     pushes,
 )
 
@@ -81,6 +82,7 @@ def prune(connection: Connection, before: CutOffs, limit: int = BATCH) -> Pruned
             connection, community_orders, community_orders.c.changed_at < before.history, limit
         )
         + _forget(connection, community_children, ~_has_parent(), limit)
+        + _forget(connection, problem_history, problem_history.c.until < before.history, limit)
     )
     return Pruned(emptied, forgotten)
 

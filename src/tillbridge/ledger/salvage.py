@@ -19,6 +19,7 @@ _WORTH_SAVING = (
     "overrides",
     "facts",
     "holds",
+    "audit",
     "community_words",
     "community_orders",
     "community_children",

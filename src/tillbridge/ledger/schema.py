@@ -261,3 +261,32 @@ problems = Table(
     Column("since", Integer, nullable=False),
     Column("detail", Text, nullable=False, server_default="{}"),
 )
+
+# Problems that are over, for the history of a day: when each began and ended.
+problem_history = Table(
+    "problem_history",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("code", Text, nullable=False),
+    Column("store", Text, nullable=False, server_default=""),
+    Column("subject", Text, nullable=False, server_default=""),
+    Column("since", Integer, nullable=False),
+    Column("until", Integer, nullable=False),
+    Index("ix_problem_history_until", "until"),
+)
+
+# Who did what: a chain by hash. Nothing is ever changed or removed here.
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("at", Integer, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("role", Text, nullable=False, server_default=""),
+    Column("action", Text, nullable=False),
+    Column("store", Text, nullable=False, server_default=""),
+    Column("target", Text, nullable=False, server_default=""),
+    Column("detail", Text, nullable=False, server_default="{}"),  # JSON, canonical
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False),
+)

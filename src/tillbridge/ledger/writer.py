@@ -70,12 +70,19 @@ _Asked = _Delivery | _Job
 class Writer:
     """Runs what it is handed in a thread of its own. Made in, and asked from, the event loop.
 
-    `on_storage` is called in the event loop whenever the disk's state changes.
+    `on_storage` is called in the event loop whenever the disk's state changes, `on_written` after
+    each commit.
     """
 
-    def __init__(self, connection: Connection, on_storage: Callable[[Storage], None]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        on_storage: Callable[[Storage], None],
+        on_written: Callable[[], None],
+    ) -> None:
         self._connection = connection
         self._on_storage = on_storage
+        self._on_written = on_written
         self._loop = asyncio.get_running_loop()
         self._batches: SimpleQueue[list[_Asked] | None] = SimpleQueue()
         self._gathering = Gathering[_Asked](self._batches.put)
@@ -119,6 +126,7 @@ class Writer:
             else:
                 answer.waiter.set_exception(answer.failure)
         self._gathering.done()
+        self._on_written()
 
     # -- in the thread
 

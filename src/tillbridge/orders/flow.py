@@ -114,6 +114,11 @@ class OrdersFlow:
         """Whether the POS can be reached, as far as is known."""
         return self._presence.online
 
+    @property
+    def pos_seen_at(self) -> int | None:
+        """When the POS was last found there, ms since the epoch; None: not since the start."""
+        return self._presence.seen_at
+
     # -- its life
 
     async def run(self) -> None:

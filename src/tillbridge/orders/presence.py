@@ -31,6 +31,7 @@ class PosPresence:
         self._probe_ok = True
         self._writes_ok = True
         self._told: bool | None = None
+        self._seen_at: int | None = None
         self._wake = asyncio.Event()
 
     @property
@@ -43,10 +44,17 @@ class PosPresence:
         """Whether the last probe was good: only then is there a point in trying to write."""
         return self._probe_ok
 
+    @property
+    def seen_at(self) -> int | None:
+        """When the POS was last found there, ms since the epoch; None: not since the start."""
+        return self._seen_at
+
     async def probe(self, *, anything_to_write: bool) -> None:
         """Ask the POS whether it is there, and tell what has changed."""
         health = await self._pos.health()
         self._probe_ok = health.online
+        if health.online:
+            self._seen_at = self._books.clock.now_ms()
         if health.online and not anything_to_write:
             self._writes_ok = True
         await self._tell(health.detail)

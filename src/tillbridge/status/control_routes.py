@@ -1,6 +1,7 @@
 """`/control/...`: commands ask a running bridge, with the token that only this user can read."""
 
 import hmac
+import re
 from collections.abc import Awaitable, Callable
 from json import JSONDecodeError
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from tillbridge.errors import BridgeError
+from tillbridge.status.acting import acting_as
 from tillbridge.status.ports import Answer, Control
 
 _Ask = Callable[[web.Request, dict[str, Any]], Awaitable[Answer]]
@@ -25,7 +27,8 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
                 return web.json_response(_error("Unauthorised", "No.", ""), status=401)
             try:
                 body = await _body(request)
-                return web.json_response(await ask(request, body))
+                with acting_as(_who(request), "technician"):
+                    return web.json_response(await ask(request, body))
             except BridgeError as failure:
                 told = _error(type(failure).__name__, failure.text, failure.fix)
                 return web.json_response(told, status=409)
@@ -36,6 +39,12 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
         return web.route(method, f"/control/{path}", handle)
 
     return [
+        route(
+            "GET",
+            "audit",
+            lambda request, _body: control.audit.list(_count(request.query.get("limit", "100"))),
+        ),
+        route("GET", "audit/verify", lambda _request, _body: control.audit.verify()),
         route("GET", "status", lambda _request, _body: control.status()),
         route(
             "POST",
@@ -133,6 +142,12 @@ def _allowed(request: web.Request, token: str) -> bool:
     return hmac.compare_digest(given, f"Bearer {token}".encode())
 
 
+def _who(request: web.Request) -> str:
+    """Return who gave the command: as it says itself; only the bridge's user has the token."""
+    name = re.sub(r"[^\w.@-]", "", request.headers.get("X-Tillbridge-User", ""))[:64]
+    return f"command:{name or '?'}"
+
+
 async def _body(request: web.Request) -> dict[str, Any]:
     if not request.can_read_body:
         return {}
@@ -161,6 +176,13 @@ def _texts(body: dict[str, Any], name: str) -> dict[str, str]:
         msg = f"{name} is not an object of texts"
         raise TypeError(msg)
     return value
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 0 < int(text) <= 10_000:
+        msg = "limit is not a number from 1 to 10000"
+        raise ValueError(msg)
+    return int(text)
 
 
 def _instant(value: object) -> int | None:

@@ -9,10 +9,18 @@ from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.problems import PROBLEMS, Severity
 from tillbridge.status.facts import BridgeFacts
-from tillbridge.status.words import waiting
+from tillbridge.status.words import clock_time, waiting
 
 _RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
 _DAY_MS = 86_400_000
+# Problems that keep orders from arriving at all, and how the verdict says why.
+_NOTHING_ARRIVES: Mapping[str, str] = {
+    "bridge.stopped": _("the bridge is not running"),
+    "consent.revoked": _("the merchant has withdrawn the consent"),
+    "integration.missing": _("the store is not integrated with this bridge"),
+    "integration.secret_missing": _("the webhook secret is missing"),
+    "ledger.unwritable": _("the ledger cannot be written"),
+}
 
 
 def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
@@ -30,7 +38,8 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
         "verdict": _verdict(problems, known, now_ms),
         "problems": [_problem(problem) for problem in problems],
         "stores": {
-            name: _store(store, facts.adapters[name], now_ms) for name, store in known.items()
+            name: _store(store, facts.adapters[name], now_ms, facts.pos_seen.get(name))
+            for name, store in known.items()
         },
         "bridge": {
             "version": facts.version,
@@ -50,13 +59,24 @@ def _verdict(
     if not problems:
         return {"level": "ok", "text": " ".join(filter(None, [_("Taking orders."), orders]))}
     worst = problems[0]
-    text = worst.text if worst.text.endswith((".", "!", "?")) else f"{worst.text}."
+    text = _nothing_arrives(worst, now_ms)
     if worst.store and len(stores) > 1:
         text = f"{worst.store}: {text}"
     more = len(problems) - 1
     others = ngettext("(And {n} more problem.)", "(And {n} more problems.)", more).format(n=more)
     level = "down" if worst.kind.severity is Severity.DOWN else "warning"
     return {"level": level, "text": " ".join(filter(None, [text, others if more else "", orders]))}
+
+
+def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
+    """Return the problem as a sentence, which begins with what it means where no order comes."""
+    text = problem.text if problem.text.endswith((".", "!", "?")) else f"{problem.text}."
+    reason = _NOTHING_ARRIVES.get(problem.code)
+    if reason is None:
+        return text
+    return _("No orders can arrive since {time}: {reason}.").format(
+        time=clock_time(problem.since, now_ms), reason=reason
+    )
 
 
 def _problem(problem: OpenProblem) -> dict[str, Any]:
@@ -71,12 +91,16 @@ def _problem(problem: OpenProblem) -> dict[str, Any]:
     }
 
 
-def _store(store: StoreSnapshot, adapter: str, now_ms: int) -> dict[str, Any]:
+def _store(store: StoreSnapshot, adapter: str, now_ms: int, pos_seen: int | None) -> dict[str, Any]:
     held = store.held
     oldest = store.oldest_waiting_at
     return {
         "service": _service(store.facts, now_ms),
-        "pos": {"adapter": adapter, **_pos(store.facts.get("pos_health"))},
+        "pos": {
+            "adapter": adapter,
+            **_pos(store.facts.get("pos_health")),
+            "last_seen_at": _iso(pos_seen),
+        },
         "menu": {
             "acknowledged_items": store.acknowledged_items,
             "pending": _pending(store),

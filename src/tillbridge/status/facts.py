@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
@@ -13,7 +14,8 @@ class BridgeFacts:
 
     `adapters` names the configured stores, each with its adapter; `stores` is what the ledger
     knows of them. `pid` and `started_at` count only while the bridge is running, `stopped_at` only
-    while it is not.
+    while it is not. `facts` are those of the bridge itself; `pos_seen` tells, by store, when the
+    till was last found there.
     """
 
     version: str
@@ -24,3 +26,5 @@ class BridgeFacts:
     pid: int | None = None
     started_at: int | None = None
     stopped_at: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    pos_seen: Mapping[str, int] = field(default_factory=dict)

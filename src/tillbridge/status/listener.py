@@ -1,29 +1,50 @@
-"""The second listener: page, JSON, metrics, the OAuth callback, and commands. Loopback only."""
+"""The second listener: the page, JSON, metrics, the OAuth callback, and commands.
+
+What only some bridges need (pages, passwords, metrics) is imported when it is asked for.
+"""
 
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from tillbridge.clock import Clock
-from tillbridge.config import is_loopback
 from tillbridge.errors import BridgeError
 from tillbridge.log import get_logger
 from tillbridge.status.control_routes import control_routes
-from tillbridge.status.pages import HEADERS, STATIC, callback_page, status_page
-from tillbridge.status.ports import Control, OnCallback
+from tillbridge.status.doorkeeper import AccessRules, Doorkeeper, Turned
+from tillbridge.status.pages import HEADERS, callback_page
+from tillbridge.status.ports import Control, OnCallback, Trail
+from tillbridge.status.rendering import STATIC
+from tillbridge.status.roles import Visitor
 from tillbridge.tally import Tally
 
-_HOST = re.compile(r"^\[?(.*?)\]?(?::\d+)?$")
+if TYPE_CHECKING:
+    from tillbridge.status.live import LiveHub
+    from tillbridge.status.web.site import Site
+
+_STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|svg)")
+_A_YEAR = "max-age=31536000, immutable"
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 log = get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class MerchantReturn:
+    """Where a merchant comes back to after consent: the path of redirect_uri, and who takes it."""
+
+    path: str
+    take: OnCallback
+
+
 class StatusListener:
     """Serves the technician's page on `host:port` until it is closed.
 
-    `callback_path` is the path of redirect_uri, "" where another port serves it.
+    `merchant` is None where another port serves redirect_uri. `on_change` is told whom to call
+    whenever something may look different.
     """
 
     def __init__(
@@ -33,26 +54,34 @@ class StatusListener:
         token: str,
         tally: Tally,
         clock: Clock,
-        callback_path: str = "",
-        on_callback: OnCallback | None = None,
+        trail: Trail | None = None,
+        access: AccessRules | None = None,
+        merchant: MerchantReturn | None = None,
+        on_change: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self._control = control
         self._tally = tally
         self._clock = clock
-        self._on_callback = on_callback
-        application = web.Application(middlewares=[_guarded], client_max_size=65_536)
+        self._trail = trail or _NoTrail()
+        self._merchant = merchant
+        self._on_change = on_change
+        self._doorkeeper = Doorkeeper(access or AccessRules(), clock)
+        self._opened_site: Site | None = None
+        self._hub: LiveHub | None = None
+        application = web.Application(middlewares=[self._guarded], client_max_size=65_536)
         application.add_routes(
             [
-                web.get("/", self._page),
                 web.get("/api/status", self._api_status),
                 web.get("/metrics", self._prometheus),
                 web.get("/healthz", self._healthz),
-                web.get("/static/{name:style\\.css|icon\\.svg}", self._static),
+                web.get("/events", self._events),
+                web.get("/static/{name}", self._static),
                 *control_routes(control, token),
             ]
         )
-        if callback_path and on_callback is not None:
-            application.router.add_get(callback_path, self._callback)
+        if merchant is not None:
+            application.router.add_get(merchant.path, self._callback)
+        application.router.add_route("*", "/{path:.*}", self._page)
         self._runner = web.AppRunner(
             application, access_log=None, handle_signals=False, shutdown_timeout=2
         )
@@ -66,17 +95,47 @@ class StatusListener:
         return address, actual
 
     async def close(self) -> None:
-        """Stop listening."""
+        """Stop listening, and end what is live at once."""
+        if self._hub is not None:
+            self._hub.close()
         await self._runner.cleanup()
 
-    async def _page(self, _request: web.Request) -> web.StreamResponse:
-        page = status_page(await self._control.status(), self._clock.now_ms())
-        return web.Response(text=page, content_type="text/html")
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        if self._opened_site is None:
+            # Some megabytes that a bridge nobody looks at need not carry.
+            from tillbridge.status.web.site import Site  # noqa: PLC0415 -- see above
 
-    async def _api_status(self, _request: web.Request) -> web.StreamResponse:
+            self._opened_site = Site(
+                self._control, self._doorkeeper, self._trail, clock=self._clock
+            )
+        return await self._opened_site.handle(request)
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        visitor = self._doorkeeper.visitor(request, person=False)
+        if not isinstance(visitor, Visitor):
+            return _turned_away(visitor)
+        if self._hub is None:
+            from tillbridge.status.live import LiveHub  # noqa: PLC0415 -- only where one looks
+
+            self._hub = LiveHub()
+            if self._on_change is not None:
+                self._on_change(self._hub.change)
+        return await self._hub.stream(
+            request,
+            self._doorkeeper.browser(request),
+            lambda: isinstance(self._doorkeeper.visitor(request, person=False), Visitor),
+        )
+
+    async def _api_status(self, request: web.Request) -> web.StreamResponse:
+        visitor = await self._doorkeeper.machine(request)
+        if not isinstance(visitor, Visitor):
+            return _turned_away(visitor)
         return web.json_response(await self._control.status())
 
-    async def _prometheus(self, _request: web.Request) -> web.StreamResponse:
+    async def _prometheus(self, request: web.Request) -> web.StreamResponse:
+        visitor = await self._doorkeeper.machine(request)
+        if not isinstance(visitor, Visitor):
+            return _turned_away(visitor)
         # A megabyte that a bridge nobody measures need not carry.
         from tillbridge.status.metrics import (  # noqa: PLC0415 -- see above
             CONTENT_TYPE,
@@ -90,30 +149,61 @@ class StatusListener:
         return web.Response(text="ok\n")
 
     async def _static(self, request: web.Request) -> web.StreamResponse:
-        return web.FileResponse(STATIC / request.match_info["name"])
+        name = request.match_info["name"]
+        if not _STATIC_NAME.fullmatch(name) or not (STATIC / name).is_file():
+            raise web.HTTPNotFound
+        # Its address changes with its content.
+        kept = {"Cache-Control": _A_YEAR} if request.query_string else {}
+        return web.FileResponse(STATIC / name, headers=kept)
 
     async def _callback(self, request: web.Request) -> web.StreamResponse:
-        if self._on_callback is None:
+        if self._merchant is None:
             raise web.HTTPNotFound
-        answer = await self._on_callback(dict(request.query))
+        answer = await self._merchant.take(dict(request.query))
         return web.Response(
             text=callback_page(answer),
             content_type="text/html",
             status=200 if answer.ok else 400,
         )
 
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Answer only to known names, which stops DNS rebinding, and set the headers."""
+        if not self._doorkeeper.knows_host(request):
+            return web.Response(status=421, text=_UNKNOWN_NAME)
+        try:
+            response = await handler(request)
+        except web.HTTPException as refusal:
+            response = web.Response(status=refusal.status, text=f"{refusal.status}\n")
+        except BridgeError as failure:
+            log.error("status_page.failed", path=request.path, error=str(failure))
+            response = web.Response(status=503, text=f"{failure}\n")
+        if not response.prepared:
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+        return response
 
-@web.middleware
-async def _guarded(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    """Answer only to this machine's own names, which stops DNS rebinding, and set the headers."""
-    if not is_loopback(_HOST.sub(r"\1", request.headers.get("Host", ""))):
-        return web.Response(status=421, text="This page answers only to 127.0.0.1 and localhost.\n")
-    try:
-        response = await handler(request)
-    except web.HTTPException as refusal:
-        response = web.Response(status=refusal.status, text=f"{refusal.status}\n")
-    except BridgeError as failure:
-        log.error("status_page.failed", path=request.path, error=str(failure))
-        response = web.Response(status=503, text=f"{failure}\n")
-    response.headers.update(HEADERS)
-    return response
+
+_UNKNOWN_NAME = (
+    "This page answers to 127.0.0.1 and localhost, to the address it listens on, and to the names\n"
+    "in allowed_hosts of [status_page] in bridge.toml. Open it by one of them, or add this one.\n"
+)
+
+
+class _NoTrail:
+    """Where nothing is written down: a listener without a ledger."""
+
+    async def note(
+        self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object
+    ) -> None:
+        """Do nothing."""
+
+
+def _turned_away(turned: Turned | None) -> web.Response:
+    if turned is not None:
+        return web.Response(status=turned.status, text=f"{turned.text}\n")
+    return web.Response(
+        status=401,
+        text="Sign in first: a user of [status_page.users], by HTTP Basic.\n",
+        headers={"WWW-Authenticate": 'Basic realm="tillbridge", charset="UTF-8"'},
+    )

@@ -44,6 +44,28 @@ class TablesControl(Protocol):
         ...
 
 
+class Trail(Protocol):
+    """Where what people do is written down; who it was is known from `acting_as`."""
+
+    async def note(
+        self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object
+    ) -> None:
+        """Add an entry. Never raises: what was done is done, and the log tells a failure."""
+        ...
+
+
+class AuditControl(Protocol):
+    """What is asked about the audit trail."""
+
+    async def list(self, limit: int, *, before: int | None = None) -> Answer:
+        """Return `entries`, newest first, each with `id`, `at`, `who`, `action`, ...; `more`."""
+        ...
+
+    async def verify(self) -> Answer:
+        """Return `ok`, `text`, `entries`, `head`, and `broken` {entry, text} where it breaks."""
+        ...
+
+
 class Control(Protocol):
     """What commands ask of a running bridge. JSON out; failures are `BridgeError`s.
 
@@ -56,8 +78,17 @@ class Control(Protocol):
         """What is asked about tables."""
         ...
 
+    @property
+    def audit(self) -> AuditControl:
+        """What is asked about the audit trail."""
+        ...
+
     async def status(self) -> Answer:
         """Return the status document."""
+        ...
+
+    async def overview(self) -> Answer:
+        """Return the status document with `chain`, `waiting` and `day` (see `overview`)."""
         ...
 
     async def connect(self, store: str, *, reintegrate: bool) -> Answer:

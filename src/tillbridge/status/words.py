@@ -1,5 +1,7 @@
 """Words for lengths of time and counts, as the page and the commands say them."""
 
+from datetime import datetime
+
 from tillbridge.i18n import ngettext
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
@@ -18,6 +20,14 @@ def span(seconds: float) -> str:
         return ngettext("{n} hour", "{n} hours", hours).format(n=hours)
     days = whole // _DAY
     return ngettext("{n} day", "{n} days", days).format(n=days)
+
+
+def clock_time(at_ms: int, now_ms: int) -> str:
+    """Return an instant in this machine's time: of today the time, else with its date."""
+    at, now = (datetime.fromtimestamp(ms / 1000).astimezone() for ms in (at_ms, now_ms))
+    if at.date() == now.date():
+        return at.strftime("%H:%M")
+    return at.strftime("%d %b %H:%M" if at.year == now.year else "%d %b %Y %H:%M")
 
 
 def waiting(count: int, oldest_s: float | None) -> str:

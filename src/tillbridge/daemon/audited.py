@@ -1,0 +1,117 @@
+"""Writes down what people ask the bridge to do: every operation that is no mere reading.
+
+One place for the page, for commands that ask a running bridge, and for those that work alone.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from tillbridge.clock import Clock
+from tillbridge.errors import BridgeError, LedgerError
+from tillbridge.ledger import audit
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.log import get_logger
+from tillbridge.status.acting import actor
+from tillbridge.status.ports import Control
+
+log = get_logger()
+
+# Operations that change nothing. Every other one is written down, a new one too.
+READS = frozenset(
+    {
+        "audit.list",
+        "audit.verify",
+        "connect_result",
+        "menu_plan",
+        "overview",
+        "status",
+        "tables.list",
+        "tables.plan",
+    }
+)
+# Arguments that name what was acted on, and those worth keeping: no customer's data, no secret.
+_TARGETS = ("order_id", "external_id", "table", "item_id", "target")
+_KEPT = frozenset({"full", "reason_code", "until_ms", "reintegrate", "available", "status"})
+
+
+class AuditTrail:
+    """The audit trail of a ledger, for `Trail`."""
+
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
+        self._ledger = ledger
+        self._clock = clock
+
+    async def note(
+        self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object
+    ) -> None:
+        """Add an entry; the log tells its hash too, so that the ledger has a witness."""
+        doer = actor()
+        doer.noted = True
+        kept = {"ok": ok, **detail}
+        act = audit.Act(action, doer.who, doer.role, store, target, kept)
+        at = self._clock.now_ms()
+        try:
+            entry = await self._ledger.write(
+                lambda connection: audit.append(connection, act, at=at)
+            )
+        except LedgerError:
+            log.error("audit.not_written", action=action, who=doer.who, store=store, target=target)
+            return
+        log.info(
+            "audit.noted",
+            entry=entry.id,
+            action=action,
+            who=doer.who,
+            store=store,
+            digest=entry.hash,
+        )
+
+
+def audited(control: Control, trail: AuditTrail) -> Control:
+    """Return the same operations; each that is not among `READS` leaves an entry."""
+    return cast("Control", _Audited(control, trail, ""))
+
+
+class _Audited:
+    """Stands before an object of operations, and before those it has for each subject."""
+
+    def __init__(self, inner: object, trail: AuditTrail, prefix: str) -> None:
+        self._inner = inner
+        self._trail = trail
+        self._prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- whatever the operation is
+        value = getattr(self._inner, name)
+        path = f"{self._prefix}{name}"
+        if not callable(value):
+            return _Audited(value, self._trail, f"{path}.")
+        return value if path in READS else self._noted(path, value)
+
+    def _noted(self, path: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(operation)
+        async def noted(*args: Any, **named: Any) -> Any:  # noqa: ANN401 -- (as above)
+            given = inspect.signature(operation).bind(*args, **named).arguments
+            note = functools.partial(self._trail.note, _action(path), **_about(given))
+            try:
+                answer = await operation(*args, **named)
+            except BridgeError as failure:
+                await note(ok=False, failure=type(failure).__name__)
+                raise
+            await note(ok=not isinstance(answer, Mapping) or answer.get("ok") is not False)
+            return answer
+
+        return noted
+
+
+def _action(path: str) -> str:
+    """Return an operation's name in the trail: `menu_push` is "menu.push"."""
+    return path if "." in path else path.replace("_", ".", 1)
+
+
+def _about(given: Mapping[str, Any]) -> dict[str, Any]:
+    target = next((given[name] for name in _TARGETS if isinstance(given.get(name), str)), "")
+    kept = {name: value for name, value in given.items() if name in _KEPT and value is not None}
+    store = given.get("store")
+    return {"store": store if isinstance(store, str) else "", "target": target, **kept}

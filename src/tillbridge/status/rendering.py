@@ -1,0 +1,47 @@
+"""Templates: everything escaped, nothing undefined, made ready when first needed."""
+
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+from tillbridge.i18n import _, ngettext
+from tillbridge.status.words import span
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+STATIC = Path(__file__).with_name("static")
+
+
+@lru_cache
+def template(name: str) -> "Template":
+    """Return a template of `templates/`."""
+    return _environment().get_template(name)
+
+
+@lru_cache(maxsize=1)
+def static_version() -> str:
+    """Return what changes when a static file does, so that browsers may keep the old ones."""
+    whole = 0
+    for path in sorted(STATIC.iterdir()):
+        whole = crc32(path.read_bytes(), whole)
+    return f"{whole:08x}"
+
+
+@lru_cache(maxsize=1)
+def _environment() -> "Environment":
+    # Two megabytes that a bridge whose page nobody opens need not carry.
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415 -- see above
+
+    environment = Environment(
+        loader=PackageLoader("tillbridge.status"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(
+        _=_, ngettext=ngettext, span=span, static=lambda name: f"/static/{name}?{static_version()}"
+    )
+    return environment

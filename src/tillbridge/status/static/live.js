@@ -1,0 +1,126 @@
+/* Keeps the page as it is now: refreshes its marked regions when the bridge says that something has
+   changed, and now and then for the ages it shows. Plain ES5 for a till's old browser; without it the
+   page is read by reloading. */
+(function () {
+  'use strict';
+  var AGES_MS = 30000, NO_STREAM_MS = 10000, LATE_MS = 45000;
+  var place = document.body.getAttribute('data-live');
+  var banner = document.getElementById('not-live');
+  var source = null, asking = false, again = false, heard = Date.now(), working = true, timer = null;
+
+  function regions(from) {
+    return from.querySelectorAll('[data-region]');
+  }
+
+  function busy(region) {
+    var active = document.activeElement;
+    return active && region.contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName);
+  }
+
+  function swap(fresh) {
+    var old = regions(document), i, other, active, id;
+    for (i = 0; i < old.length; i += 1) {
+      other = fresh.getElementById(old[i].id);
+      if (other && !busy(old[i])) {
+        if (old[i].className !== other.className) { old[i].className = other.className; }
+        if (old[i].innerHTML !== other.innerHTML) {
+          active = document.activeElement;
+          id = active && old[i].contains(active) ? (active.id || active.getAttribute('href')) : '';
+          old[i].innerHTML = other.innerHTML;
+          if (id) { focusAgain(old[i], id); }
+        }
+      }
+    }
+    if (fresh.title) { document.title = fresh.title; }
+    if (typeof window.tillbridgeRefreshed === 'function') { window.tillbridgeRefreshed(document); }
+  }
+
+  function focusAgain(region, id) {
+    var all = region.querySelectorAll('a, button'), i;
+    for (i = 0; i < all.length; i += 1) {
+      if (all[i].id === id || all[i].getAttribute('href') === id) { all[i].focus(); return; }
+    }
+  }
+
+  function parsed(text) {
+    var made = document.implementation.createHTMLDocument('');
+    made.documentElement.innerHTML = text;
+    return made;
+  }
+
+  function refresh() {
+    var request;
+    if (asking) { again = true; return; }
+    asking = true;
+    request = new XMLHttpRequest();
+    request.open('GET', window.location.href.split('#')[0]);
+    request.setRequestHeader('X-Live', '1');
+    request.timeout = 15000;
+    request.onload = function () {
+      if (request.status === 401 || request.status === 403) { window.location.reload(); return; }
+      if (request.status === 200) { alive(); swap(parsed(request.responseText)); } else { dead(); }
+      next();
+    };
+    request.onerror = request.ontimeout = function () { dead(); next(); };
+    request.send();
+  }
+
+  function next() {
+    asking = false;
+    if (again) { again = false; window.setTimeout(refresh, 200); }
+  }
+
+  function alive() {
+    heard = Date.now();
+    if (!working) { working = true; banner.hidden = true; banner.textContent = ''; }
+  }
+
+  function dead() {
+    if (!working) { return; }
+    working = false;
+    var at = new Date(heard), two = function (n) { return (n < 10 ? '0' : '') + n; };
+    banner.textContent = banner.getAttribute('data-text').replace(
+      '{time}', two(at.getHours()) + ':' + two(at.getMinutes()) + ':' + two(at.getSeconds()));
+    banner.hidden = false;
+  }
+
+  function every(ms) {
+    if (timer) { window.clearInterval(timer); }
+    timer = window.setInterval(function () { if (!document.hidden) { refresh(); } }, ms);
+  }
+
+  function listen() {
+    if (!window.EventSource) { every(NO_STREAM_MS); return; }
+    if (source || document.hidden) { return; }
+    source = new window.EventSource(place);
+    source.addEventListener('hello', function () { if (!working) { refresh(); } alive(); every(AGES_MS); });
+    source.addEventListener('change', function () { alive(); refresh(); });
+    source.addEventListener('ended', function () { window.location.reload(); });
+    source.onerror = function () {
+      if (source && source.readyState === 2) { source.close(); source = null; every(NO_STREAM_MS); }
+      refresh();
+    };
+  }
+
+  /* A page that nobody sees needs no stream; a browser has only six connections for all its tabs. */
+  document.addEventListener('visibilitychange', function () {
+    if (document.hidden) {
+      if (source) { source.close(); source = null; }
+    } else {
+      refresh();
+      listen();
+    }
+  });
+  window.addEventListener('pagehide', function () { if (source) { source.close(); source = null; } });
+  window.addEventListener('pageshow', function (event) { if (event.persisted) { listen(); } });
+  window.setInterval(function () {
+    if (working && !document.hidden && Date.now() - heard > LATE_MS) { dead(); }
+  }, 5000);
+
+  /* What was just done is told once: reloading should not ask for it again. */
+  if (window.history.replaceState && /[?&]said=/.test(window.location.search)) {
+    window.history.replaceState(null, '', window.location.pathname
+      + window.location.search.replace(/([?&])said=[^&]*&?/, '$1').replace(/[?&]$/, ''));
+  }
+  listen();
+}());

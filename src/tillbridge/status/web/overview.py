@@ -1,0 +1,211 @@
+"""The overview: in five seconds, what is wrong and what to do; and the buttons that do it."""
+
+from tillbridge.i18n import _
+from tillbridge.status.roles import Role
+from tillbridge.status.web.book import Action, Done, Filled, Page, Question, Subject, Visit
+from tillbridge.status.web.remedies import remedies_of
+from tillbridge.status.web.strip import drawn
+
+
+async def _fill(visit: Visit) -> Filled:
+    told = await visit.control.overview()
+    problems = [{**each, "remedies": remedies_of(each)} for each in told["problems"]]
+    return {**told, "problems": problems, "strip": drawn(told["day"])}
+
+
+async def _ask_connect(visit: Visit) -> Question:
+    store = visit.params["store"]
+    return Question(
+        _(
+            "The merchant of {store} is asked to allow this bridge to work for the store. You get "
+            "the address of the service's page; open it in a browser on the bridge's own machine."
+        ).format(store=store),
+        _("Connect {store}").format(store=store),
+    )
+
+
+async def _connect(visit: Visit) -> Done:
+    return await _begin(visit, reintegrate=False)
+
+
+async def _ask_reintegrate(visit: Visit) -> Question:
+    store = visit.params["store"]
+    return Question(
+        _("{store} is integrated anew and gets a new webhook secret.").format(store=store),
+        _("Integrate {store} anew").format(store=store),
+        points=(
+            _("Deliveries that are on their way with the old secret are refused, and come again."),
+            _("You get the address of the service's page; open it on the bridge's own machine."),
+        ),
+        risky=True,
+    )
+
+
+async def _reintegrate(visit: Visit) -> Done:
+    return await _begin(visit, reintegrate=True)
+
+
+async def _begin(visit: Visit, *, reintegrate: bool) -> Done:
+    store = visit.params["store"]
+    begun = await visit.control.connect(store, reintegrate=reintegrate)
+    return Done(
+        _("Now the merchant of {store} consents at the ordering service.").format(store=store),
+        link=str(begun["url"]),
+        link_text=_("Open the service's page"),
+    )
+
+
+async def _ask_approve(visit: Visit) -> Question:
+    plan = await visit.control.menu_plan(visit.params["store"])
+    return Question(
+        _("The menu change of {store} that is held goes to the storefront as it is.").format(
+            store=visit.params["store"]
+        ),
+        _("Release it"),
+        points=[*plan.get("held", ()), *plan.get("lines", ())][:40],
+        risky=True,
+    )
+
+
+async def _approve(visit: Visit) -> Done:
+    return Done.of(await visit.control.menu_approve(visit.params["store"]))
+
+
+async def _ask_push(visit: Visit) -> Question:
+    return Question(
+        _("What differs between the till and the storefront of {store} is pushed now.").format(
+            store=visit.params["store"]
+        ),
+        _("Push the menu"),
+    )
+
+
+async def _push(visit: Visit) -> Done:
+    return Done.of(await visit.control.menu_push(visit.params["store"], full=False))
+
+
+async def _ask_push_all(visit: Visit) -> Question:
+    return Question(
+        _("The whole menu of {store} is pushed again.").format(store=visit.params["store"]),
+        _("Push all of the menu"),
+    )
+
+
+async def _push_all(visit: Visit) -> Done:
+    return Done.of(await visit.control.menu_push(visit.params["store"], full=True))
+
+
+async def _ask_tables(visit: Visit) -> Question:
+    plan = await visit.control.tables.plan(visit.params["store"])
+    return Question(
+        _("The floor plan of {store} that is held goes to the service as it is.").format(
+            store=visit.params["store"]
+        ),
+        _("Release it"),
+        points=[*plan.get("held", ()), *plan.get("lines", ())][:40],
+        risky=True,
+    )
+
+
+async def _approve_tables(visit: Visit) -> Done:
+    return Done.of(await visit.control.tables.approve(visit.params["store"]))
+
+
+async def _ask_push_tables(visit: Visit) -> Question:
+    return Question(
+        _("The floor plan of {store} is pushed now.").format(store=visit.params["store"]),
+        _("Push the floor plan"),
+    )
+
+
+async def _push_tables(visit: Visit) -> Done:
+    return Done.of(await visit.control.tables.push(visit.params["store"]))
+
+
+async def _ask_retry(visit: Visit) -> Question:
+    return Question(
+        _("Order {order} is tried again at once.").format(order=visit.params["order"]),
+        _("Try it again"),
+        points=(_("The till is asked first whether it has the order already."),),
+    )
+
+
+async def _retry(visit: Visit) -> Done:
+    return Done.of(await visit.control.order_retry(visit.params["order"]))
+
+
+SUBJECT = Subject(
+    pages=(Page("/", "Overview", "overview.html", _fill),),
+    actions=(
+        Action(
+            "/stores/{store}/connect",
+            "Connect the store",
+            "connect",
+            Role.TECHNICIAN,
+            _connect,
+            _ask_connect,
+        ),
+        Action(
+            "/stores/{store}/reintegrate",
+            "Get a new webhook secret",
+            "connect",
+            Role.TECHNICIAN,
+            _reintegrate,
+            _ask_reintegrate,
+        ),
+        Action(
+            "/stores/{store}/menu/approve",
+            "Look at it and release it",
+            "menu.approve",
+            Role.TECHNICIAN,
+            _approve,
+            _ask_approve,
+            section="/menu",
+        ),
+        Action(
+            "/stores/{store}/menu/push",
+            "Push the menu now",
+            "menu.push",
+            Role.TECHNICIAN,
+            _push,
+            _ask_push,
+            section="/menu",
+        ),
+        Action(
+            "/stores/{store}/menu/push-all",
+            "Push all of the menu",
+            "menu.push",
+            Role.TECHNICIAN,
+            _push_all,
+            _ask_push_all,
+            section="/menu",
+        ),
+        Action(
+            "/stores/{store}/tables/approve",
+            "Look at it and release it",
+            "tables.approve",
+            Role.TECHNICIAN,
+            _approve_tables,
+            _ask_tables,
+            section="/tables",
+        ),
+        Action(
+            "/stores/{store}/tables/push",
+            "Push the floor plan now",
+            "tables.push",
+            Role.TECHNICIAN,
+            _push_tables,
+            _ask_push_tables,
+            section="/tables",
+        ),
+        Action(
+            "/orders/{order}/retry",
+            "Try it again",
+            "order.retry",
+            Role.STAFF,
+            _retry,
+            _ask_retry,
+            section="/orders",
+        ),
+    ),
+)

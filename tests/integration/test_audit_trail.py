@@ -1,0 +1,156 @@
+"""The audit trail: who did what, and any change of it afterwards shows."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import create_engine
+
+from tests.support.ledger_house import StoppedClock, opened
+from tests.support.pretend_control import PretendControl
+from tillbridge.daemon.audited import AuditTrail, audited
+from tillbridge.daemon.operations_audit import AuditOperations
+from tillbridge.errors import BridgeError
+from tillbridge.ledger import audit
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.schema import metadata
+from tillbridge.status.acting import acting_as
+
+ACTS = [
+    audit.Act("order.retry", "page:anna", "staff", "main", "ord_1", {"ok": True}),
+    audit.Act("menu.push", "command:root", "technician", "main", "", {"ok": True, "full": True}),
+    audit.Act("store.pause", "bridge", "", "main", "", {"ok": False}),
+]
+
+
+async def filled(ledger: Ledger, count: int = 3) -> None:
+    for number in range(count):
+        act = ACTS[number % 3]
+        await ledger.write(partial(audit.append, act=act, at=1000 + number))
+
+
+async def test_entries_are_chained_and_read_back(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        await filled(ledger)
+        checked = await ledger.read(audit.check)
+        assert checked.broken is None
+        assert checked.entries == 3
+        newest, *_rest = await ledger.read(audit.latest)
+        assert newest.act == ACTS[2]
+        assert newest.hash == checked.head
+
+
+@pytest.mark.parametrize(
+    ("tampering", "entry"),
+    [
+        ("UPDATE audit SET who = 'page:ben' WHERE id = 2", 2),
+        ("UPDATE audit SET at = at + 1 WHERE id = 1", 1),
+        ("UPDATE audit SET detail = '{\"ok\":false}' WHERE id = 1", 1),
+        ("UPDATE audit SET detail = 'x' WHERE id = 3", 3),
+        ("DELETE FROM audit WHERE id = 1", 2),
+        ("DELETE FROM audit WHERE id = 2", 3),
+        ("DELETE FROM audit WHERE id = 3", 3),
+        ("DELETE FROM audit", 1),
+        ("UPDATE audit SET hash = previous WHERE id = 2", 2),
+        (
+            "UPDATE audit SET id = 9 WHERE id = 3",
+            9,
+        ),
+    ],
+)
+async def test_whatever_is_changed_breaks_the_chain_there(
+    tmp_path: Path, tampering: str, entry: int
+) -> None:
+    async with opened(tmp_path) as ledger:
+        await filled(ledger)
+        await ledger.write(lambda db: db.exec_driver_sql(tampering).rowcount)
+        checked = await ledger.read(audit.check)
+        assert checked.broken is not None
+        assert checked.broken.entry == entry
+        answer = await AuditOperations(ledger).verify()
+        assert answer["ok"] is False
+        assert f"entry {entry}" in answer["text"]
+
+
+_VALUE = st.one_of(st.text(max_size=20), st.integers(-(2**53), 2**53), st.booleans(), st.none())
+
+
+@given(
+    st.lists(
+        st.builds(
+            audit.Act,
+            st.text(max_size=20),
+            st.text(max_size=20),
+            st.text(max_size=5),
+            st.text(max_size=10),
+            st.text(max_size=30),
+            st.dictionaries(st.text(max_size=8), _VALUE, max_size=4),
+        ),
+        max_size=6,
+    )
+)
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_any_entries_make_a_whole_chain(acts: list[audit.Act]) -> None:
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
+        metadata.create_all(connection)
+        for act in acts:
+            try:
+                audit.append(connection, act, at=5)
+            except UnicodeEncodeError:
+                return  # a lone surrogate never leaves JSON or a path
+        assert audit.check(connection) == audit.Checked(
+            len(acts), audit.FIRST if not acts else audit.latest(connection)[0].hash
+        )
+    engine.dispose()
+
+
+async def test_every_operation_that_acts_leaves_an_entry_and_no_reading_does(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as ledger:
+        control = audited(PretendControl(), AuditTrail(ledger, StoppedClock()))
+        with acting_as("command:root", "technician"):
+            await control.status()
+            await control.overview()
+            await control.menu_plan("main")
+            await control.tables.plan("main")
+            await control.menu_push("main", full=True)
+            await control.item_86("main", "B1", until_ms=7, by="staff")
+            await control.order_cancel("ord_1", reason_code="OTHER")
+            await control.tables.push("main")
+        listed = (await AuditOperations(ledger).list(10))["entries"]
+        assert [(e["action"], e["store"], e["target"], e["detail"]) for e in reversed(listed)] == [
+            ("menu.push", "main", "", {"ok": True, "full": True}),
+            ("item.86", "main", "B1", {"ok": True, "until_ms": 7}),
+            ("order.cancel", "", "ord_1", {"ok": True, "reason_code": "OTHER"}),
+            ("tables.push", "main", "", {"ok": True}),
+        ]
+        assert {each["who"] for each in listed} == {"command:root"}
+
+
+async def test_what_failed_is_written_down_as_failed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        inner = PretendControl()
+        inner.failure = BridgeError("No.")
+        control = audited(inner, AuditTrail(ledger, StoppedClock()))
+        with pytest.raises(BridgeError):
+            await control.order_retry("ord_1")
+        (entry,) = (await AuditOperations(ledger).list(10))["entries"]
+        assert entry["detail"] == {"ok": False, "failure": "BridgeError"}
+        assert entry["who"] == "bridge"
+
+
+async def test_the_list_goes_on(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        await filled(ledger, 5)
+        operations = AuditOperations(ledger)
+        first: dict[str, Any] = await operations.list(3)
+        assert [each["id"] for each in first["entries"]] == [5, 4, 3]
+        assert first["more"] is True
+        rest = await operations.list(3, before=3)
+        assert [each["id"] for each in rest["entries"]] == [2, 1]
+        assert rest["more"] is False

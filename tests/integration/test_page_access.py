@@ -1,0 +1,265 @@
+"""Who may see and do what on the page: passwords, roles, proxies, and other sites' forms."""
+
+import base64
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.page_house import PASSWORD, PageHouse, page_house, users
+from tillbridge.errors import BridgeError
+from tillbridge.status.doorkeeper import COOKIE, AccessRules
+from tillbridge.status.roles import Role
+from tillbridge.status.web.book import Action
+from tillbridge.status.web.registry import everything
+
+PUSH = "/stores/main/menu/push"
+RETRY = "/orders/ord_1/retry"
+
+
+@pytest.fixture
+async def here() -> AsyncIterator[PageHouse]:
+    """The page on its own machine, without passwords."""
+    async with page_house() as house:
+        yield house
+
+
+@pytest.fixture(scope="module")
+def rules() -> AccessRules:
+    return AccessRules(users=users(), allowed_hosts=("till.lan",))
+
+
+@pytest.fixture
+async def house(rules: AccessRules) -> AsyncIterator[PageHouse]:
+    """The page with a user of each role."""
+    async with page_house(rules) as made:
+        yield made
+
+
+def basic(name: str, password: str = PASSWORD) -> str:
+    return "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+
+# -- on its own machine
+
+
+async def test_an_action_asks_acts_and_tells_once(here: PageHouse) -> None:
+    asked = await here.get(RETRY)
+    assert asked.status == 200
+    assert "Order ord_1 is tried again at once." in asked.text
+    assert here.control.asked == []
+    done = await here.post(RETRY)
+    assert done.status == 303
+    assert here.control.asked == [("retry", "ord_1")]
+    shown = await here.get(done.headers["Location"])
+    assert "Did retry." in shown.text
+    assert "Did retry." not in (await here.get(done.headers["Location"])).text
+
+
+async def test_every_write_is_noted_with_who_and_what(here: PageHouse) -> None:
+    await here.post(RETRY)
+    await here.post(PUSH)
+    assert here.trail.noted == [
+        {"action": "order.retry", "who": "page", "store": "", "target": "ord_1", "ok": True},
+        {"action": "menu.push", "who": "page", "store": "main", "target": "", "ok": True},
+    ]
+
+
+async def test_what_failed_is_told_with_its_remedy(here: PageHouse) -> None:
+    here.control.failure = BridgeError("There is no order <x>.", fix="See which there are.")
+    done = await here.post(RETRY)
+    here.control.failure = None
+    shown = await here.get(done.headers["Location"])
+    assert "There is no order &lt;x&gt;." in shown.text
+    assert "See which there are." in shown.text
+    assert here.trail.noted[0]["ok"] is False
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example", "Sec-Fetch-Site": None},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Origin": None, "Sec-Fetch-Site": "same-site"},
+        {"Origin": "null", "Sec-Fetch-Site": None},
+        {"Origin": None, "Sec-Fetch-Site": None},
+    ],
+)
+@pytest.mark.parametrize("path", [RETRY, PUSH, "/login", "/logout"])
+async def test_a_form_of_another_site_does_nothing(
+    here: PageHouse, path: str, headers: dict[str, str | None]
+) -> None:
+    answer = await here.post(path, headers=headers)
+    assert answer.status == 403
+    assert "nothing was done" in answer.text
+    assert here.control.asked == []
+    assert here.trail.noted == []
+
+
+async def test_every_post_of_the_registry_refuses_another_site(here: PageHouse) -> None:
+    for action in filter(lambda each: isinstance(each, Action), everything()):
+        path = re.sub(r"\{[a-z_]+\}", "x", action.path)
+        assert (await here.post(path, headers={"Sec-Fetch-Site": "cross-site"})).status == 403
+    assert here.control.asked == []
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "Via", "CF-Ray", "X-Real-IP"])
+@pytest.mark.parametrize("path", ["/", "/api/status", "/metrics", "/events"])
+async def test_through_a_tunnel_nobody_is_the_machines_own(
+    here: PageHouse, path: str, header: str
+) -> None:
+    answer = await here.get(path, **{header: "203.0.113.9"})
+    assert answer.status == 403
+    assert "tillbridge password" in answer.text
+    assert (await here.post(RETRY, headers={header: "x"})).status == 403
+    assert here.control.asked == []
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH"])
+async def test_other_methods_are_refused(here: PageHouse, method: str) -> None:
+    async with here.session.request(method, here.url + RETRY) as answer:
+        assert answer.status == 405
+    assert here.control.asked == []
+
+
+async def test_a_page_cannot_be_written_to(here: PageHouse) -> None:
+    assert (await here.post("/")).status == 405
+
+
+async def test_what_is_not_there_says_so_in_words(here: PageHouse) -> None:
+    answer = await here.get("/no/such/page")
+    assert answer.status == 404
+    assert "There is no such page." in answer.text
+    assert (await here.get("/static/../listener.py")).status == 404
+    assert (await here.get("/static/%2e%2e%2flistener.py")).status == 404
+
+
+# -- with passwords
+
+
+@pytest.mark.parametrize("path", ["/", RETRY, "/login?next=/orders"])
+async def test_without_signing_in_there_is_only_the_question_for_it(
+    house: PageHouse, path: str
+) -> None:
+    answer = await house.get(path)
+    if path.startswith("/login"):
+        assert 'name="password"' in answer.text
+    else:
+        assert answer.status == 303
+        assert answer.headers["Location"].startswith("/login?next=%2F")
+
+
+@pytest.mark.parametrize("path", ["/api/status", "/metrics", "/events"])
+async def test_programs_are_asked_for_a_password_too(house: PageHouse, path: str) -> None:
+    assert (await house.get(path)).status == 401
+    if path != "/events":
+        assert (await house.get(path, Authorization=basic("lou"))).status == 200
+        assert (await house.get(path, Authorization=basic("lou"))).status == 200
+    assert (await house.get(path, Authorization=basic("lou", "wrong"))).status == 401
+    assert (await house.get(path, Authorization="Basic %%%")).status == 401
+
+
+async def test_signing_in_leads_back_and_signing_out_ends_it(house: PageHouse) -> None:
+    answer = await house.sign_in("tea", to="/stores/main/connect")
+    assert answer.status == 303
+    assert answer.headers["Location"] == "/stores/main/connect"
+    cookie = answer.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=Lax" in cookie
+    assert "Secure" not in cookie
+    assert (await house.get("/")).status == 200
+    secret = re.search(rf"{COOKIE}=([^;]+)", cookie)
+    assert secret is not None
+    await house.post("/logout")
+    house.session.cookie_jar.update_cookies({COOKIE: secret[1]})
+    assert (await house.get("/")).status == 303
+    assert [each["action"] for each in house.trail.noted] == ["page.signed_in", "page.signed_out"]
+    assert house.trail.noted[0]["who"] == "page:tea"
+
+
+async def test_behind_https_the_cookie_is_for_https_only(house: PageHouse) -> None:
+    sent = {"name": "tea", "password": PASSWORD}
+    answer = await house.post("/login", sent, {"X-Forwarded-Proto": "https"})
+    assert "Secure" in answer.headers["Set-Cookie"]
+
+
+@pytest.mark.parametrize(
+    ("name", "password"), [("tea", "not the one"), ("nobody", PASSWORD), ("", "")]
+)
+async def test_a_wrong_name_and_a_wrong_password_read_alike(
+    house: PageHouse, name: str, password: str
+) -> None:
+    answer = await house.sign_in(name, password)
+    assert answer.status == 401
+    assert "The name or the password is wrong." in answer.text
+    assert password == "" or password not in answer.text
+    assert "Set-Cookie" not in answer.headers
+
+
+async def test_guessing_is_slowed_down_and_never_shut_out(house: PageHouse) -> None:
+    for _ in range(5):
+        assert (await house.sign_in("tea", "wrong")).status == 401
+    answer = await house.sign_in("tea")
+    assert answer.status == 429
+    assert answer.headers["Retry-After"]
+    house.clock.forward(61)
+    assert (await house.sign_in("tea")).status == 303
+
+
+async def test_a_session_that_is_over_leads_to_the_password(house: PageHouse) -> None:
+    await house.sign_in("lou")
+    house.clock.forward(14_000)
+    assert (await house.get("/")).status == 200
+    house.clock.forward(14_000)
+    # What refreshes itself is no sign of a person.
+    assert (await house.get("/", **{"X-Live": "1"})).status == 200
+    house.clock.forward(1_000)
+    assert (await house.get("/", **{"X-Live": "1"})).status == 401
+    assert (await house.get("/")).status == 303
+
+
+@pytest.mark.parametrize(
+    ("name", "role"), [("lou", Role.LOOK), ("sam", Role.STAFF), ("tea", Role.TECHNICIAN)]
+)
+async def test_each_role_may_do_its_own(house: PageHouse, name: str, role: Role) -> None:
+    await house.sign_in(name)
+    for each in everything():
+        path = re.sub(r"\{[a-z_]+\}", "x", each.path)
+        if isinstance(each, Action):
+            allowed = (await house.post(path)).status == 303
+        else:
+            allowed = (await house.get(path)).status != 403
+        assert allowed is (role >= each.role), (name, each.path)
+
+
+async def test_a_button_that_one_may_not_press_is_not_shown(house: PageHouse) -> None:
+    from dataclasses import replace
+
+    from tillbridge.ledger.open_problem import OpenProblem
+
+    held = OpenProblem("menu.held", "main", "menu", 0, {"detail": "much is gone"})
+    house.control.facts = replace(house.control.facts, problems=(held,))
+    await house.sign_in("sam")
+    assert "/stores/main/menu/approve" not in (await house.get("/")).text
+    await house.sign_in("tea")
+    assert "/stores/main/menu/approve" in (await house.get("/")).text
+
+
+async def test_a_tunnel_is_welcome_where_passwords_are_asked_for(house: PageHouse) -> None:
+    await house.sign_in("tea")
+    assert (await house.get("/", **{"X-Forwarded-For": "203.0.113.9"})).status == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "known"), [("till.lan:8089", True), ("till.lan", True), ("evil.example", False)]
+)
+async def test_names_of_the_network_are_those_configured(
+    house: PageHouse, host: str, known: bool
+) -> None:
+    assert (await house.get("/login", Host=host)).status == (200 if known else 421)
+
+
+async def test_commands_need_no_page_password(house: PageHouse) -> None:
+    token = {"Authorization": "Bearer control-token-0123456789"}
+    assert (await house.get("/control/status", **token)).status == 200
+    assert (await house.get("/control/status", Authorization=basic("tea"))).status == 401

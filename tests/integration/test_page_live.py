@@ -1,0 +1,91 @@
+"""Server-sent events: transitions only, bounded, and over at once when the bridge ends."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from tests.support.page_house import PageHouse, page_house, users
+from tillbridge.status.doorkeeper import AccessRules
+from tillbridge.status.live import LiveHub
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[PageHouse]:
+    async with page_house() as made:
+        yield made
+
+
+async def event(answer: aiohttp.ClientResponse) -> str:
+    """The next event of a stream; "" where it has ended."""
+    lines = []
+    async with asyncio.timeout(10):
+        while (line := (await answer.content.readline()).decode()) not in {"\n", ""}:
+            lines.append(line)
+    return "".join(lines)
+
+
+async def test_a_change_is_told_and_nothing_else(house: PageHouse) -> None:
+    async with house.session.get(house.url + "/events") as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        assert "event: hello" in await event(answer)
+        (change,) = house.changed
+        change()
+        change()
+        assert "event: change" in await event(answer)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.6):
+                await answer.content.readline()
+
+
+async def test_an_idle_stream_is_kept_open_by_comments(
+    house: PageHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house.listener._hub = LiveHub(beat_s=0.05)
+    async with house.session.get(house.url + "/events") as answer:
+        await event(answer)
+        assert await event(answer) == ": here\n"
+
+
+async def test_streams_are_bounded_and_the_rest_is_told_to_stop_asking(house: PageHouse) -> None:
+    opened = [await house.session.get(house.url + "/events") for _ in range(4)]
+    async with house.session.get(house.url + "/events") as answer:
+        assert answer.status == 204
+    opened[0].close()
+    hub = house.listener._hub
+    assert hub is not None
+    async with asyncio.timeout(10):
+        while hub.streams == 4:
+            hub.change()
+            await asyncio.sleep(0.02)
+    async with house.session.get(house.url + "/events") as answer:
+        assert answer.status == 200
+    for each in opened:
+        each.close()
+
+
+async def test_streams_end_with_the_bridge(house: PageHouse) -> None:
+    async with house.session.get(house.url + "/events") as answer:
+        await event(answer)
+        async with asyncio.timeout(3):
+            await house.listener.close()
+        with pytest.raises((aiohttp.ClientError, AssertionError)):
+            assert await event(answer)
+
+
+async def test_nobody_listens_where_nobody_looks(house: PageHouse) -> None:
+    await house.get("/")
+    assert house.changed == []
+    assert house.listener._hub is None
+
+
+async def test_a_stream_ends_when_its_session_does() -> None:
+    async with page_house(AccessRules(users=users())) as house:
+        await house.sign_in("lou")
+        async with house.session.get(house.url + "/events") as answer:
+            await event(answer)
+            house.clock.forward(15_000)
+            (change,) = house.changed
+            change()
+            assert "event: ended" in await event(answer)

@@ -1,0 +1,121 @@
+"""Every page and action of the page, whoever added it, keeps the rules."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tillbridge.daemon.audited import READS
+from tillbridge.daemon.operations import Operations
+from tillbridge.problems import PROBLEMS
+from tillbridge.status import ports
+from tillbridge.status.rendering import STATIC, template
+from tillbridge.status.roles import Role
+from tillbridge.status.web import sign_in
+from tillbridge.status.web.book import Action, File, Page
+from tillbridge.status.web.registry import NAVIGATION, SUBJECTS, everything
+from tillbridge.status.web.remedies import REMEDIES
+from tillbridge.status.web.routing import Routes, parts_of, path_of
+
+TEMPLATES = sorted(Path(STATIC).with_name("templates").glob("*.html"))
+PAGES = [page for subject in SUBJECTS for page in subject.pages]
+FILES = [file for subject in SUBJECTS for file in subject.files]
+ACTIONS = [action for subject in SUBJECTS for action in subject.actions]
+
+
+def by_path(each: Page | File | Action) -> str:
+    return each.path
+
+
+@pytest.mark.parametrize("page", [*PAGES, *FILES], ids=by_path)
+def test_every_page_needs_a_role(page: Page | File) -> None:
+    assert page.role >= Role.LOOK
+
+
+def test_only_signing_in_needs_none() -> None:
+    assert sign_in.PAGE.role is Role.ANYBODY
+
+
+@pytest.mark.parametrize("action", ACTIONS, ids=by_path)
+def test_every_action_needs_a_role_that_acts_and_leaves_a_trace(action: Action) -> None:
+    assert action.role >= Role.STAFF
+    assert re.fullmatch(r"[a-z0-9_]+(\.[a-z0-9_]+)*", action.audit)
+    assert set(parts_of(action.back)) <= set(parts_of(action.path))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=by_path)
+def test_every_page_has_its_template(page: Page) -> None:
+    assert template(page.template) is not None
+
+
+def test_no_two_share_a_path() -> None:
+    Routes([(each.path, each) for each in everything()])
+    with pytest.raises(ValueError, match="twice"):
+        Routes([("/orders/{order}", 1), ("/orders/{id}", 2)])
+
+
+def test_every_line_of_the_navigation_has_a_path_of_its_own() -> None:
+    assert len({line.path for line in NAVIGATION}) == len(NAVIGATION)
+
+
+def test_every_remedy_is_an_action_against_a_known_problem() -> None:
+    paths = {action.path for action in ACTIONS}
+    for code, offered in REMEDIES.items():
+        assert code in PROBLEMS
+        assert set(offered) <= paths
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_no_template_holds_anything_inline_or_foreign(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert not re.search(r"\sstyle=|<style|\son[a-z]+=|javascript:|\|\s*safe|Markup", text)
+    assert not re.search(r"<script(?![^>]*\ssrc=)", text)
+    assert not re.search(r"(?:src|href)=\"(?:https?:)?//", text)
+    for form in re.findall(r"<form[^>]*>", text):
+        assert "method=" in form
+
+
+def operations() -> Iterator[str]:
+    """Every operation of `Control`, and of the subjects it has."""
+    for name, member in vars(ports.Control).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(member, property):
+            inner = getattr(ports, member.fget.__annotations__["return"].__name__)
+            yield from (f"{name}.{each}" for each in vars(inner) if not each.startswith("_"))
+        else:
+            yield name
+
+
+def test_what_only_reads_is_an_operation_and_looks_it() -> None:
+    known = set(operations())
+    assert known >= READS
+    acting = re.compile(
+        r"push|approve|cancel|retry|pause|resume|remove|delete|rotate|86|restore|set"
+    )
+    assert not [name for name in READS if acting.search(name)]
+    for name in known:
+        assert hasattr(Operations, name.partition(".")[0]) or "." in name
+
+
+def test_paths_are_escaped_and_found_again() -> None:
+    routes = Routes([("/items/{store}/{item}", "item"), ("/items/new", "new")])
+    path = path_of("/items/{store}/{item}", {"store": "main", "item": "a/b ?#%"})
+    found = routes.find(path)
+    assert found is not None
+    assert found.params == {"store": "main", "item": "a/b ?#%"}
+    assert routes.find("/items/new") is not None
+    assert routes.find("/items/main/") is None
+
+
+@pytest.mark.parametrize("name", ["style.css", "live.js"])
+def test_the_browser_of_an_old_till_understands_what_it_gets(name: str) -> None:
+    text = (STATIC / name).read_text("utf-8")
+    assert len(text) < 30_000
+    if name.endswith(".js"):
+        assert not re.search(r"=>|\blet\b|\bconst\b|`|\bclass\b|\basync\b|\.\.\.", text)
+        assert not re.search(r"eval\(|Function\(|document\.write|https?://", text)
+    else:
+        assert not re.search(r"var\(--|display:\s*grid|:has\(|@layer|@import|url\(|inset:", text)
+        assert not re.search(r"[;{]\s*gap:", text)
