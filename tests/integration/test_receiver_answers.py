@@ -152,6 +152,37 @@ async def test_the_secret_before_counts_after_a_rotation(tmp_path: Path) -> None
         assert (await house.send(event(), secret="whsec_new")).status == 200
 
 
+async def test_a_delivery_waits_for_a_secret_that_is_on_its_way(tmp_path: Path) -> None:
+    async with receiving(tmp_path) as house:
+        house.receiver.expect("main")
+        waiting = asyncio.create_task(house.send(event(), secret="whsec_new"))
+        assert (await house.send(event())).status == 200  # what is known waits for nothing
+        assert not waiting.done()
+        secrets = [{"secret": "whsec_new", "since_ms": 5}, {"secret": SECRET, "since_ms": 0}]
+        house.ledger.vault.put("main/webhook_secrets", json.dumps(secrets))
+        await house.receiver.refresh("main")
+        assert (await waiting).status == 200
+        assert (await house.send(event(), secret="whsec_wrong")).status == 401
+
+
+async def test_a_secret_speaks_for_the_location_of_its_integration(tmp_path: Path) -> None:
+    async with receiving(tmp_path) as house:
+        secrets = [
+            {"secret": "whsec_new", "since_ms": house.clock.at_ms, "location_id": "loc-9"},
+            {"secret": SECRET, "since_ms": 0, "location_id": "loc-0"},
+        ]
+        house.ledger.vault.put("main/webhook_secrets", json.dumps(secrets))
+        await house.receiver.refresh("main")
+        for secret, location, status in (
+            ("whsec_new", "loc-9", 200),
+            ("whsec_new", "loc-0", 401),
+            (SECRET, "loc-0", 200),
+            (SECRET, "loc-9", 401),
+        ):
+            given = await house.send(event(location_id=location), secret=secret)
+            assert given.status == status, (secret, location)
+
+
 async def test_nothing_is_acknowledged_that_is_not_committed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

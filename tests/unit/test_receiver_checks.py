@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
-from tillbridge.receiver.secrets import OVERLAP_MS, WebhookSecret, current, read_secrets
+from tillbridge.receiver.secrets import WebhookSecret, current, read_secrets
 from tillbridge.receiver.signature import is_signed
 
 
@@ -106,24 +106,35 @@ def test_any_bytes_are_an_envelope_or_refused(body: bytes) -> None:
     raise AssertionError(body)
 
 
+DAY_MS = 24 * 3600 * 1000
 NEW, OLD, OLDER = (WebhookSecret(name, at) for name, at in ((b"c", 1000), (b"b", 500), (b"a", 0)))
+ENDED = WebhookSecret(b"c", 1000, ended_ms=2000)
 
 
 @pytest.mark.parametrize(
     ("secrets", "now", "count"),
     [
         ((), 0, ()),
-        ((NEW,), 10 * OVERLAP_MS, (b"c",)),
-        ((NEW, OLD, OLDER), 1001, (b"c", b"b")),
-        ((NEW, OLD, OLDER), 999 + OVERLAP_MS, (b"c", b"b")),
-        ((NEW, OLD, OLDER), 1000 + OVERLAP_MS, (b"c",)),
-        ((NEW, OLD), 0, (b"c", b"b")),  # the clock was set back
+        ((NEW,), 10 * DAY_MS, (NEW,)),
+        ((NEW, OLD, OLDER), 1001, (NEW, OLD, OLDER)),
+        ((NEW, OLD, OLDER), 499 + DAY_MS, (NEW, OLD, OLDER)),
+        ((NEW, OLD, OLDER), 999 + DAY_MS, (NEW, OLD)),
+        ((NEW, OLD, OLDER), 1000 + DAY_MS, (NEW,)),
+        ((NEW, OLD), 0, (NEW, OLD)),  # the clock was set back
+        ((ENDED, OLD), 999 + DAY_MS, (ENDED, OLD)),
+        ((ENDED, OLD), 1999 + DAY_MS, (ENDED,)),
+        ((ENDED, OLD), 2000 + DAY_MS, ()),
     ],
 )
-def test_the_secret_before_counts_for_a_day_after_a_rotation(
-    secrets: tuple[WebhookSecret, ...], now: int, count: tuple[bytes, ...]
+def test_a_secret_counts_for_a_day_after_it_was_replaced_or_ended(
+    secrets: tuple[WebhookSecret, ...], now: int, count: tuple[WebhookSecret, ...]
 ) -> None:
-    assert current(secrets, now) == count
+    assert current(secrets, now, old_secret_s=24 * 3600) == count
+
+
+@given(now=st.integers(0, 10_000))
+def test_with_no_time_for_old_secrets_only_the_newest_counts(now: int) -> None:
+    assert current((NEW, OLD, OLDER), max(now, 1000), old_secret_s=0) == (NEW,)
 
 
 def test_secrets_come_out_of_the_vault_and_an_empty_one_never_counts() -> None:

@@ -118,6 +118,23 @@ class ServiceSettings(Section):
     refresh_early_s: Seconds = Field(
         60, description="Access tokens are refreshed this long before they expire."
     )
+    integration_check_s: Seconds = Field(
+        900, description="How often the store's integration is read and compared."
+    )
+    integration_changes: Literal["apply", "apply_safe", "tell"] = Field(
+        "apply",
+        description=(
+            "What is done where it differs: apply everything, only what needs no new integration, "
+            "or tell a person."
+        ),
+    )
+    reintegrate_quiet_s: Annotated[float, Field(ge=0, le=60)] = Field(
+        5,
+        description=(
+            "Before a new integration replaces one, the storefront is closed this long, so that "
+            "no order falls between; 0 does not close it."
+        ),
+    )
     consent_warn_days: float = Field(
         2,
         ge=0,
@@ -150,6 +167,12 @@ class ReceiverSettings(Section):
         8, description="How long a sender may take for a request's body."
     )
     keepalive_s: Seconds = Field(30, description="How long an idle connection is kept open.")
+    old_secret_s: Annotated[float, Field(ge=0)] = Field(
+        86_400,
+        description=(
+            "How long deliveries signed with a webhook secret that was replaced are still taken."
+        ),
+    )
 
 
 class PageUser(Section):
@@ -240,6 +263,13 @@ class AssumptionSettings(Section):
         default=True,
         description=(
             "Whether the authorize URL carries the merchant's e-mail (notification_email)."
+        ),
+    )
+    rotate_secret_field: str = Field(
+        "",
+        description=(
+            'The field of PUT /pos/integrations/{store_id} that rotates the webhook secret; "" '
+            "rotates it by a new integration."
         ),
     )
     community_audience: str = Field(

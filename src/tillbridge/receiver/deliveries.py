@@ -20,11 +20,12 @@ from tillbridge.receiver.connections import SERVER
 from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
 from tillbridge.receiver.refusals import Refusals
 from tillbridge.receiver.secrets import WebhookSecret, current
-from tillbridge.receiver.signature import is_signed
+from tillbridge.receiver.signature import matches
 
 log = get_logger()
 
 _LONGEST_ID = 200
+_PATIENCE_S = 5.0  # with a signature that may be of a secret on its way; the sender waits 10 s
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Endpoint:
     """What the deliveries of a store, or of a community, are checked by.
 
     `store_id` is "" while it is not known. A store has no community's id, and the other way round.
+    `location_id` counts for secrets that name none of their own.
     """
 
     secrets: tuple[WebhookSecret, ...]
@@ -67,6 +69,7 @@ class Deliveries:
         success_status: int,
     ) -> None:
         self.endpoints: dict[str, Endpoint] = {}
+        self._expected: dict[str, asyncio.Event] = {}
         self._settings = settings
         self._ledger = ledger
         self._refusals = refusals
@@ -75,6 +78,16 @@ class Deliveries:
         self._success_status = success_status
         # Resolved once: making a logger for each delivery costs as much as verifying it.
         self._log = log.bind()
+
+    def expect(self, store: str) -> None:
+        """Let deliveries with an unknown signature wait a moment: a new secret is on its way."""
+        self._expected.setdefault(store, asyncio.Event())
+
+    def expect_no_more(self, store: str) -> None:
+        """Look again at those that wait, and let no more wait."""
+        expected = self._expected.pop(store, None)
+        if expected is not None:
+            expected.set()
 
     async def receive(self, request: web.BaseRequest, store: str) -> web.Response:
         """Answer one delivery.
@@ -117,7 +130,11 @@ class Deliveries:
         headers = request.headers
         now = self._clock.now_ms()
         signature = headers.get("X-Service-Signature", "")
-        if not is_signed(body, signature, current(endpoint.secrets, now)):
+        signer = self._signer(endpoint, body, signature)
+        if signer is None and store in self._expected:
+            endpoint = await self._once_refreshed(store)
+            signer = self._signer(endpoint, body, signature)
+        if signer is None:
             self._refusals.bad_signature(store)
             raise _Refused(401, "signature" if endpoint.secrets else "no_secret_yet")
         self._refusals.good_signature(store)
@@ -125,7 +142,7 @@ class Deliveries:
             envelope = read_envelope(body)
         except NotAnEnvelope as failure:
             raise _Refused(400, "no_envelope", str(failure)) from None
-        if _is_of_another_store(envelope, endpoint):
+        if _is_of_another_store(envelope, endpoint, signer):
             raise _Refused(401, "another_store")
         return Delivery(
             store=store,
@@ -135,6 +152,20 @@ class Deliveries:
             received_at=now,
             body=body,
         )
+
+    def _signer(self, endpoint: Endpoint, body: bytes, signature: str) -> WebhookSecret | None:
+        old_secret_s = self._settings.old_secret_s
+        secrets = current(endpoint.secrets, self._clock.now_ms(), old_secret_s=old_secret_s)
+        found = matches(body, signature, [each.secret for each in secrets])
+        return next((each for each, match in zip(secrets, found, strict=True) if match), None)
+
+    async def _once_refreshed(self, store: str) -> Endpoint:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await self._expected[store].wait()
+        except TimeoutError:
+            pass
+        return self.endpoints[store]
 
     def _check_head(self, request: web.BaseRequest) -> None:
         length = request.content_length
@@ -168,13 +199,13 @@ def _is_json(content_type: str) -> bool:
     return content_type == "application/json" or content_type.endswith("+json")
 
 
-def _is_of_another_store(envelope: Envelope, endpoint: Endpoint) -> bool:
+def _is_of_another_store(envelope: Envelope, endpoint: Endpoint, signer: WebhookSecret) -> bool:
     """Whether the body names another store than the one whose secret signed it."""
     return any(
         told and known and told != known
         for told, known in (
             (envelope.store_id, endpoint.store_id),
-            (envelope.location_id, endpoint.location_id),
+            (envelope.location_id, signer.location_id or endpoint.location_id),
             (envelope.community_id, endpoint.community_id),
         )
     )

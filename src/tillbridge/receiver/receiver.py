@@ -102,6 +102,11 @@ class Receiver:
             store_id=store_id or "",
             location_id=self._locations[store],
         )
+        self._deliveries.expect_no_more(store)
+
+    def expect(self, store: str) -> None:
+        """Take note that the store's secret is about to change; `refresh` ends it."""
+        self._deliveries.expect(store)
 
     async def refresh_community(self, community: str) -> None:
         """The same for a community, by the end of its path (`communities/NAME`)."""

@@ -1,16 +1,15 @@
 """The webhook secrets that count now, from the vault. Specification: Authentication, rule 9.
 
 The vault keeps them under `{store}/webhook_secrets`: a JSON array of {"secret", "since_ms"},
-newest first. After a rotation the one before still counts for a day, so that deliveries signed
-with it, and their retries, are taken.
+newest first, each optionally with {"location_id", "ended_ms"}. A secret that was replaced, or
+ended with its integration, still counts for a while, so that deliveries signed with it, and their
+retries, are taken.
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
-
-OVERLAP_MS = 24 * 3600 * 1000
 
 
 class SecretStore(Protocol):
@@ -22,10 +21,16 @@ class SecretStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WebhookSecret:
-    """A secret, and since when (ms) it is the store's."""
+    """A secret, and since when (ms) it is the store's.
+
+    `location_id` is that of the integration it signs for, "" where it is not known; `ended_ms` is
+    when the integration was removed.
+    """
 
     secret: bytes
     since_ms: int
+    location_id: str = ""
+    ended_ms: int | None = None
 
 
 def read_secrets(vault: SecretStore, store: str) -> tuple[WebhookSecret, ...]:
@@ -34,14 +39,26 @@ def read_secrets(vault: SecretStore, store: str) -> tuple[WebhookSecret, ...]:
     if stored is None:
         return ()
     return tuple(
-        WebhookSecret(str(each["secret"]).encode(), int(each["since_ms"]))
+        WebhookSecret(
+            str(each["secret"]).encode(),
+            int(each["since_ms"]),
+            str(each.get("location_id") or ""),
+            each.get("ended_ms"),
+        )
         for each in json.loads(stored)
         if each.get("secret")  # an empty key would be anybody's
     )
 
 
-def current(secrets: Sequence[WebhookSecret], now_ms: int) -> tuple[bytes, ...]:
-    """Return those that count: the newest, and the one before it for a day after the change."""
-    if len(secrets) > 1 and now_ms - secrets[0].since_ms < OVERLAP_MS:
-        return (secrets[0].secret, secrets[1].secret)
-    return tuple(each.secret for each in secrets[:1])
+def current(
+    secrets: Sequence[WebhookSecret], now_ms: int, *, old_secret_s: float
+) -> tuple[WebhookSecret, ...]:
+    """Return those that count: the newest, and older ones for `old_secret_s` after their end."""
+    counting = []
+    replaced_ms: int | None = None
+    for each in secrets:
+        ended_ms = replaced_ms if each.ended_ms is None else each.ended_ms
+        if ended_ms is None or now_ms - ended_ms < old_secret_s * 1000:
+            counting.append(each)
+        replaced_ms = each.since_ms
+    return tuple(counting)
