@@ -24,7 +24,8 @@ def check(context: typer.Context) -> None:
     Example: tillbridge --config bridge.toml config check
     """
     loaded = load_settings(context)
-    faults = [*_secret_faults(loaded), *_adapter_faults(loaded)]
+    notes: list[str] = []
+    faults = [*_secret_faults(loaded), *_adapter_faults(loaded), *_file_faults(loaded, notes)]
     if len(faults) == 1:
         raise faults[0]
     if faults:
@@ -40,6 +41,8 @@ def check(context: typer.Context) -> None:
         ).format(file=loaded.path.name, count=count, names=names),
         level="ok",
     )
+    for note in notes:
+        say.line(_("Note: {note}").format(note=note), level="warning")
 
 
 @app.command()
@@ -73,6 +76,22 @@ def _secret_faults(loaded: "LoadedSettings") -> list[ConfigError]:
         line = loaded.line_of("service", "client_secret")
         return [_placed(loaded, fault, line)]
     return []
+
+
+def _file_faults(loaded: "LoadedSettings", notes: list[str]) -> list[ConfigError]:
+    """Read the stores' own files; `notes` is given what is right and yet worth a look."""
+    from datetime import UTC, datetime
+
+    from tillbridge.configfile.store_files import StoreFiles, read_store_files
+
+    faults = []
+    for store in loaded.settings.stores.values():
+        files = StoreFiles.of(store, loaded.base_dir)
+        try:
+            notes += read_store_files(files, today=datetime.now(UTC).date()).notes
+        except ConfigError as fault:
+            faults.append(fault)
+    return faults
 
 
 def _adapter_faults(loaded: "LoadedSettings") -> list[ConfigError]:

@@ -1,5 +1,6 @@
 """The tables of a store: [stores.NAME] and its pos, orders and menu."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, field_validator
@@ -183,6 +184,17 @@ class StoreSettings(Section):
     )
     notification_email: str | None = Field(
         None, description="Where the service writes to about this store."
+    )
+    settings_file: Path | None = Field(
+        None,
+        strict=False,
+        description=(
+            "What the restaurant says about itself, sent as the store's settings; see "
+            "docs/store.md."
+        ),
+    )
+    hours_file: Path | None = Field(
+        None, strict=False, description="The restaurant's opening hours; see docs/store.md."
     )
     pos: PosSettings = Field(
         description="Where the catalogue, tables and (unless orders says otherwise) orders live."

@@ -42,6 +42,9 @@ class HoursFile:
 def read_hours_file(path: Path, *, timezone: str | None, today: date) -> HoursFile:
     """Return what the file says. `timezone` is the store's, where the configuration has one.
 
+    Then the file need not name it. A time of a date to come that the clock jumps over is a fault;
+    one of the week is a note, and counts from the moment the clock jumps over it.
+
     Raises ConfigFaults with all that is wrong.
     """
     if fault := required_file(path, "hours_file"):
@@ -84,7 +87,7 @@ def _hours(top: TableReader, configured: str | None) -> OpeningHours:
 def _timezone(top: TableReader, configured: str | None) -> str:
     name = top.text("timezone")
     if name is None:
-        if not top.has("timezone"):
+        if not top.has("timezone") and configured is None:
             top.fault(
                 "timezone",
                 _("is missing."),

@@ -59,6 +59,7 @@ def read_store_file(path: Path, *, currency: str, has_hours_file: bool) -> Store
             _("are told twice: there is an hours_file too."),
             _("Remove this table, or hours_file from bridge.toml."),
         )
+    _check_passed_through(top, told, says_hours=has_hours_file or told.weekly is not None)
     if faults:
         lines = key_lines(text)
         raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults])
@@ -92,13 +93,13 @@ def _image(top: TableReader) -> str | None:
         return image
     try:
         parts = urlsplit(image)
-        fine = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        fine = parts.scheme == "https" and bool(parts.hostname)
     except ValueError:
         fine = False
     if not fine or any(each.isspace() for each in image):
         top.fault(
             "image",
-            _("is no URL, and the storefront can only show a picture from the internet."),
+            _("is no https:// URL: the storefront shows pictures from the internet only."),
             _("Put the picture on a web server and write its https:// address."),
         )
     return image
@@ -173,6 +174,50 @@ def _radius(table: TableReader) -> str | None:
         )
         return None
     return format(Decimal(value), "f")
+
+
+def _check_passed_through(top: TableReader, told: StoreFile, *, says_hours: bool) -> None:
+    """Note what is passed through although the file has words of its own for it."""
+    own = told.restaurant
+    said: Mapping[str, Any] = {
+        "name": own.name,
+        "description": own.description,
+        "imageUrl": own.image,
+        "availability": says_hours or None,
+        "address": {
+            "street_address": own.address.street,
+            "city": own.address.city,
+            "state": own.address.state,
+            "country": own.address.country,
+            "zip": own.address.zip,
+        },
+        "deliverySettings": {
+            "enabled": own.delivery.enabled,
+            "min_order_amount": own.delivery.minimum,
+            "delivery_fee": own.delivery.fee,
+            "radius_km": own.delivery.radius_km,
+        },
+        "contactDetails": {"phone": own.phone, "email": own.email},
+        "app_id": True,  # the service refuses it: the token says which app this is
+    }
+    _clashes(TableReader({}, (_PASS_THROUGH,), top.faults), own.pass_through, said)
+
+
+def _clashes(place: TableReader, more: Mapping[str, Any], said: Mapping[str, Any]) -> None:
+    for key, value in more.items():
+        before = said.get(key)
+        if isinstance(before, Mapping):
+            known = {name for name, each in before.items() if each is not None}
+            if isinstance(value, Mapping):
+                _clashes(TableReader({}, (*place.path, key), place.faults), value, before)
+                continue
+            before = known or None
+        if before is not None:
+            place.fault(
+                key,
+                _("says again what this bridge says in words of its own."),
+                _("Remove one of the two."),
+            )
 
 
 def _passed_through(table: TableReader | None) -> Mapping[str, Any]:
