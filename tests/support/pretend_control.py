@@ -45,6 +45,39 @@ class PretendAudit:
         return {"ok": True, "text": "Whole.", "entries": 0, "head": "", "broken": None}
 
 
+class PretendCommunities:
+    """Its part for communities."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+
+    async def items(self, community: str) -> Answer:
+        return {**self._told("community items", community), "items": []}
+
+    async def sync(self, community: str, *, full: bool) -> Answer:
+        return self._told("community sync", community, full)
+
+    async def item_86(
+        self, community: str, item_id: str, *, until_ms: int | None, by: str
+    ) -> Answer:
+        return self._told("community 86", community, item_id, until_ms, by)
+
+    async def item_restore(self, community: str, item_id: str, *, by: str) -> Answer:
+        return self._told("community restore", community, item_id, by)
+
+    async def orders(self, community: str, limit: int) -> Answer:
+        return {**self._told("community orders", community, limit), "orders": []}
+
+    async def webhook_test(self, community: str) -> Answer:
+        return self._told("community webhook test", community)
+
+    async def webhook_deliveries(self, community: str) -> Answer:
+        return {**self._told("community webhook deliveries", community), "deliveries": []}
+
+    async def webhook_remake(self, community: str) -> Answer:
+        return self._told("community webhook remake", community)
+
+
 class PretendControl:
     """Stands for the daemon behind the status listener."""
 
@@ -52,6 +85,7 @@ class PretendControl:
         self.tables = PretendTables(self._told)
         self.audit = PretendAudit()
         self.day = Day(1_795_287_720_000 - 86_400_000)
+        self.communities = PretendCommunities(self._told)
         self.asked: list[tuple[object, ...]] = []
         self.failure: BridgeError | None = None
         self.facts = BridgeFacts(

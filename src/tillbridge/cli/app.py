@@ -9,6 +9,7 @@ import tillbridge
 from tillbridge.cli import (
     adapter,
     audit,
+    community,
     config,
     connect,
     demonstrate,
@@ -72,6 +73,7 @@ app.add_typer(menu.app, name="menu")
 app.add_typer(orders.app, name="orders")
 app.add_typer(item.app, name="item")
 app.add_typer(tables.app, name="tables")
+app.add_typer(community.app, name="community")
 app.add_typer(token.app, name="token")
 app.add_typer(adapter.app, name="adapter")
 app.add_typer(audit.app, name="audit")

@@ -1,14 +1,16 @@
 """Reads orders from the ledger's file, with and without a daemon; nothing is written."""
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import DBAPIError
 
 from tillbridge.errors import LedgerError
 from tillbridge.i18n import _
+from tillbridge.ledger.community_orders import ParentOf, parent_of
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
 from tillbridge.ledger.order_log import LogEntry, life
 from tillbridge.ledger.orders import OrderRow, find_orders, latest_orders
@@ -21,12 +23,26 @@ def latest(data_dir: Path, stores: Collection[str] | None, limit: int) -> list[O
     return _read(data_dir, lambda connection: latest_orders(connection, stores, limit))
 
 
-def one(data_dir: Path, order_id: str) -> tuple[OrderRow, list[LogEntry]] | None:
-    """Return the order and its life, None where it is not known. Raises LedgerError."""
+@dataclass(frozen=True, slots=True)
+class FoundOrder:
+    """An order, its life, and the community order that it is a part of (None: of none)."""
 
-    def find(connection: Connection) -> tuple[OrderRow, list[LogEntry]] | None:
+    row: OrderRow
+    life: list[LogEntry]
+    parent: ParentOf | None
+
+
+def one(data_dir: Path, order_id: str) -> FoundOrder | None:
+    """Return the order, None where it is not known. Raises LedgerError."""
+
+    def find(connection: Connection) -> FoundOrder | None:
         rows = find_orders(connection, order_id)
-        return (rows[0], life(connection, rows[0].store, order_id)) if rows else None
+        if not rows:
+            return None
+        # A ledger that this version has never opened has no communities yet.
+        there = inspect(connection).has_table("community_orders")
+        parent = parent_of(connection, order_id) if there else None
+        return FoundOrder(rows[0], life(connection, rows[0].store, order_id), parent)
 
     return _read(data_dir, find)
 

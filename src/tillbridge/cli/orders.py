@@ -13,7 +13,7 @@ from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.ledger.order_log import LogEntry
+    from tillbridge.cli.order_reading import FoundOrder
     from tillbridge.ledger.orders import OrderRow
 
 app = typer.Typer(help=_("Look at orders, try one again, cancel one."), no_args_is_help=True)
@@ -83,11 +83,10 @@ def show(context: typer.Context, order_id: OrderId, as_json: Json = False) -> No
             _("There is no order {id} here.").format(id=order_id),
             fix=_("See: tillbridge orders list"),
         )
-    row, life = found
     if as_json:
-        say.document(_whole(row, life))
+        say.document(_whole(found))
     else:
-        _show(row, life)
+        _show(found)
 
 
 @app.command()
@@ -174,28 +173,38 @@ def _cells(row: "OrderRow") -> list[str]:
     ]
 
 
-def _whole(row: "OrderRow", life: "list[LogEntry]") -> dict[str, Any]:
+def _whole(found: "FoundOrder") -> dict[str, Any]:
     import json
 
     from tillbridge.model.instant import to_iso
 
+    row, parent = found.row, found.parent
     return {
         **_told(row),
+        "community_order": None
+        if parent is None
+        else {
+            "community": parent.community.partition("/")[2],
+            "order_id": parent.order_id,
+            "order_number": parent.order_number,
+            "status": parent.status,
+        },
         "order": json.loads(row.payload) if row.payload else None,
         "life": [
             {"at": to_iso(entry.at), "event": entry.event, "detail": dict(entry.detail)}
-            for entry in life
+            for entry in found.life
         ],
     }
 
 
-def _show(row: "OrderRow", life: "list[LogEntry]") -> None:
+def _show(found: "FoundOrder") -> None:
     import json
 
     from tillbridge.model.money import to_major
     from tillbridge.model.order import parse_order
 
-    for name, text in _facts(row):
+    row = found.row
+    for name, text in [*_facts(row), (_("part of"), _part_of(found))]:
         if text:
             say.line(say.clean(f"{name:<18}{text}"))
     say.line()
@@ -213,9 +222,17 @@ def _show(row: "OrderRow", life: "list[LogEntry]") -> None:
     else:
         say.line(_("(What was ordered has been forgotten: keep_personal_data_days.)"))
     say.line()
-    for entry in life:
+    for entry in found.life:
         detail = " ".join(f"{name}={value}" for name, value in entry.detail.items())
         say.line(say.clean(f"{say.local_time(entry.at)}  {entry.event}  {detail}").rstrip())
+
+
+def _part_of(found: "FoundOrder") -> str:
+    parent = found.parent
+    if parent is None:
+        return ""
+    name = parent.community.partition("/")[2]
+    return f"{name}: {parent.order_id} {parent.order_number} ({parent.status})"
 
 
 def _facts(row: "OrderRow") -> list[tuple[str, str]]:

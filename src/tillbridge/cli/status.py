@@ -11,7 +11,7 @@ import tillbridge
 from tillbridge.cli import say
 from tillbridge.cli.control import NotRunning, find_running
 from tillbridge.cli.settings import config_path
-from tillbridge.i18n import _
+from tillbridge.i18n import _, ngettext
 
 _LEVELS = {"ok": 0, "warning": 1, "down": 2}
 _ANSWER_S = 5.0
@@ -69,6 +69,7 @@ def _from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any
         stores=snapshot.stores,
         problems=snapshot.problems,
         stopped_at=stopped if isinstance(stopped, int) else None,
+        communities=_communities(configured),
     )
     return document(facts, time.time_ns() // 1_000_000)
 
@@ -86,6 +87,18 @@ def _adapters(configured: Mapping[str, Any]) -> dict[str, str]:
     return adapters
 
 
+def _communities(configured: Mapping[str, Any]) -> dict[str, str]:
+    """Return the communities of a file that nobody has checked."""
+    communities = configured.get("communities")
+    if not isinstance(communities, dict):
+        return {}
+    return {
+        name: str(each.get("community_id", ""))
+        for name, each in communities.items()
+        if isinstance(each, dict)
+    }
+
+
 def _show(told: Mapping[str, Any]) -> None:
     verdict = told["verdict"]
     say.line(say.clean(verdict["text"]), level=verdict["level"])
@@ -101,6 +114,16 @@ def _show(told: Mapping[str, Any]) -> None:
         say.line(say.clean(name))
         for head, text in _lines(store):
             say.line(f"  {head:<10}{say.clean(text)}")
+    for name, community in told.get("communities", {}).items():
+        say.line()
+        say.line(say.clean(_("community {name}").format(name=name)))
+        count = community["catalogue"]["items"]
+        say.line(
+            f"  {_('catalogue'):<10}" + ngettext("{n} item", "{n} items", count).format(n=count)
+        )
+        by_status = community["orders"]["by_status"]
+        text = ", ".join(f"{count} {status}" for status, count in by_status.items())
+        say.line("  " + say.clean(f"{_('orders'):<10}{text or _('none yet')}"))
 
 
 def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -23,6 +23,9 @@ READS = frozenset(
     {
         "audit.list",
         "audit.verify",
+        "communities.items",
+        "communities.orders",
+        "communities.webhook_deliveries",
         "connect_result",
         "menu_plan",
         "overview",
@@ -33,7 +36,9 @@ READS = frozenset(
 )
 # Arguments that name what was acted on, and those worth keeping: no customer's data, no secret.
 _TARGETS = ("order_id", "external_id", "table", "item_id", "target")
-_KEPT = frozenset({"full", "reason_code", "until_ms", "reintegrate", "available", "status"})
+_KEPT = frozenset(
+    {"full", "reason_code", "until_ms", "reintegrate", "available", "status", "scope"}
+)
 
 
 class AuditTrail:
@@ -113,5 +118,7 @@ def _action(path: str) -> str:
 def _about(given: Mapping[str, Any]) -> dict[str, Any]:
     target = next((given[name] for name in _TARGETS if isinstance(given.get(name), str)), "")
     kept = {name: value for name, value in given.items() if name in _KEPT and value is not None}
-    store = given.get("store")
+    store, community = given.get("store"), given.get("community")
+    if isinstance(community, str):
+        store = f"communities/{community}"
     return {"store": store if isinstance(store, str) else "", "target": target, **kept}

@@ -10,6 +10,7 @@ from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.operations_audit import AuditOperations
+from tillbridge.daemon.operations_communities import CommunityOperations
 from tillbridge.daemon.operations_tables import TableOperations
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
@@ -51,6 +52,7 @@ class Operations:
         self._house = building.house
         self.tables = TableOperations(self._rooms, self._later)
         self.audit = AuditOperations(self._house.ledger)
+        self.communities = CommunityOperations(building.communities, self._later)
 
     async def status(self) -> Answer:
         """Return the status document."""
@@ -82,6 +84,9 @@ class Operations:
             started_at=self._running_since,
             facts=snapshot.facts,
             pos_seen={name: at for name, at in seen.items() if at is not None},
+            communities={
+                name: each.community_id for name, each in house.settings.communities.items()
+            },
         )
 
     async def connect(self, store: str, *, reintegrate: bool) -> Answer:

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from tillbridge.errors import BridgeError
 from tillbridge.status.acting import acting_as
+from tillbridge.status.community_routes import community_routes
 from tillbridge.status.ports import Answer, Control
 
 _Ask = Callable[[web.Request, dict[str, Any]], Awaitable[Answer]]
@@ -134,6 +135,7 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
             "token/reporting",
             lambda _request, body: control.reporting_token(_text(body, "scope")),
         ),
+        *community_routes(control.communities, route),
     ]
 
 

@@ -34,7 +34,7 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
     uptime = None
     if facts.running and facts.started_at is not None:
         uptime = max(0, now_ms - facts.started_at) // 1000
-    return {
+    told: dict[str, Any] = {
         "verdict": _verdict(problems, known, now_ms),
         "problems": [_problem(problem) for problem in problems],
         "stores": {
@@ -48,6 +48,16 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
             "pid": facts.pid if facts.running else None,
         },
     }
+    if facts.communities:
+        from tillbridge.status.communities import (  # noqa: PLC0415 -- only where there are any
+            community,
+        )
+
+        told["communities"] = {
+            name: community(each, facts.stores.get(f"communities/{name}") or StoreSnapshot())
+            for name, each in facts.communities.items()
+        }
+    return told
 
 
 def _verdict(

@@ -13,9 +13,10 @@ class BridgeFacts:
     """The bridge and its stores at one moment. Instants are ms since the epoch.
 
     `adapters` names the configured stores, each with its adapter; `stores` is what the ledger
-    knows of them. `pid` and `started_at` count only while the bridge is running, `stopped_at` only
-    while it is not. `facts` are those of the bridge itself; `pos_seen` tells, by store, when the
-    till was last found there.
+    knows of them. `communities` names the configured ones, each with its id; the ledger has them
+    among the stores, by their keys. `pid` and `started_at` count only while the bridge is running,
+    `stopped_at` only while it is not. `facts` are those of the bridge itself; `pos_seen` tells, by
+    store, when the till was last found there.
     """
 
     version: str
@@ -28,3 +29,4 @@ class BridgeFacts:
     stopped_at: int | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     pos_seen: Mapping[str, int] = field(default_factory=dict)
+    communities: Mapping[str, str] = field(default_factory=dict)

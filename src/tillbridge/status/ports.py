@@ -66,6 +66,44 @@ class AuditControl(Protocol):
         ...
 
 
+class CommunitiesControl(Protocol):
+    """What commands ask about a community, by its name in the configuration; as `Control`."""
+
+    async def items(self, community: str) -> Answer:
+        """Return `items`: each with `available` (both sides) and `own`, this bridge's word."""
+        ...
+
+    async def sync(self, community: str, *, full: bool) -> Answer:
+        """Read the catalogue now: what has changed in it, or all of it."""
+        ...
+
+    async def item_86(
+        self, community: str, item_id: str, *, until_ms: int | None, by: str
+    ) -> Answer:
+        """Take an item off sale in the community."""
+        ...
+
+    async def item_restore(self, community: str, item_id: str, *, by: str) -> Answer:
+        """Let the community sell an item again."""
+        ...
+
+    async def orders(self, community: str, limit: int) -> Answer:
+        """Return `orders`, newest first, each with its `children`."""
+        ...
+
+    async def webhook_test(self, community: str) -> Answer:
+        """Let the service send a test delivery, and tell whether it arrived."""
+        ...
+
+    async def webhook_deliveries(self, community: str) -> Answer:
+        """Return `deliveries`, the attempts that the service remembers."""
+        ...
+
+    async def webhook_remake(self, community: str) -> Answer:
+        """Make a new subscription, with a new secret."""
+        ...
+
+
 class Control(Protocol):
     """What commands ask of a running bridge. JSON out; failures are `BridgeError`s.
 
@@ -81,6 +119,11 @@ class Control(Protocol):
     @property
     def audit(self) -> AuditControl:
         """What is asked about the audit trail."""
+        ...
+
+    @property
+    def communities(self) -> CommunitiesControl:
+        """What is asked about communities."""
         ...
 
     async def status(self) -> Answer:
