@@ -1,0 +1,59 @@
+"""The adapter: the menu of a Clover merchant, by the inventory export of the dashboard."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tillbridge.adapter import Adapter, AdapterContext, Catalogue, Menu
+from tillbridge.adapter.xlsx_export import XlsxExport
+from tillbridge_clover.items import MENU_ID, Reading, items_of
+from tillbridge_clover.options import CloverOptions
+from tillbridge_clover.parts import parts_of
+
+
+class CloverAdapter:
+    """Reads the export, in its first and its second layout."""
+
+    def __init__(self, options: CloverOptions, context: AdapterContext) -> None:
+        self._export = XlsxExport(context.base_dir / options.export)
+        self._options = options
+        self._currency = context.currency
+
+    def catalogue_files(self) -> Sequence[Path]:
+        """Return the export."""
+        return [self._export.path]
+
+    def availability_files(self) -> Sequence[Path]:
+        """Return none: what is hidden stands in the export."""
+        return []
+
+    def table_files(self) -> Sequence[Path]:
+        """Return none: Clover exports no tables."""
+        return []
+
+    def update_folders(self) -> Sequence[Path]:
+        """Return none: Clover tells no news of orders by files."""
+        return []
+
+    def read_catalogue(self) -> Catalogue:
+        """Return the inventory. Raises ExportUnreadable."""
+        sheets = self._export.read()
+        parts = parts_of(sheets, self._currency, self._options.tax_rates)
+        reading = Reading(self._currency, parts, self._options.hidden)
+        found = items_of(sheets, self._export.path.name, reading)
+        used = {category for item in found.items.values() for category in item.categories}
+        return Catalogue.of(
+            found.items.values(),
+            categories=[each for each in parts.categories.values() if each.external_id in used],
+            add_ons=parts.add_ons,
+            addon_groups=parts.all_groups,
+            menus=[Menu(MENU_ID, "Menu")],
+            bad_rows=(*parts.bad_rows, *found.bad_rows),
+        )
+
+
+ADAPTER = Adapter(
+    name="clover",
+    summary="Clover, by the inventory export of its dashboard",
+    options=CloverOptions,
+    open=CloverAdapter,
+)

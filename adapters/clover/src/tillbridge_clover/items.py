@@ -1,0 +1,192 @@
+"""Items of a workbook. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Literal
+
+from tillbridge.adapter import BadRow, ExportUnreadable, Item, ItemTax, Variant
+from tillbridge.adapter.xlsx_export import Sheet
+from tillbridge.model.money import to_minor
+from tillbridge_clover.parts import Parts, category_of
+from tillbridge_clover.workbook import Record, find_sheet, records
+
+MENU_ID = "menu"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How records become items."""
+
+    currency: str
+    parts: Parts
+    hidden: Literal["leave_out", "sold_out"]
+
+
+@dataclass(slots=True)
+class Found:
+    """The items, and what could not be read."""
+
+    items: dict[str, Item] = field(default_factory=dict)
+    bad_rows: list[BadRow] = field(default_factory=list)
+
+
+class _Slip(Exception):
+    def __init__(self, column: str, value: str, text: str, fix: str) -> None:
+        super().__init__(text)
+        self.bad = (column, value, text, fix)
+
+
+def items_of(sheets: Mapping[str, Sheet], name: str, reading: Reading) -> Found:
+    """Return the items of the workbook `name`. Raises ExportUnreadable where it has no sheet."""
+    sheet = find_sheet(sheets, "items", "inventory")
+    if sheet is None:
+        raise ExportUnreadable(
+            f"{name} has no sheet Items; it has {', '.join(sheets)}.",
+            place=name,
+            fix="Export the inventory: Clover dashboard, Inventory, Items, Export.",
+        )
+    found = Found()
+    for family in _families(records(sheet, key=("clover id", "name"), first="name")):
+        _take(family, sheet, reading, found)
+    return found
+
+
+def _take(family: Sequence[Record], sheet: Sheet, reading: Reading, found: Found) -> None:
+    first = family[0]
+    identity = _identity(family)
+    if reading.hidden == "leave_out" and all(_is(record, "hidden", "yes") for record in family):
+        return
+    try:
+        item = _item(family, identity, reading)
+    except _Slip as slip:
+        column, value, text, fix = slip.bad
+        found.bad_rows.append(
+            BadRow(sheet.place(first.number), text, fix, identity, field=column, value=value)
+        )
+        return
+    if identity in found.items:
+        found.bad_rows.append(
+            BadRow(
+                sheet.place(first.number),
+                f'"{item.name}" has the id of "{found.items[identity].name}".',
+                "Remove one of the two rows, or export again.",
+                identity,
+            )
+        )
+        return
+    found.items[identity] = item
+
+
+def _families(rows: Sequence[Record]) -> Iterator[Sequence[Record]]:
+    """Yield records that are one item: alone, or as variants, which share their name."""
+
+    def family(record: Record) -> tuple[str, int]:
+        return (record["name"], 0) if record["variant option"] else ("", record.number)
+
+    for _key, members in groupby(rows, family):
+        yield list(members)
+
+
+def _identity(family: Sequence[Record]) -> str:
+    """Return the item's id. Clover has none for a group of variants but its name."""
+    first = family[0]
+    if first["variant option"]:
+        return f"group/{first['name']}"
+    return first["clover id"] or first["sku"] or first["product code"]
+
+
+def _item(family: Sequence[Record], identity: str, reading: Reading) -> Item:
+    first = family[0]
+    name = " ".join(first["name"].split())
+    if not name:
+        raise _Slip("Name", "", "It has no name.", "Give the item a name in Clover.")
+    if not identity:
+        raise _Slip(
+            "Clover ID",
+            "",
+            f'"{name}" has no Clover ID.',
+            "Export the inventory from Clover: a template that was filled in by hand has no ids.",
+        )
+    variants = tuple(_variant(record, identity, name, reading) for record in family)
+    categories = [
+        category_of(reading.parts, each) for record in family for each in record.all("categories")
+    ] or reading.parts.members.get(first["name"].casefold(), [])
+    return Item(
+        external_id=identity,
+        name=name,
+        price=min(variant.price for variant in variants),
+        description=first["description"],
+        available=any(variant.available for variant in variants),
+        categories=tuple(dict.fromkeys(categories)),
+        addon_groups=_groups(family, name, reading.parts),
+        variants=variants if first["variant option"] else (),
+        tax=_tax(first, reading.parts),
+        menus=(MENU_ID,),
+    )
+
+
+def _variant(record: Record, identity: str, name: str, reading: Reading) -> Variant:
+    options = " / ".join(record.all("variant option"))
+    return Variant(
+        external_id=record["clover id"] or f"{identity}/{options}",
+        variant_name=options,
+        price=_price(record, name, reading.currency),
+        available=not _is(record, "hidden", "yes"),
+    )
+
+
+def _groups(family: Sequence[Record], name: str, parts: Parts) -> tuple[str, ...]:
+    found = []
+    for each in (group for record in family for group in record.all("modifier groups")):
+        group = parts.groups.get(each.casefold())
+        if group is None:
+            raise _Slip(
+                "Modifier Groups",
+                each,
+                f'"{name}" has the modifier group "{each}", which the export does not have.',
+                "Export again; if it stays, take the group off the item in Clover and put it back.",
+            )
+        found.append(group.external_id)
+    return tuple(dict.fromkeys(found))
+
+
+def _price(record: Record, name: str, currency: str) -> int:
+    written, kind = record["price"], record["price type"].casefold()
+    if kind == "variable" or not written:
+        raise _Slip(
+            "Price",
+            written,
+            f'"{name}" has a variable price: a storefront cannot sell it.',
+            "Give it a fixed price in Clover, hide it, or sell it at the counter only.",
+        )
+    try:
+        price = to_minor(written.lstrip("$€£ "), currency)
+    except ValueError as failure:
+        raise _Slip(
+            "Price",
+            written,
+            f'The price of "{name}" is wrong: {failure}.',
+            f"Correct the price, or the store's currency ({currency}) in bridge.toml.",
+        ) from failure
+    if price < 0:
+        raise _Slip("Price", written, f'"{name}" has a price below zero.', "Correct the price.")
+    return price
+
+
+def _tax(record: Record, parts: Parts) -> ItemTax | None:
+    names = list(record.all("tax rates"))
+    if _is(record, "default tax rates", "yes") or "default" in map(str.casefold, names):
+        names = [*parts.default_taxes, *names]
+    components = [
+        parts.taxes[name.casefold()]
+        for name in dict.fromkeys(names)
+        if name.casefold() in parts.taxes
+    ]
+    if not components:
+        return None
+    return ItemTax(" + ".join(each.agency for each in components), tuple(components))
+
+
+def _is(record: Record, column: str, value: str) -> bool:
+    return record[column].casefold() == value

@@ -1,0 +1,20 @@
+"""The options of the adapter: the keys of its table in bridge.toml."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from tillbridge.adapter import AdapterOptions
+
+
+class CloverOptions(AdapterOptions):
+    """Which export is read, and how its odd places are meant."""
+
+    export: Path = Field(description="The inventory export of the Clover dashboard, an XLSX.")
+    hidden: Literal["leave_out", "sold_out"] = Field(
+        "leave_out", description="What becomes of items that are hidden on the till."
+    )
+    tax_rates: Literal["auto", "fraction", "hundredth"] = Field(
+        "auto", description="What a tax rate of 0.06 means: 6 %, or a hundredth of it."
+    )

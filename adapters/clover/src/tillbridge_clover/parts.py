@@ -1,0 +1,190 @@
+"""Categories, modifier groups and tax rates of a workbook. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Literal
+
+from tillbridge.adapter import AddOn, AddOnGroup, BadRow, Category, TaxComponent
+from tillbridge.adapter.xlsx_export import Sheet
+from tillbridge.model.money import to_minor
+from tillbridge_clover.workbook import Record, find_sheet, is_transposed, records, transposed
+
+TaxUnit = Literal["auto", "fraction", "hundredth"]
+# No tax is a fifth of a percent: an export whose rates all are has divided by a hundred twice.
+_NO_REAL_RATE = Decimal("0.002")
+
+
+@dataclass(slots=True)
+class Parts:
+    """What items refer to by name."""
+
+    categories: dict[str, Category] = field(default_factory=dict)
+    members: dict[str, list[str]] = field(default_factory=dict)  # item name: category ids
+    groups: dict[str, AddOnGroup] = field(default_factory=dict)  # by name
+    all_groups: list[AddOnGroup] = field(default_factory=list)
+    add_ons: list[AddOn] = field(default_factory=list)
+    taxes: dict[str, TaxComponent] = field(default_factory=dict)
+    default_taxes: list[str] = field(default_factory=list)
+    bad_rows: list[BadRow] = field(default_factory=list)
+
+
+def parts_of(sheets: Mapping[str, Sheet], currency: str, tax_unit: TaxUnit) -> Parts:
+    """Return the parts of a workbook; a sheet that is missing has none."""
+    parts = Parts()
+    if (sheet := find_sheet(sheets, "categories")) is not None:
+        _categories(sheet, parts)
+    if (sheet := find_sheet(sheets, "modifier groups", "modifiers")) is not None:
+        _groups(sheet, currency, parts)
+    if (sheet := find_sheet(sheets, "tax rates", "taxes")) is not None:
+        _taxes(sheet, tax_unit, parts)
+    return parts
+
+
+def category_of(parts: Parts, name: str) -> str:
+    """Return the id of the category of that name, which an item may be the first to name."""
+    key = name.casefold()
+    if key not in parts.categories:
+        parts.categories[key] = Category(name, name)
+    return parts.categories[key].external_id
+
+
+def _categories(sheet: Sheet, parts: Parts) -> None:
+    if is_transposed(sheet):
+        for column in transposed(sheet, "items in category"):
+            name = (column.get("category name") or [""])[0]
+            identity = (column.get("category id") or [name])[0]
+            items: Sequence[str] = column.get("items in category", [])
+            _take_category(identity, name, items, parts)
+        return
+    for record in records(sheet, key=("category id", "category name"), first="category name"):
+        items = record.all("item sort order") or record.all("items in category")
+        name = record["category name"]
+        _take_category(record["category id"] or name, name, items, parts)
+
+
+def _take_category(identity: str, name: str, items: Sequence[str], parts: Parts) -> None:
+    if not name:
+        return
+    parts.categories.setdefault(name.casefold(), Category(identity, name))
+    for item in items:
+        parts.members.setdefault(item.casefold(), []).append(
+            parts.categories[name.casefold()].external_id
+        )
+
+
+def _groups(sheet: Sheet, currency: str, parts: Parts) -> None:
+    head = ("modifier group id", "modifier group name")
+    family: list[Record] = []
+    for record in records(sheet, key=(*head, "modifier"), first="modifier group name"):
+        if any(record[column] for column in head) and family:
+            _take_group(sheet, family, currency, parts)
+            family = []
+        family.append(record)
+    if family:
+        _take_group(sheet, family, currency, parts)
+
+
+def _take_group(sheet: Sheet, family: Sequence[Record], currency: str, parts: Parts) -> None:
+    first = family[0]
+    name = first["modifier group name"]
+    identity = first["modifier group id"] or name
+    place = sheet.place(first.number)
+    try:
+        add_ons = _add_ons(identity, family, currency)
+        least = _count(first["required quantity"])
+        most = _count(first["max quantity"]) or len(add_ons)
+    except ValueError as failure:
+        parts.bad_rows.append(
+            BadRow(
+                place=place,
+                text=f'The modifier group "{name}" cannot be read: {failure}.',
+                fix="Correct it in Clover, and export again.",
+                external_id=identity,
+            )
+        )
+        return
+    offered = tuple(add_on.external_id for add_on in add_ons)
+    group = AddOnGroup(identity, name, least, most, least > 0, offered)
+    parts.all_groups.append(group)
+    parts.add_ons += add_ons
+    known = parts.groups.setdefault(name.casefold(), group)
+    if known is not group and not _alike(known, group):
+        parts.bad_rows.append(
+            BadRow(
+                place=place,
+                text=f'There are two modifier groups "{name}", and items name groups by name:'
+                " the first is taken.",
+                fix="Give one of them another name in Clover, and export again.",
+                external_id=identity,
+            )
+        )
+
+
+def _alike(one: AddOnGroup, other: AddOnGroup) -> bool:
+    def offered(group: AddOnGroup) -> list[str]:
+        return [each.removeprefix(group.external_id) for each in group.add_ons]
+
+    return offered(one) == offered(other) and one.max_select == other.max_select
+
+
+def _add_ons(group: str, family: Sequence[Record], currency: str) -> list[AddOn]:
+    """Return what a group offers. Modifiers have no ids in the export, so their names are."""
+    found: dict[str, AddOn] = {}
+    for row in family:
+        name = row["modifier"]
+        if name:
+            identity = f"{group}/{name}"
+            price = to_minor(row["price"] or "0", currency)
+            found.setdefault(identity, AddOn(identity, name, price))
+    return list(found.values())
+
+
+def _taxes(sheet: Sheet, unit: TaxUnit, parts: Parts) -> None:
+    rates: dict[str, Decimal] = {}
+    for record in records(sheet, key=("name",), first="name"):
+        written = record["tax rate"]
+        if not written:  # a flat amount, which an item's tax cannot hold
+            continue
+        try:
+            rates[record["name"]] = _rate(written)
+        except InvalidOperation:
+            parts.bad_rows.append(
+                BadRow(
+                    place=sheet.place(record.number),
+                    text=f'The tax rate of "{record["name"]}" is {written!r}, which is no number.',
+                    fix="Correct it in Clover, and export again.",
+                    external_id=record["tax rate id"] or record["name"],
+                )
+            )
+            continue
+        if record["default"].casefold() == "yes":
+            parts.default_taxes.append(record["name"])
+    factor = _percent_of(unit, list(rates.values()))
+    for name, rate in rates.items():
+        percent = (rate * factor).normalize()
+        parts.taxes[name.casefold()] = TaxComponent(agency=name, rate=format(percent, "f"))
+
+
+def _rate(written: str) -> Decimal:
+    if written.endswith("%"):
+        return Decimal(written.rstrip("% ")) / 100
+    return Decimal(written)
+
+
+def _percent_of(unit: TaxUnit, rates: Sequence[Decimal]) -> int:
+    """Return what a rate is multiplied by to be percent."""
+    if unit == "auto":
+        charged = [rate for rate in rates if rate]
+        unit = "hundredth" if charged and max(charged) < _NO_REAL_RATE else "fraction"
+    return 10_000 if unit == "hundredth" else 100
+
+
+def _count(text: str) -> int:
+    if not text:
+        return 0
+    try:
+        return int(Decimal(text))
+    except InvalidOperation:
+        msg = f"{text!r} is no number"
+        raise ValueError(msg) from None

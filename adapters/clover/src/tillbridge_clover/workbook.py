@@ -1,0 +1,95 @@
+"""The workbook's sheets as records: columns by their names, rows that go on joined. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tillbridge.adapter import ExportUnreadable
+from tillbridge.adapter.xlsx_export import Sheet
+
+_HEADER_ROWS = 10
+
+
+@dataclass(slots=True)
+class Record:
+    """One thing of a sheet: its first row, and the rows below that only add to it.
+
+    `values` are the cells of the first row by column, `more` all cells of a column from top to
+    bottom, blank ones left out. A column that occurs several times has all its cells in `more`.
+    """
+
+    number: int
+    values: Mapping[str, str]
+    more: dict[str, list[str]] = field(default_factory=dict)
+
+    def __getitem__(self, column: str) -> str:
+        return self.values.get(column, "")
+
+    def all(self, column: str) -> Sequence[str]:
+        """Return every cell of a column that says something."""
+        return self.more.get(column, ())
+
+
+def records(sheet: Sheet, *, key: Sequence[str], first: str) -> list[Record]:
+    """Return the records of a sheet with a header row that has the column `first`.
+
+    A row with a value in one of the columns `key` begins a record; others go on with the one above.
+    Raises ExportUnreadable where there is no such header.
+    """
+    header, rows = _header(sheet, first)
+    found: list[Record] = []
+    for number, cells in rows:
+        named = [(name, cell) for name, cell in zip(header, cells, strict=False) if name and cell]
+        values: dict[str, str] = {}
+        for name, cell in named:
+            values.setdefault(name, cell)
+        if any(values.get(name) for name in key):
+            found.append(Record(number, values))
+        elif not found:
+            continue
+        for name, cell in named:
+            found[-1].more.setdefault(name, []).append(cell)
+    return found
+
+
+def transposed(sheet: Sheet, label: str) -> Iterator[Mapping[str, list[str]]]:
+    """Yield each column of a sheet whose first column holds the labels, from top to bottom.
+
+    A row without a label goes on with the one above.
+    """
+    width = max((len(cells) for _number, cells in sheet.rows), default=0)
+    labels: list[str] = []
+    for _number, cells in sheet.rows:
+        labels.append(cells[0].casefold() if cells and cells[0] else (labels or [label])[-1])
+    for position in range(1, width):
+        column: dict[str, list[str]] = {}
+        for name, (_number, cells) in zip(labels, sheet.rows, strict=True):
+            if position < len(cells) and cells[position]:
+                column.setdefault(name, []).append(cells[position])
+        if column:
+            yield column
+
+
+def is_transposed(sheet: Sheet) -> bool:
+    """Return whether the sheet has its labels in the first column: a category a column."""
+    labels = [cells[0].casefold() for _number, cells in sheet.rows[:4] if cells]
+    return "category name" in labels[1:] or labels[:2] == ["category name", "items in category"]
+
+
+def find_sheet(sheets: Mapping[str, Sheet], *names: str) -> Sheet | None:
+    """Return the first sheet of one of these names, whatever their case."""
+    by_name = {name.casefold().strip(): sheet for name, sheet in sheets.items()}
+    return next((by_name[name] for name in names if name in by_name), None)
+
+
+def _header(
+    sheet: Sheet, first: str
+) -> tuple[Sequence[str], Sequence[tuple[int, tuple[str, ...]]]]:
+    for place, (_number, cells) in enumerate(sheet.rows[:_HEADER_ROWS]):
+        names = [" ".join(cell.casefold().rstrip("?").split()) for cell in cells]
+        if first in names:
+            return names, sheet.rows[place + 1 :]
+    raise ExportUnreadable(
+        f'{sheet.place_name} has no column "{first}".',
+        place=sheet.place(1),
+        fix="Export the inventory again: Clover dashboard, Inventory, Items, Export.",
+    )
