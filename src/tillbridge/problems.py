@@ -283,7 +283,7 @@ _KINDS = (
     ProblemKind(
         "community.hours_not_pushed",
         Severity.WARNING,
-        _("The opening hours of {store} are not those of the community {community}: {detail}"),
+        _("The opening hours of {member} are not those of the community {community}: {detail}"),
         _("{remedy}"),
     ),
     # -- the machine

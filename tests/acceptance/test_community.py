@@ -28,7 +28,8 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         merchants=(MerchantSeed(stores=(StoreSeed(), StoreSeed("st_tea", "Tea Room"))),),
         communities=(CommunitySeed(store_ids=("st_main", "st_tea")),),
     ) as made:
-        made.write_config(store='store_id = "st_main"')
+        made.write_config(store='store_id = "st_main"\nhours_file = "hours.toml"')
+        write_hours(made, "11:00-15:00")
         made.config.write_text(made.config.read_text("utf-8") + COMMUNITY, "utf-8")
         await connect_tea_room(made)
         await made.bridge.start()
@@ -37,6 +38,15 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         await made.menu_is_on_sale()
         await until("there is a subscription", lambda: subscriptions(made))
         yield made
+
+
+def write_hours(world: World, monday: str, *more: str) -> None:
+    days = ("tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+    lines = ['timezone = "Europe/Prague"', "[weekly]", f'monday = ["{monday}"]']
+    lines += [f'{day} = ["00:00-24:00"]' for day in days]
+    fresh = world.folder / "hours.toml.new"
+    fresh.write_text("\n".join([*lines, *more]) + "\n", encoding="utf-8")
+    fresh.replace(world.folder / "hours.toml")
 
 
 async def connect_tea_room(world: World) -> None:
@@ -163,6 +173,27 @@ async def test_a_subscription_deleted_at_the_service_is_made_again(world: World)
     ]
     assert events == ["webhook.test"]
     assert first["secret"] not in world.bridge.log_path.read_text("utf-8")
+
+
+async def test_a_changed_hours_file_reaches_the_community(world: World) -> None:
+    async def there() -> Any:  # noqa: ANN401 -- any JSON value
+        return (await hall(world))["stores"]["st_main"]["hours"]
+
+    async def monday() -> str:
+        hours = await there()
+        return hours["weekly"]["monday"][0]["close"] if hours else ""
+
+    async def is_(close: str) -> bool:
+        return await monday() == close
+
+    await until("the hours are there", lambda: is_("15:00"))
+    write_hours(world, "11:00-16:30", "[[overrides]]", "date = 2099-12-24", "closed = true")
+    await until("the new hours are there", lambda: is_("16:30"))
+    assert (await there())["overrides"][0]["date"] == "2099-12-24"
+    (told,) = (await asked(world, "hours", "hall"))["stores"]
+    assert told["hours"]["weekly"]["monday"] == [{"open": "11:00", "close": "16:30"}]
+    assert told["pushed_at"]
+    assert len(await world.calls("/stores/st_main/hours")) == 2
 
 
 async def test_commands_work_without_the_bridge(world: World) -> None:

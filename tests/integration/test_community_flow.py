@@ -1,6 +1,8 @@
 """A community kept in step: catalogue, availability, subscription, orders, against the sandbox."""
 
 import asyncio
+import os
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -364,6 +366,7 @@ async def test_bad_signatures_are_the_communitys_problem(tmp_path: Path) -> None
 
 async def test_the_running_flow_keeps_all_of_it_and_tells_what_fails(tmp_path: Path) -> None:
     async with community_house(tmp_path, sync_s=0.2, check_s=0.2) as house:
+        write_hours(tmp_path, WEEK)
         running = asyncio.create_task(house.flow.run())
         try:
             await until(lambda: house.flow.subscriber.webhook_id is not None)
@@ -380,6 +383,7 @@ async def test_the_running_flow_keeps_all_of_it_and_tells_what_fails(tmp_path: P
             await house.hall.bridge.control("POST", "/faults", rule)
             await until(lambda: ("community.unavailable", "catalogue") in house.problems())
             await until(lambda: house.problems() == [])
+            assert (await hours_there(house))["timezone"] == "Europe/Prague"
         finally:
             running.cancel()
             await asyncio.wait([running])
@@ -405,3 +409,88 @@ async def test_another_community_is_refused_with_what_to_do(tmp_path: Path) -> N
         assert refused.value.status == 404
         answer = await house.hall.call("GET", f"{HALL}/orders/ord_no")
         assert answer.status == 404
+
+
+# Opening hours
+
+WEEK = """timezone = "Europe/Prague"
+[weekly]
+monday = ["11:00-15:00"]
+tuesday = ["11:00-15:00"]
+wednesday = ["11:00-15:00"]
+thursday = ["11:00-15:00"]
+friday = ["11:00-24:00"]
+saturday = ["11:00-24:00"]
+sunday = []
+"""
+
+
+def write_hours(folder: Path, text: str) -> None:
+    """Write the file as if it had been there for a while."""
+    path = folder / "hours.toml"
+    path.write_text(text, "utf-8")
+    os.utime(path, ns=(0, time.time_ns() - 5_000_000_000))
+
+
+async def hours_there(house: CommunityHouse) -> Any:  # noqa: ANN401 -- any JSON value
+    stores = (await house.hall.catalogue())["stores"]
+    return next(each["hours"] for each in stores if each["store_id"] == "st_main")
+
+
+async def test_hours_are_pushed_once_and_again_when_their_file_changes(tmp_path: Path) -> None:
+    async with community_house(tmp_path) as house:
+        write_hours(tmp_path, WEEK)
+        await house.flow.hours.round()
+        there = await hours_there(house)
+        assert there["timezone"] == "Europe/Prague"
+        assert there["weekly"]["friday"] == [{"open": "11:00", "close": "24:00"}]
+        assert there["weekly"]["sunday"] == []
+        await house.flow.hours.round()
+        assert await house.calls("/stores/st_main/hours", "PUT") == 1
+
+        closed = WEEK + '[[overrides]]\ndate = 2099-12-24\nclosed = true\nreason = "Eve"\n'
+        write_hours(tmp_path, closed)
+        await house.flow.hours.round()
+        assert (await hours_there(house))["overrides"] == [
+            {"date": "2099-12-24", "closed": True, "reason": "Eve"}
+        ]
+        (listed,) = await house.flow.hours.listed()
+        assert listed.pushed_at is not None
+
+
+async def test_a_file_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
+    async with community_house(tmp_path) as house:
+        (tmp_path / "hours.toml").write_text("timezone =", "utf-8")
+        await house.flow.hours.round()
+        assert house.problems() == []
+
+
+async def test_hours_that_cannot_be_read_leave_those_that_were_pushed(tmp_path: Path) -> None:
+    async with community_house(tmp_path) as house:
+        write_hours(tmp_path, WEEK)
+        await house.flow.hours.round()
+        write_hours(tmp_path, WEEK.replace("11:00-15:00", "25:00-26:00"))
+        await house.flow.hours.round()
+        (problem,) = house.desk.current()
+        assert (problem.code, problem.subject) == ("community.hours_not_pushed", "main")
+        assert "main" in problem.text
+        assert (await hours_there(house))["weekly"]["monday"] == [
+            {"open": "11:00", "close": "15:00"}
+        ]
+        write_hours(tmp_path, WEEK)
+        await house.flow.hours.round()
+        assert house.problems() == []
+
+
+async def test_hours_that_the_service_refuses_are_not_sent_again_and_again(tmp_path: Path) -> None:
+    async with community_house(tmp_path) as house:
+        write_hours(tmp_path, WEEK)
+        rule = {"action": "error", "status": 400, "path": "/hours$", "count": 5}
+        await house.hall.bridge.control("POST", "/faults", rule)
+        for _round in range(3):
+            await house.flow.hours.round()
+        assert await house.calls("/stores/st_main/hours", "PUT") == 1
+        assert house.problems() == [("community.hours_not_pushed", "main")]
+        await house.hall.bridge.control("DELETE", "/faults")
+        await house.flow.hours.push_all()
+        assert house.problems() == []

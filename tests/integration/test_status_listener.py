@@ -218,6 +218,8 @@ async def test_control_wants_the_token(site: Site, token: str) -> None:
             ("community restore", "hall", "B1", "staff"),
         ),
         ("POST", "communities/hall/orders", {"limit": 5}, ("community orders", "hall", 5)),
+        ("GET", "communities/hall/hours", None, ("community hours", "hall")),
+        ("POST", "communities/hall/hours", {}, ("community push hours", "hall")),
         ("POST", "communities/hall/webhook/test", {}, ("community webhook test", "hall")),
         (
             "GET",

@@ -10,8 +10,10 @@ from typing import Any
 from tests.support.sandbox_hall import HALL, SEEDS, Hall, hall_of
 from tillbridge.clock import Clock
 from tillbridge.communities.flow import CommunityFlow
+from tillbridge.communities.hours import Hours
 from tillbridge.communities.shared import Shared
 from tillbridge.config import CommunitySettings, ReceiverSettings
+from tillbridge.configfile.store_files import StoreFiles
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.receiver.receiver import Receiver
@@ -94,7 +96,9 @@ async def community_house(
             clock,
             lambda: {"main": "st_main"},
         )
-        flow = CommunityFlow(shared, public_url=receiver.url)
+        files = {"main": StoreFiles(None, folder / "hours.toml", "USD", None)}
+        hours = Hours(shared, files, hours_field="")
+        flow = CommunityFlow(shared, hours, public_url=receiver.url)
         flow.subscriber.on_secret = receiver.refresh_community
         try:
             yield CommunityHouse(hall, flow, ledger, desk, receiver, woken)

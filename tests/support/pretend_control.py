@@ -68,6 +68,12 @@ class PretendCommunities:
     async def orders(self, community: str, limit: int) -> Answer:
         return {**self._told("community orders", community, limit), "orders": []}
 
+    async def hours(self, community: str) -> Answer:
+        return {**self._told("community hours", community), "stores": []}
+
+    async def push_hours(self, community: str) -> Answer:
+        return {**self._told("community push hours", community), "stores": []}
+
     async def webhook_test(self, community: str) -> Answer:
         return self._told("community webhook test", community)
 

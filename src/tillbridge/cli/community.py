@@ -208,6 +208,40 @@ def orders(
             say.line(say.clean(f"  {child['order_id']}  {where}  {child['status']}{ours}"))
 
 
+@app.command()
+def hours(
+    context: typer.Context,
+    name: Name,
+    push: Annotated[
+        bool, typer.Option("--push", help=_("Push them now, whether they have changed or not."))
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the opening hours as the community is to have them, from the stores' hours files.
+
+    They are pushed by themselves when a file changes, and when a dated exception comes or goes.
+
+    Example: tillbridge community hours hall --push
+    """
+    answer = _ask(
+        context,
+        name,
+        "POST" if push else "GET",
+        ("hours",),
+        {} if push else None,
+        lambda control: control.push_hours(name) if push else control.hours(name),
+    )
+    if as_json:
+        say.document(answer)
+    else:
+        if answer["text"]:
+            say.line(say.clean(answer["text"]))
+        for each in answer["stores"]:
+            _show_hours(each)
+    if answer["ok"] is False:
+        raise typer.Exit(1)
+
+
 @webhook.command("test")
 def try_delivery(context: typer.Context, name: Name, as_json: Json = False) -> None:
     """Let the service send a test delivery, and tell whether it arrived.
@@ -314,6 +348,18 @@ def _end(until: str | None, loaded: "LoadedSettings", name: str) -> int | None:
         return until_ms(until, now_ms=time.time_ns() // 1_000_000, zone=zone)
     except ValueError as slip:
         raise typer.BadParameter(f"{slip}.", param_hint="--until") from None
+
+
+def _show_hours(each: dict[str, Any]) -> None:
+    told = each["hours"]
+    pushed = say.local_time(each["pushed_at"])
+    state = _("pushed {when}").format(when=pushed) if pushed else _("not pushed yet")
+    say.line(say.clean(f"{each['store']} ({told['timezone']}): {state}"))
+    for day, spans in told["weekly"].items():
+        text = ", ".join(f"{span['open']}-{span['close']}" for span in spans)
+        say.line(f"  {day:<10} {text or _('closed')}")
+    for override in told["overrides"]:
+        say.line(say.clean(f"  {override['date']}  {_('closed')}  {override['reason']}").rstrip())
 
 
 def _own(own: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from tillbridge.communities.hours import Hours
 from tillbridge.communities.mirror import Mirror
 from tillbridge.communities.parents import Parents
 from tillbridge.communities.shared import Shared
@@ -18,6 +19,7 @@ log = get_logger()
 _FIRST_WAIT_S = 2.0
 _LONGEST_WAIT_S = 60.0
 _CHILDREN_S = 15.0
+_HOURS_S = 5.0  # a look at when the file was changed; midnight where the store is counts too
 
 
 @dataclass(slots=True)
@@ -37,12 +39,13 @@ class CommunityFlow:
     Events have a task of their own, so that no slow call about the catalogue delays them.
     """
 
-    def __init__(self, shared: Shared, *, public_url: str) -> None:
+    def __init__(self, shared: Shared, hours: Hours, *, public_url: str) -> None:
         settings = shared.settings
         self.shared = shared
         self.mirror = Mirror(shared)
         self.words = Words(shared)
         self.parents = Parents(shared)
+        self.hours = hours
         self.subscriber = Subscriber(shared, public_url=public_url)
         self._arrived = asyncio.Event()
         self._asked = asyncio.Event()
@@ -52,6 +55,7 @@ class CommunityFlow:
                 _Beat("webhook", self.subscriber.keep, settings.check_s),
                 _Beat("words", self.words.tell, _LONGEST_WAIT_S),
                 _Beat("catalogue", self.mirror.round, settings.sync_s),
+                _Beat("hours", hours.round, _HOURS_S),
                 _Beat("children", self.parents.look_for_children, _CHILDREN_S),
             )
         }

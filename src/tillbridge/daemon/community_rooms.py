@@ -5,7 +5,9 @@ from functools import partial
 from typing import Any
 
 from tillbridge.communities.flow import CommunityFlow
+from tillbridge.communities.hours import Hours
 from tillbridge.communities.shared import Shared
+from tillbridge.configfile.store_files import StoreFiles
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.service.caller import Contact
 from tillbridge.service.community_calls import CommunityCalls
@@ -22,22 +24,27 @@ class CommunityRooms:
             audience=assumed.community_audience, on_contact=partial(_count, house, name)
         )
         self.name = name
-        self.flow = CommunityFlow(
-            Shared(
-                name,
-                settings,
-                CommunityCalls(
-                    link.caller,
-                    settings.community_id,
-                    secret_field=assumed.subscription_secret_field,
-                ),
-                house.ledger,
-                house.desk,
-                house.clock,
-                partial(_ids, stores, members),
+        shared = Shared(
+            name,
+            settings,
+            CommunityCalls(
+                link.caller,
+                settings.community_id,
+                secret_field=assumed.subscription_secret_field,
             ),
-            public_url=house.settings.receiver.public_url,
+            house.ledger,
+            house.desk,
+            house.clock,
+            partial(_ids, stores, members),
         )
+        files = {each: StoreFiles.of(stores[each].settings, house.base_dir) for each in members}
+        with_files = {each: found for each, found in files.items() if found.paths()}
+        hours = Hours(
+            shared,
+            with_files if settings.push_hours else {},
+            hours_field=assumed.override_hours_field,
+        )
+        self.flow = CommunityFlow(shared, hours, public_url=house.settings.receiver.public_url)
 
     @property
     def key(self) -> str:

@@ -1,7 +1,8 @@
 """What commands and the page ask of the bridge, while it runs and while it does not."""
 
 import os
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
@@ -10,7 +11,6 @@ from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.operations_audit import AuditOperations
-from tillbridge.daemon.operations_communities import CommunityOperations
 from tillbridge.daemon.operations_tables import TableOperations
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
@@ -23,6 +23,9 @@ from tillbridge.model.instant import to_iso
 from tillbridge.model.order import ReasonCode
 from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
+
+if TYPE_CHECKING:
+    from tillbridge.daemon.operations_communities import CommunityOperations
 
 Answer = dict[str, Any]
 
@@ -52,7 +55,16 @@ class Operations:
         self._house = building.house
         self.tables = TableOperations(self._rooms, self._later)
         self.audit = AuditOperations(self._house.ledger)
-        self.communities = CommunityOperations(building.communities, self._later)
+
+    @cached_property
+    def communities(self) -> "CommunityOperations":
+        """What is asked about communities."""
+        # Only where somebody asks: most bridges are in no community.
+        from tillbridge.daemon.operations_communities import (  # noqa: PLC0415 -- (as above)
+            CommunityOperations,
+        )
+
+        return CommunityOperations(self._building.communities, self._later)
 
     async def status(self) -> Answer:
         """Return the status document."""

@@ -109,6 +109,34 @@ class CommunityOperations:
             ]
         }
 
+    async def hours(self, community: str) -> Answer:
+        """Return the opening hours as the community is to have them."""
+        listed = await self._flow(community).hours.listed()
+        return {
+            "ok": True,
+            "text": ""
+            if listed
+            else _("No member store here names an hours file, or push_hours is off."),
+            "stores": [
+                {
+                    "store": each.store,
+                    "hours": dict(each.body),
+                    "pushed_at": None if each.pushed_at is None else to_iso(each.pushed_at),
+                }
+                for each in listed
+            ],
+        }
+
+    async def push_hours(self, community: str) -> Answer:
+        """Push the opening hours of every store, changed or not."""
+        await self._flow(community).hours.push_all()
+        told = await self.hours(community)
+        pushed = [each["store"] for each in told["stores"] if each["pushed_at"]]
+        if not pushed:
+            return {**told, "ok": False, "text": told["text"] or _("No store is connected yet.")}
+        text = _("The opening hours are pushed: {stores}.").format(stores=", ".join(pushed))
+        return {**told, "text": text}
+
     async def webhook_test(self, community: str) -> Answer:
         """Let the service send a test delivery, and tell what came of it."""
         flow = self._flow(community)

@@ -135,7 +135,7 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
             "token/reporting",
             lambda _request, body: control.reporting_token(_text(body, "scope")),
         ),
-        *community_routes(control.communities, route),
+        *community_routes(control, route),
     ]
 
 

@@ -91,6 +91,14 @@ class CommunitiesControl(Protocol):
         """Return `orders`, newest first, each with its `children`."""
         ...
 
+    async def hours(self, community: str) -> Answer:
+        """Return `stores`, each with its `hours`, and `pushed_at`: the community has these."""
+        ...
+
+    async def push_hours(self, community: str) -> Answer:
+        """Push the hours of every store, changed or not; the answer is that of `hours`."""
+        ...
+
     async def webhook_test(self, community: str) -> Answer:
         """Let the service send a test delivery, and tell whether it arrived."""
         ...

@@ -1,0 +1,188 @@
+"""Pushing the stores' opening hours to the community, whenever what it shows would differ.
+
+Specification: PUT /communities/{communityId}/stores/{storeId}/hours. The hours are those of the
+restaurant's one file. A file that cannot be read changes nothing: what was pushed stays.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tillbridge.communities.hours_body import digest, hours_body, local_date
+from tillbridge.communities.shared import Shared
+from tillbridge.configfile.store_files import StoreFiles, read_store_files
+from tillbridge.errors import BridgeError, ConfigError, Refused
+from tillbridge.i18n import _
+from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.log import get_logger
+from tillbridge.model.hours import OpeningHours
+
+log = get_logger()
+
+_PROBLEM = "community.hours_not_pushed"
+_QUIET_MS = 1000  # a file that was written a moment ago may be half written
+
+_Signature = tuple[tuple[str, int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoreHours:
+    """A store's hours as the community is to have them; `pushed_at` (ms): it has these."""
+
+    store: str
+    body: Mapping[str, Any]
+    pushed_at: int | None
+
+
+@dataclass(slots=True)
+class _Read:
+    """What was read of a store's files, and of which state of them."""
+
+    signature: _Signature
+    hours: OpeningHours | None
+
+
+class Hours:
+    """Pushes the hours of the member stores in `files`, by their local names.
+
+    `hours_field` is an assumption: the field for a dated override's own hours.
+    """
+
+    def __init__(
+        self, shared: Shared, files: Mapping[str, StoreFiles], *, hours_field: str
+    ) -> None:
+        self._shared = shared
+        self._files = files
+        self._hours_field = hours_field
+        self._known: dict[str, _Read] = {}
+        self._in_vain: dict[str, str] = {}
+        self._one_at_a_time = asyncio.Lock()
+
+    async def round(self) -> None:
+        """Push what differs from what was pushed. Raises ServiceError, LedgerError."""
+        async with self._one_at_a_time:
+            for store, service_id in self._shared.service_ids.items():
+                if store not in self._files:
+                    continue
+                try:
+                    await self._push_changed(store, service_id)
+                except (ConfigError, Refused) as failure:
+                    self._tell(store, failure)
+
+    async def push_all(self) -> None:
+        """Push the hours of every store, changed or not. Raises BridgeError."""
+        async with self._one_at_a_time:
+            self._in_vain.clear()
+            for store, service_id in self._shared.service_ids.items():
+                if store in self._files:
+                    body = self._body(await self._hours(store))
+                    if body is not None:
+                        await self._push(store, service_id, body)
+
+    async def listed(self) -> list[StoreHours]:
+        """Return the hours as they are to be. Raises ConfigError where a file cannot be read."""
+        pushed = await self._pushed()
+        found = []
+        for store in self._shared.members():
+            body = self._body(await self._hours(store)) if store in self._files else None
+            if body is not None:
+                then = pushed.get(store, {})
+                same = then.get("digest") == digest(body)
+                found.append(StoreHours(store, body, then.get("pushed_at") if same else None))
+        return found
+
+    # -- inside
+
+    async def _push_changed(self, store: str, service_id: str) -> None:
+        if await asyncio.to_thread(self._is_being_written, store):
+            return
+        body = self._body(await self._hours(store))
+        if body is None:
+            return
+        told = digest(body)
+        if (await self._pushed()).get(store, {}).get("digest") == told:
+            self._shared.desk.close(_PROBLEM, self._shared.key, store)
+        elif self._in_vain.get(store) != told:
+            try:
+                await self._push(store, service_id, body)
+            except Refused:
+                self._in_vain[store] = told  # the same hours will never be taken
+                raise
+
+    async def _push(self, store: str, service_id: str, body: Mapping[str, Any]) -> None:
+        shared = self._shared
+        await shared.calls.put_hours(service_id, body)
+        at = shared.clock.now_ms()
+        self._in_vain.pop(store, None)
+
+        def note(connection: Connection) -> None:
+            known = get_fact(connection, shared.key, "hours") or {}
+            known[store] = {"digest": digest(body), "pushed_at": at}
+            put_fact(connection, shared.key, "hours", known, at=at)
+
+        await shared.ledger.write(note)
+        shared.desk.close(_PROBLEM, shared.key, store)
+        log.info("community.hours_pushed", community=shared.name, store=store)
+
+    async def _pushed(self) -> dict[str, Any]:
+        known = await self._shared.ledger.read(
+            lambda connection: get_fact(connection, self._shared.key, "hours")
+        )
+        return known if isinstance(known, dict) else {}
+
+    def _body(self, hours: OpeningHours | None) -> dict[str, Any] | None:
+        if hours is None:
+            return None
+        if not hours.timezone:
+            raise ConfigError(
+                _("The hours have no time zone, which a community needs."),
+                fix=_("Set timezone in the store's table, or in its hours file."),
+            )
+        today = local_date(hours.timezone, self._shared.clock.now_ms())
+        return hours_body(hours, today, hours_field=self._hours_field)
+
+    async def _hours(self, store: str) -> OpeningHours | None:
+        """Return the store's hours, read anew where its files have changed."""
+        return await asyncio.to_thread(self._read, store)
+
+    def _read(self, store: str) -> OpeningHours | None:
+        files = self._files[store]
+        signature = _signature(files)
+        known = self._known.get(store)
+        if known is None or known.signature != signature:
+            today = local_date(files.timezone or "", self._shared.clock.now_ms())
+            known = _Read(signature, read_store_files(files, today=today).hours)
+            self._known[store] = known
+        return known.hours
+
+    def _is_being_written(self, store: str) -> bool:
+        now = self._shared.clock.now_ms()
+        return any(
+            0 <= now - at // 1_000_000 < _QUIET_MS
+            for _path, at, _size in _signature(self._files[store])
+        )
+
+    def _tell(self, store: str, failure: BridgeError) -> None:
+        self._shared.desk.open(
+            _PROBLEM,
+            self._shared.key,
+            store,
+            member=store,
+            community=self._shared.name,
+            detail=failure.text,
+            remedy=failure.fix or _("Mend the hours file; it is pushed once it changes."),
+        )
+
+
+def _signature(files: StoreFiles) -> _Signature:
+    found = []
+    for path in files.paths():
+        try:
+            state = path.stat()
+            found.append((str(path), state.st_mtime_ns, state.st_size))
+        except OSError:
+            found.append((str(path), 0, -1))
+    return tuple(found)
