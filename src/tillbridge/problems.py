@@ -104,6 +104,27 @@ _KINDS = (
         _("Deliveries arrive whose signature does not match the webhook secret."),
         _("If orders are missing, get a new secret: tillbridge connect {store} --reintegrate"),
     ),
+    ProblemKind(
+        "receiver.certificate_broken",
+        Severity.WARNING,
+        _("The receiver's new certificate cannot be used, so the old one is kept: {detail}."),
+        _(
+            "Put a sound pair into the files that tls_cert and tls_key name; it is then "
+            "taken up at once."
+        ),
+    ),
+    ProblemKind(
+        "receiver.certificate_ending",
+        Severity.WARNING,
+        _("The receiver's certificate ends in {days} days."),
+        _("Renew it: put the new pair into the files that tls_cert and tls_key name."),
+    ),
+    ProblemKind(
+        "receiver.certificate_expired",
+        Severity.DOWN,
+        _("The receiver's certificate has expired, so no orders can arrive."),
+        _("Renew it: put the new pair into the files that tls_cert and tls_key name."),
+    ),
     # -- the POS
     ProblemKind(
         "pos.offline",

@@ -154,6 +154,17 @@ class ReceiverSettings(Section):
             "{public_url}/webhooks/{store}."
         ),
     )
+    tls_cert: Path | None = Field(
+        None,
+        strict=False,
+        description=(
+            "PEM file of a certificate with its chain: the receiver then serves TLS itself. Taken "
+            "up anew when it changes."
+        ),
+    )
+    tls_key: Path | None = Field(
+        None, strict=False, description="PEM file of the certificate's key, without a password."
+    )
     max_body_bytes: int = Field(
         1_048_576, ge=1024, description="Larger deliveries are refused with 413."
     )

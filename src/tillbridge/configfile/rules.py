@@ -22,6 +22,7 @@ _PUSH_SETTINGS = ("max_removed_percent", "max_price_change_percent", "full_push_
 def contradictions(settings: Settings) -> Iterator[Fault]:
     """Return a fault for each setting that another one contradicts, or that cannot be meant."""
     yield from _listeners(settings)
+    yield from _certificate(settings)
     yield from _redirect(settings)
     yield from _service(settings)
     yield from _names(settings)
@@ -49,6 +50,17 @@ def _listeners(settings: Settings) -> Iterator[Fault]:
                 "Run: tillbridge password NAME, and put its line into [status_page.users]; or use "
                 "127.0.0.1 and an SSH tunnel."
             ),
+        )
+
+
+def _certificate(settings: Settings) -> Iterator[Fault]:
+    receiver = settings.receiver
+    if (receiver.tls_cert is None) != (receiver.tls_key is None):
+        missing = "tls_key" if receiver.tls_key is None else "tls_cert"
+        yield Fault(
+            ("receiver", missing),
+            _("is missing: a certificate and its key go together."),
+            _("Name both files, or none where a tunnel or proxy serves TLS."),
         )
 
 

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 import tillbridge
-from tillbridge.config import host_and_port
+from tillbridge.config import ReceiverSettings, host_and_port
 from tillbridge.configfile import LoadedSettings
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
@@ -63,6 +63,17 @@ async def _live(loaded: LoadedSettings) -> None:
     log.info("bridge.stopped")
 
 
+def _receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:
+    """Return the receiver's settings, with paths that do not depend on the current folder."""
+    receiver = loaded.settings.receiver
+    placed = {
+        name: loaded.base_dir / path
+        for name in ("tls_cert", "tls_key")
+        if (path := getattr(receiver, name)) is not None
+    }
+    return receiver.model_copy(update=placed) if placed else receiver
+
+
 def _on_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -85,7 +96,7 @@ class _Life:
         self._connecting = Connecting(building, self._connected)
         self._operations = Operations(building, self._connecting, running_since=self._started_at)
         self._receiver = Receiver(
-            self._settings.receiver,
+            _receiver_settings(loaded),
             {name: store.location_id for name, store in self._settings.stores.items()},
             house.ledger,
             house.desk,
@@ -122,6 +133,7 @@ class _Life:
         tasks: dict[str, Coroutine[Any, Any, object]] = {
             "events": self._house.events.run(),
             "ledger": self._until_damaged(),
+            **self._receiver.tasks(),
         }
         for rooms in self._building.stores.values():
             tasks |= rooms.tasks()

@@ -1,14 +1,16 @@
 """The receiver: a listener for webhooks of the ordering service, and nothing else.
 
 `POST /webhooks/{store}`, `POST /webhooks/communities/{community}`, `GET /healthz`. A store that is
-called `communities` has `/webhooks/communities`, so the two never meet.
+called `communities` has `/webhooks/communities`, so the two never meet. `/healthz?nonce=...`
+answers the nonce's proof, which shows whoever sent it that an address leads here.
 
 Specification: Events, Transport.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
 
 from aiohttp import web
 
@@ -20,8 +22,10 @@ from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.log import get_logger
+from tillbridge.receiver.certificate import Files, LiveCertificate
 from tillbridge.receiver.connections import SERVER, DeadlineServer
 from tillbridge.receiver.deliveries import Deliveries, Endpoint
+from tillbridge.receiver.echo import Echo
 from tillbridge.receiver.refusals import Refusals
 from tillbridge.receiver.secrets import read_secrets
 
@@ -53,6 +57,10 @@ class Receiver:
         self._locations = locations
         self._communities = communities or {}
         self._ledger = ledger
+        self._desk = desk
+        self._clock = clock
+        self._certificate: LiveCertificate | None = None
+        self.echo = Echo()
         self._deliveries = Deliveries(
             settings,
             ledger,
@@ -68,7 +76,8 @@ class Receiver:
     @property
     def url(self) -> str:
         """Where this machine reaches the receiver."""
-        return f"http://{self._settings.listen.rpartition(':')[0]}:{self.port}"
+        scheme = "http" if self._settings.tls_cert is None else "https"
+        return f"{scheme}://{self._settings.listen.rpartition(':')[0]}:{self.port}"
 
     async def start(self) -> None:
         """Read the stores' secrets and listen. Raises ConfigError if the address cannot be had."""
@@ -78,9 +87,17 @@ class Receiver:
             await self.refresh_community(community)
         host, _colon, port = self._settings.listen.rpartition(":")
         self._server = DeadlineServer(self._handle, self._settings)
+        self._certificate = await asyncio.to_thread(self._own_certificate)
+        tls: dict[str, Any] = {}
+        if self._certificate is not None:
+            self._certificate.count_down()
+            tls = {
+                "ssl": self._certificate.context,
+                "ssl_handshake_timeout": self._settings.head_timeout_s,
+            }
         try:
             self._listener = await asyncio.get_running_loop().create_server(
-                self._server, host.strip("[]"), int(port), backlog=512
+                self._server, host.strip("[]"), int(port), backlog=512, **tls
             )
         except OSError as failure:
             raise ConfigError(
@@ -91,6 +108,12 @@ class Receiver:
             ) from failure
         self.port = self._listener.sockets[0].getsockname()[1]
         log.info("receiver.listening", address=host, port=self.port, url=self.url)
+
+    def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
+        """Return what runs beside it, after `start`; each is supervised."""
+        if self._certificate is None:
+            return {}
+        return {"receiver.certificate": self._certificate.run()}
 
     async def refresh(self, store: str) -> None:
         """Read again what the store's deliveries are checked by: call it when a secret changes."""
@@ -136,12 +159,22 @@ class Receiver:
         if path == "/healthz":
             if request.method not in {"GET", "HEAD"}:
                 return _plain(405, {"Allow": "GET, HEAD"})
-            return _plain(200 if self._ledger.writable else 503)
+            proof = self.echo.answer(request.query.get("nonce", ""))
+            return _plain(200 if self._ledger.writable else 503, more=proof)
         return _plain(404)
 
+    def _own_certificate(self) -> LiveCertificate | None:
+        """Return the certificate of direct TLS. Raises ConfigError where it cannot be used."""
+        certificate, key = self._settings.tls_cert, self._settings.tls_key
+        if certificate is None or key is None:
+            return None
+        return LiveCertificate(Files(certificate, key), self._desk, self._clock)
 
-def _plain(status: int, headers: Mapping[str, str] | None = None) -> web.Response:
+
+def _plain(
+    status: int, headers: Mapping[str, str] | None = None, *, more: str = ""
+) -> web.Response:
     words = {200: "ok\n", 503: "the ledger cannot be written\n"}
     return web.Response(
-        status=status, text=words.get(status, ""), headers={**SERVER, **(headers or {})}
+        status=status, text=words.get(status, "") + more, headers={**SERVER, **(headers or {})}
     )

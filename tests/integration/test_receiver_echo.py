@@ -1,0 +1,46 @@
+"""A nonce through the receiver: only this bridge can answer it, and nothing else is exposed."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.receiver_house import receiving
+from tillbridge.receiver.echo import Echo
+
+
+async def test_a_nonce_comes_back_proven(tmp_path: Path) -> None:
+    async with receiving(tmp_path) as house:
+        echo = house.receiver.echo
+        nonce = echo.new_nonce()
+        given = await house.send(b"", method="GET", path=f"/healthz?nonce={nonce}")
+        text = given.body.decode()
+        assert given.status == 200
+        assert text.startswith("ok\n")
+        assert echo.proves(nonce, text)
+        assert not echo.proves(echo.new_nonce(), text)
+        assert not Echo().proves(nonce, text)  # another bridge, or this one in another life
+
+
+@pytest.mark.parametrize("nonce", ["", "short", "x" * 65, "a" * 20 + "%0d%0a", "a" * 20 + "<b>"])
+async def test_what_is_no_nonce_gets_no_proof(tmp_path: Path, nonce: str) -> None:
+    async with receiving(tmp_path) as house:
+        given = await house.send(b"", method="GET", path=f"/healthz?nonce={nonce}")
+        assert (given.status, given.body) == (200, b"ok\n")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/control/status",
+        "/api/status",
+        "/metrics",
+        "/static/style.css",
+        "/webhooks",
+        "/healthz/x",
+    ],
+)
+async def test_the_internet_sees_nothing_but_webhooks_and_health(tmp_path: Path, path: str) -> None:
+    async with receiving(tmp_path) as house:
+        for method in ("GET", "POST"):
+            assert (await house.send(b"", method=method, path=path)).status == 404
