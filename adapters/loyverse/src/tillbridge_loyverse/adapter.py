@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tillbridge.adapter import Adapter, AdapterContext, Catalogue, Menu
 from tillbridge.adapter.csv_export import CsvExport
+from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
 from tillbridge_loyverse.columns import columns_of
 from tillbridge_loyverse.items import MENU_ID, Reading, items_of
-from tillbridge_loyverse.modifiers import Modifiers, read_modifiers
 from tillbridge_loyverse.options import LoyverseOptions
 
 _MENU = Menu(MENU_ID, "Menu")

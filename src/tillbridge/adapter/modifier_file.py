@@ -1,12 +1,15 @@
-"""What each modifier offers. The export only names them, so a person writes this file once."""
+"""What each modifier offers, for tills whose export only names them: a person writes it once.
+
+A CSV with `modifier,option,price` and optional `min,max`, a row for each option.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from tillbridge.adapter import AddOn, AddOnGroup, BadRow, ExportUnreadable
 from tillbridge.adapter.csv_export import CsvExport
+from tillbridge.adapter.failures import ExportUnreadable
+from tillbridge.model.catalogue import AddOn, AddOnGroup, BadRow
 from tillbridge.model.money import to_minor
-from tillbridge_loyverse.texts import one_line
 
 COLUMNS = ("modifier", "option", "price", "min", "max")
 
@@ -48,7 +51,7 @@ def read_modifiers(path: Path, currency: str) -> Modifiers:
 
 
 def _take(found: Modifiers, row: dict[str, str], currency: str) -> None:
-    name, option = one_line(row.get("modifier", "")), one_line(row.get("option", ""))
+    name, option = _words(row.get("modifier")), _words(row.get("option"))
     if not name or not option:
         msg = "It names no modifier or no option"
         raise ValueError(msg)
@@ -69,6 +72,10 @@ def _take(found: Modifiers, row: dict[str, str], currency: str) -> None:
         group.required,
         tuple(dict.fromkeys((*group.add_ons, add_on.external_id))),
     )
+
+
+def _words(text: str | None) -> str:
+    return " ".join((text or "").split())
 
 
 def _number(text: str | None) -> int:

@@ -1,0 +1,111 @@
+"""The adapter: the menu of a Square seller, by the item library or by a catalog."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from tillbridge.adapter import Adapter, AdapterContext, Catalogue, ExportUnreadable, Menu
+from tillbridge.adapter.export_files import reading_whole, still_being_written
+from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
+from tillbridge_square.catalog import Catalog
+from tillbridge_square.library import read_library
+from tillbridge_square.library_items import MENU_ID, Reading, items_of
+from tillbridge_square.options import SquareOptions
+
+_MENU = Menu(MENU_ID, "Menu")
+
+
+class SquareAdapter:
+    """Reads the export in whichever of its forms it is."""
+
+    def __init__(self, options: SquareOptions, context: AdapterContext) -> None:
+        self._options = options
+        self._export = context.base_dir / options.export
+        self._modifiers = (
+            None if options.modifiers is None else context.base_dir / options.modifiers
+        )
+        self._currency = context.currency
+
+    def catalogue_files(self) -> Sequence[Path]:
+        """Return the export, and the file of modifier sets if there is one."""
+        return [path for path in (self._export, self._modifiers) if path is not None]
+
+    def availability_files(self) -> Sequence[Path]:
+        """Return none: what is sold out stands in the export."""
+        return []
+
+    def table_files(self) -> Sequence[Path]:
+        """Return none: Square exports no tables."""
+        return []
+
+    def update_folders(self) -> Sequence[Path]:
+        """Return none: Square tells no news of orders by files."""
+        return []
+
+    def read_catalogue(self) -> Catalogue:
+        """Return all items of the location. Raises ExportUnreadable."""
+        if self._export.suffix.lower() == ".json":
+            return self._of_catalog()
+        return self._of_library()
+
+    def _of_library(self) -> Catalogue:
+        library = read_library(self._export)
+        modifiers = (
+            Modifiers({}, {})
+            if self._modifiers is None
+            else read_modifiers(self._modifiers, self._currency)
+        )
+        reading = Reading(
+            currency=self._currency,
+            location=self._options.location,
+            follow_visibility=self._options.visibility == "follow",
+            groups={name: group.external_id for name, group in modifiers.groups.items()},
+        )
+        found = items_of(library, reading)
+        return Catalogue.of(
+            found.items.values(),
+            categories=found.categories.values(),
+            add_ons=modifiers.add_ons.values(),
+            addon_groups=modifiers.groups.values(),
+            menus=[_MENU],
+            bad_rows=(*found.bad_rows, *modifiers.bad_rows),
+        )
+
+    def _of_catalog(self) -> Catalogue:
+        name = self._export.name
+        with reading_whole(self._export):
+            try:
+                document = json.loads(self._export.read_bytes().decode("utf-8-sig"))
+            except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as failure:
+                raise still_being_written(name, "is no whole JSON document") from failure
+        try:
+            catalog = Catalog.of(
+                document,
+                name,
+                location=self._options.location or "",
+                currency=self._currency,
+                menu=MENU_ID,
+            )
+        except ValueError as failure:
+            raise ExportUnreadable(
+                f"{name} is no catalog of Square: {failure}.",
+                place=name,
+                fix='Save what ListCatalog answers: {"objects": [...]}, a page or a list of pages.',
+            ) from failure
+        found = catalog.read()
+        return Catalogue.of(
+            found.items.values(),
+            categories=found.categories.values(),
+            add_ons=found.add_ons.values(),
+            addon_groups=found.groups.values(),
+            menus=[_MENU],
+            bad_rows=found.bad_rows,
+        )
+
+
+ADAPTER = Adapter(
+    name="square",
+    summary="Square, by its item library or by a catalog as JSON",
+    options=SquareOptions,
+    open=SquareAdapter,
+)

@@ -1,0 +1,260 @@
+"""A catalog as JSON: the objects of Square's ListCatalog, in one page or several. Pure.
+
+Prices are minor units already. What is set to -1 is inherited: an item that asks for "at least -1"
+of a modifier list asks for what the list itself says.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tillbridge.adapter import (
+    AddOn,
+    AddOnGroup,
+    BadRow,
+    Category,
+    Item,
+    ItemTax,
+    TaxComponent,
+    Variant,
+)
+
+Object = Mapping[str, Any]
+_INHERIT = -1
+
+
+@dataclass(slots=True)
+class CatalogFound:
+    """What was made of the objects."""
+
+    items: dict[str, Item] = field(default_factory=dict)
+    categories: dict[str, Category] = field(default_factory=dict)
+    groups: dict[str, AddOnGroup] = field(default_factory=dict)
+    add_ons: dict[str, AddOn] = field(default_factory=dict)
+    bad_rows: list[BadRow] = field(default_factory=list)
+
+
+class _Slip(Exception):
+    def __init__(self, field_name: str, text: str, fix: str) -> None:
+        super().__init__(text)
+        self.field_name = field_name
+        self.text = text
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """The objects by type and id, of one location ("" where it does not matter)."""
+
+    name: str
+    objects: Mapping[str, Mapping[str, Object]]
+    location: str
+    currency: str
+    menu: str
+
+    @classmethod
+    def of(
+        cls, document: object, name: str, *, location: str, currency: str, menu: str
+    ) -> "Catalog":
+        """Sort the objects of a parsed document. Raises ValueError for one that is no catalog."""
+        objects: dict[str, dict[str, Object]] = {}
+        for each in _objects(document):
+            if not each.get("is_deleted") and isinstance(each.get("id"), str):
+                objects.setdefault(str(each.get("type")), {})[each["id"]] = each
+        return cls(name, objects, location, currency, menu)
+
+    def read(self) -> CatalogFound:
+        """Return all that is sold at the location."""
+        found = CatalogFound()
+        for identity, each in self._of_type("MODIFIER_LIST"):
+            self._take_list(identity, each, found)
+        for number, (identity, each) in enumerate(self._of_type("ITEM"), 1):
+            if not self._is_sold(each):
+                continue
+            try:
+                item = self._item(identity, _data(each, "item_data"), found)
+            except _Slip as slip:
+                place = f"{self.name}, item {number} ({identity})"
+                found.bad_rows.append(BadRow(place, slip.text, slip.fix, identity, slip.field_name))
+                continue
+            if item is not None:
+                found.items[identity] = item
+        used = {category for item in found.items.values() for category in item.categories}
+        for identity, each in self._of_type("CATEGORY"):
+            if identity in used:
+                name = str(_data(each, "category_data").get("name", identity))
+                found.categories[identity] = Category(identity, name)
+        return found
+
+    def _of_type(self, kind: str) -> Iterator[tuple[str, Object]]:
+        yield from self.objects.get(kind, {}).items()
+
+    def _is_sold(self, each: Object) -> bool:
+        return not _data(each, "item_data").get("is_archived") and self._is_here(each)
+
+    def _is_here(self, each: Object) -> bool:
+        if not self.location:
+            return True
+        if each.get("present_at_all_locations", True):
+            return self.location not in each.get("absent_at_location_ids", ())
+        return self.location in each.get("present_at_location_ids", ())
+
+    def _item(self, identity: str, data: Object, found: CatalogFound) -> Item | None:
+        name = " ".join(str(data.get("name") or "").split())
+        if not name:
+            raise _Slip("name", "It has no name.", "Give the item a name in Square.")
+        variations = [
+            each
+            for each in _list(data.get("variations"))
+            if self._is_here(each) and _data(each, "item_variation_data").get("sellable", True)
+        ]
+        if not variations:
+            return None
+        variants = tuple(self._variant(each, name) for each in variations)
+        known = self.objects.get("CATEGORY", {})
+        named = [str(each.get("id")) for each in _list(data.get("categories"))]
+        named.append(str(data.get("category_id")))
+        return Item(
+            external_id=identity,
+            name=name,
+            price=min(variant.price for variant in variants),
+            description=str(data.get("description_plaintext") or data.get("description") or ""),
+            image_url=self._image(data),
+            available=any(variant.available for variant in variants),
+            categories=tuple(dict.fromkeys(each for each in named if each in known)),
+            addon_groups=tuple(self._groups(identity, data, found)),
+            variants=variants if len(variants) > 1 else (),
+            tax=self._tax(data),
+            menus=(self.menu,),
+        )
+
+    def _variant(self, each: Object, item: str) -> Variant:
+        data = _data(each, "item_variation_data")
+        here = next(
+            (
+                override
+                for override in _list(data.get("location_overrides"))
+                if override.get("location_id") == self.location
+            ),
+            {},
+        )
+        name = str(data.get("name") or "")
+        pricing = here.get("pricing_type") or data.get("pricing_type")
+        money = here.get("price_money") or data.get("price_money") or {}
+        amount = _amount(money.get("amount"))
+        full = f"{item} ({name})" if name else item
+        if pricing == "VARIABLE_PRICING" or amount is None:
+            raise _Slip(
+                "price_money",
+                f'"{full}" has a variable price: a storefront cannot sell it.',
+                "Give it a price in Square, archive it, or sell it at the counter only.",
+            )
+        if money.get("currency", self.currency) != self.currency:
+            raise _Slip(
+                "price_money",
+                f'"{full}" has a price in {money["currency"]}.',
+                f"Correct the store's currency ({self.currency}) in bridge.toml.",
+            )
+        return Variant(str(each.get("id")), name, amount, available=not here.get("sold_out"))
+
+    def _groups(self, identity: str, data: Object, found: CatalogFound) -> Iterator[str]:
+        for info in _list(data.get("modifier_list_info")):
+            listed = found.groups.get(str(info.get("modifier_list_id")))
+            if listed is None or info.get("enabled") is False:
+                continue
+            least = _number(info.get("min_selected_modifiers"), listed.min_select)
+            most = _number(info.get("max_selected_modifiers"), listed.max_select)
+            if (least, most) == (listed.min_select, listed.max_select):
+                yield listed.external_id
+                continue
+            # An item of its own mind gets a group of its own: a group has one least and one most.
+            own = AddOnGroup(
+                external_id=f"{listed.external_id}/{identity}",
+                name=listed.name,
+                min_select=least,
+                max_select=most,
+                required=least > 0,
+                add_ons=listed.add_ons,
+            )
+            found.groups[own.external_id] = own
+            yield own.external_id
+
+    def _take_list(self, identity: str, each: Object, found: CatalogFound) -> None:
+        data = _data(each, "modifier_list_data")
+        add_ons = []
+        for modifier in _list(data.get("modifiers")):
+            said = _data(modifier, "modifier_data")
+            money = said.get("price_money") or {}
+            price = _amount(money.get("amount")) or 0
+            add_ons.append(AddOn(str(modifier.get("id")), str(said.get("name") or ""), price))
+        single = data.get("selection_type") == "SINGLE"
+        least = _number(data.get("min_selected_modifiers"), 0)
+        most = _number(data.get("max_selected_modifiers"), 1 if single else len(add_ons))
+        found.add_ons |= {add_on.external_id: add_on for add_on in add_ons}
+        found.groups[identity] = AddOnGroup(
+            external_id=identity,
+            name=str(data.get("name") or identity),
+            min_select=least,
+            max_select=most,
+            required=least > 0,
+            add_ons=tuple(add_on.external_id for add_on in add_ons),
+        )
+
+    def _tax(self, data: Object) -> ItemTax | None:
+        taxes = self.objects.get("TAX", {})
+        said = [
+            _data(taxes[identity], "tax_data")
+            for identity in data.get("tax_ids") or ()
+            if identity in taxes
+        ]
+        components = [
+            TaxComponent(str(tax.get("name") or ""), str(tax.get("percentage") or "0"))
+            for tax in said
+            if tax.get("enabled", True)
+        ]
+        if not components:
+            return None
+        return ItemTax(" + ".join(each.agency for each in components), tuple(components))
+
+    def _image(self, data: Object) -> str:
+        images = self.objects.get("IMAGE", {})
+        for identity in data.get("image_ids") or ():
+            if identity in images:
+                return str(_data(images[identity], "image_data").get("url") or "")
+        return ""
+
+
+def _objects(document: object) -> Iterator[Object]:
+    """Yield the objects of one page, or of a list of pages, or of a bare list."""
+    pages = document if isinstance(document, list) else [document]
+    for page in pages:
+        if not isinstance(page, Mapping):
+            msg = "it holds something that is no object"
+            raise ValueError(msg)  # noqa: TRY004 -- bad input, not a programming error
+        if "objects" in page:
+            yield from _list(page["objects"])
+        elif "type" in page:
+            yield page
+        else:
+            msg = 'it has no "objects"'
+            raise ValueError(msg)
+
+
+def _list(value: object) -> Sequence[Object]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+
+
+def _data(each: Object, name: str) -> Object:
+    value = each.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _amount(value: object) -> int | None:
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if isinstance(value, int) and is_whole and value >= 0 else None
+
+
+def _number(value: object, inherited: int) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value != _INHERIT:
+        return value
+    return inherited

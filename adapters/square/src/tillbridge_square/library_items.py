@@ -1,0 +1,187 @@
+"""Items of an item library: rows of one item name are the variations of one item. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tillbridge.adapter import (
+    BadRow,
+    Category,
+    ExportUnreadable,
+    Item,
+    ItemTax,
+    TaxComponent,
+    Variant,
+)
+from tillbridge.model.money import to_minor
+from tillbridge_square.library import Library, Row
+
+MENU_ID = "menu"
+_VARIABLE = "variable"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How rows become items: `groups` are add-on groups by the name of their modifier set."""
+
+    currency: str
+    location: str | None
+    follow_visibility: bool
+    groups: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Found:
+    """What was made of the rows."""
+
+    items: dict[str, Item] = field(default_factory=dict)
+    categories: dict[str, Category] = field(default_factory=dict)
+    bad_rows: list[BadRow] = field(default_factory=list)
+
+
+class _Slip(Exception):
+    def __init__(self, row: Row, column: str, text: str, fix: str) -> None:
+        super().__init__(text)
+        self.row = row
+        self.column = column
+        self.text = text
+        self.fix = fix
+
+
+def items_of(library: Library, reading: Reading) -> Found:
+    """Return items, categories and bad rows, in the library's order. Raises ExportUnreadable."""
+    location = _location(library, reading.location)
+    found = Found()
+    for rows in _families(library.rows, location):
+        identity = _identity(rows)
+        try:
+            item = _item(rows, identity, library, reading, location)
+        except _Slip as slip:
+            value = slip.row[slip.column]
+            found.bad_rows.append(
+                BadRow(slip.row.place, slip.text, slip.fix, identity, slip.column, value)
+            )
+            continue
+        found.items[identity] = item
+        for category in item.categories:
+            found.categories.setdefault(category, Category(category, category))
+    return found
+
+
+def _location(library: Library, wanted: str | None) -> str:
+    """Return the location's name in small letters; "" where the library tells none apart."""
+    listed = ", ".join(f'"{each}"' for each in library.locations)
+    if wanted is not None:
+        if wanted.casefold() not in {each.casefold() for each in library.locations}:
+            raise ExportUnreadable(
+                f'{library.name} has no location "{wanted}"; it has {listed or "none"}.',
+                place=f"{library.name}, header",
+                fix="Correct the option location.",
+            )
+        return wanted.casefold()
+    if len(library.locations) > 1:
+        raise ExportUnreadable(
+            f"{library.name} has several locations: {listed}.",
+            place=f"{library.name}, header",
+            fix="Say which one it is, with the option location.",
+        )
+    return library.locations[0].casefold() if library.locations else ""
+
+
+def _families(rows: Sequence[Row], location: str) -> list[list[Row]]:
+    """Return the rows of each item that is sold: not archived, sellable, and at the location."""
+    families: dict[str, list[Row]] = {}
+    for row in rows:
+        sold = (
+            not _is(row["archived"], "Y")
+            and not _is(row["sellable"], "N")
+            and not _is(row[f"enabled {location}"], "N")
+        )
+        if sold and row["token"]:
+            families.setdefault(row["item name"] or row["token"], []).append(row)
+    return list(families.values())
+
+
+def _identity(rows: Sequence[Row]) -> str:
+    """Return the item's id: only variations have one, so it is made of theirs."""
+    first = min(row["token"] for row in rows)
+    return first if len(rows) == 1 else f"item-{first}"
+
+
+def _item(
+    rows: Sequence[Row], identity: str, library: Library, reading: Reading, location: str
+) -> Item:
+    first = rows[0]
+    name = " ".join((first["customer-facing name"] or first["item name"]).split())
+    if not name:
+        raise _Slip(first, "item name", "It has no name.", "Give the item a name in Square.")
+    variants = tuple(_variant(row, name, reading, location) for row in rows)
+    categories = _categories(first)
+    return Item(
+        external_id=identity,
+        name=name,
+        price=min(variant.price for variant in variants),
+        description=first["description"],
+        available=any(variant.available for variant in variants),
+        categories=categories,
+        addon_groups=tuple(
+            reading.groups[modifier_set]
+            for column, modifier_set in library.modifier_sets.items()
+            if _is(first[column], "Y") and modifier_set in reading.groups
+        ),
+        variants=variants if len(rows) > 1 else (),
+        tax=_tax([tax for column, tax in library.taxes.items() if _is(first[column], "Y")]),
+        menus=(MENU_ID,),
+    )
+
+
+def _variant(row: Row, item: str, reading: Reading, location: str) -> Variant:
+    options = [row[f"option value {number}"] for number in range(1, 7)]
+    name = row["variation name"] or " / ".join(option for option in options if option)
+    full = f"{item} ({name})" if name else item
+    seen = row["square online item visibility"]
+    return Variant(
+        external_id=row["token"],
+        variant_name=name,
+        price=_price(row, full, reading.currency, location),
+        available=not (reading.follow_visibility and _is(seen, "unavailable")),
+    )
+
+
+def _price(row: Row, name: str, currency: str, location: str) -> int:
+    column = f"price {location}" if row[f"price {location}"] else "price"
+    written = row[column]
+    if not written or written.casefold() == _VARIABLE:
+        raise _Slip(
+            row,
+            column,
+            f'"{name}" has a variable price: a storefront cannot sell it.',
+            "Give it a price in Square, archive it, or sell it at the counter only.",
+        )
+    try:
+        price = to_minor(written, currency)
+    except ValueError as failure:
+        raise _Slip(
+            row,
+            column,
+            f'The price of "{name}" is wrong: {failure}.',
+            f"Correct the price, or the store's currency ({currency}) in bridge.toml.",
+        ) from failure
+    if price < 0:
+        raise _Slip(row, column, f'"{name}" has a price below zero.', "Correct the price.")
+    return price
+
+
+def _categories(row: Row) -> tuple[str, ...]:
+    written = row["categories"] or row["category"] or row["reporting category"]
+    names = (" ".join(name.split()) for name in written.split(", "))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def _tax(components: Sequence[TaxComponent]) -> ItemTax | None:
+    if not components:
+        return None
+    return ItemTax(" + ".join(each.agency for each in components), tuple(components))
+
+
+def _is(cell: str, value: str) -> bool:
+    return cell.casefold() == value.casefold()

@@ -1,0 +1,37 @@
+"""The options of the adapter: the keys of its table in bridge.toml."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from tillbridge.adapter import AdapterOptions
+
+_SUFFIXES = {".xlsx", ".csv", ".json"}
+
+
+class SquareOptions(AdapterOptions):
+    """Which export is read, and for which of its locations."""
+
+    export: Path = Field(
+        description="The item library as .xlsx or .csv, or a catalog as .json (ListCatalog)."
+    )
+    location: str | None = Field(
+        None,
+        min_length=1,
+        description="The location: its name in the item library, its id in a catalog.",
+    )
+    modifiers: Path | None = Field(
+        None, description="CSV of what each modifier set offers, beside an item library."
+    )
+    visibility: Literal["follow", "ignore"] = Field(
+        "follow", description="Whether what is unavailable at Square Online is sold out here too."
+    )
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        if self.export.suffix.lower() not in _SUFFIXES:
+            raise ValueError(f"export: {self.export.name} must end in .xlsx, .csv or .json")
+        if self.modifiers is not None and self.export.suffix.lower() == ".json":
+            raise ValueError("modifiers: a catalog holds its modifiers itself; leave it out")
+        return self
