@@ -103,6 +103,8 @@ class PretendControl:
             started_at=0,
         )
         self.now_ms = 1_795_287_720_000
+        self.answer = ""
+        self.connect_url = "http://127.0.0.1:9/authorize?state=st4te"
         self.connected: list[Answer] = [{"done": False}]
         self.plan: Answer = {"kind": "nothing", "calls": [], "held": [], "lines": []}
 
@@ -110,7 +112,7 @@ class PretendControl:
         self.asked.append(asked)
         if self.failure is not None:
             raise self.failure
-        return {"text": f"Did {asked[0]}.", "ok": True}
+        return {"text": self.answer or f"Did {asked[0]}.", "ok": True}
 
     async def status(self) -> Answer:
         if self.failure is not None:
@@ -122,7 +124,7 @@ class PretendControl:
 
     async def connect(self, store: str, *, reintegrate: bool) -> Answer:
         self._told("connect", store, reintegrate)
-        return {"url": "http://127.0.0.1:9/authorize?state=st4te", "state": "st4te"}
+        return {"url": self.connect_url, "state": "st4te"}
 
     async def connect_result(self, state: str) -> Answer:
         self._told("connect_result", state)

@@ -1,62 +1,46 @@
-from pathlib import Path
+"""CSV that a spreadsheet opens without doing what a customer wrote."""
 
-import pytest
+import csv
+import io
 
-from tillbridge.adapter import ExportUnreadable
-from tillbridge.adapter.csv_export import CsvExport, CsvTable
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.support.hostile import CORPUS
+from tillbridge.status.csv_export import csv_bytes, csv_file
 
-def read(folder: Path, content: bytes, **options: object) -> CsvTable:
-    path = folder / "items.csv"
-    path.write_bytes(content)
-    return CsvExport(path, **options).read()  # type: ignore[arg-type]  # each test knows the options
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_usual_encodings_are_found_out(tmp_path: Path, encoding: str) -> None:
-    table = read(tmp_path, "id,name\r\n1,Crème brûlée\r\n".encode(encoding))
-    assert table.header == ("id", "name")
-    assert table.rows == ((2, ["1", "Crème brûlée"]),)
-    assert table.place(2) == "items.csv, row 2"
+_SIGNS = tuple("=+-@|%\t\r\n\uff1d\uff0b\uff0d\uff20")
 
 
-def test_rows_are_numbered_as_a_spreadsheet_does(tmp_path: Path) -> None:
-    table = read(tmp_path, b'Report\nid;name\n\n1;"two\nlines"\n2;x\n', delimiter=";", header_row=2)
-    assert [number for number, _fields in table.rows] == [4, 5]
+def read_back(data: bytes) -> list[list[str]]:
+    text = data.decode("utf-8")
+    assert text.startswith("\ufeff")
+    return list(csv.reader(io.StringIO(text.removeprefix("\ufeff"), newline="")))
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"", "is empty"),
-        (b'id,name\n1,"Sou', "ends inside a quotation"),
-        (b"id,name,price\n1,Soup", "ends in the middle of row 2"),
-        ("id,name\n1,Crè".encode()[:-1], "ends inside a character"),
-    ],
-)
-def test_half_a_file_is_still_being_written(tmp_path: Path, content: bytes, words: str) -> None:
-    with pytest.raises(ExportUnreadable, match=words) as caught:
-        read(tmp_path, content)
-    assert caught.value.passing
-    assert caught.value.fix
+def test_every_hostile_text_is_one_harmless_cell() -> None:
+    rows = read_back(csv_bytes(["name", "note", "amount"], [[each, each, -5] for each in CORPUS]))
+    assert len(rows) == len(CORPUS) + 1
+    for row in rows[1:]:
+        assert len(row) == 3
+        assert row[2] == "-5"
+        assert not row[0].startswith(_SIGNS)
+        assert row[0].isprintable() or "\u3000" in row[0]
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "words"),
-    [
-        (b"id,name\n1,\xff\xfe\xfd\n", {"encoding": "utf-8"}, "not written in utf-8"),
-        (b'id,name\n1,"So"up\n', {}, "not a table from line 2"),
-    ],
-)
-def test_a_file_that_is_wrong_says_what_to_do(
-    tmp_path: Path, content: bytes, options: dict[str, object], words: str
-) -> None:
-    with pytest.raises(ExportUnreadable, match=words) as caught:
-        read(tmp_path, content, **options)
-    assert not caught.value.passing
-    assert caught.value.fix
+@given(st.text())
+def test_no_text_begins_as_a_formula(text: str) -> None:
+    _heads, row = read_back(csv_bytes(["a", "b"], [[text, 1]]))
+    assert len(row) == 2
+    assert not row[0].lstrip().startswith(_SIGNS)
 
 
-def test_a_missing_file_is_told(tmp_path: Path) -> None:
-    with pytest.raises(ExportUnreadable, match="is not there"):
-        CsvExport(tmp_path / "items.csv").read()
+def test_plain_text_and_numbers_stay_as_they_are() -> None:
+    rows = read_back(csv_bytes(["Größe", "n"], [['Bob "B" Miller, jr', 3], ["", None], ["x", 1.5]]))
+    assert rows == [["Größe", "n"], ['Bob "B" Miller, jr', "3"], ["", ""], ["x", "1.5"]]
+
+
+def test_a_browser_saves_it_under_its_name() -> None:
+    answer = csv_file("orders.csv", ["a"], [["1"]])
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="orders.csv"'
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"

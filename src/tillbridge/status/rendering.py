@@ -1,5 +1,6 @@
 """Templates: everything escaped, nothing undefined, made ready when first needed."""
 
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +13,10 @@ if TYPE_CHECKING:
     from jinja2 import Environment, Template
 
 STATIC = Path(__file__).with_name("static")
+# Control characters, marks that override the direction of text, halves of characters.
+_UNSEEMLY = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 @lru_cache
@@ -29,6 +34,16 @@ def static_version() -> str:
     return f"{whole:08x}"
 
 
+def _harmless(value: object) -> object:
+    """Take out what could turn the text around it, end a line's meaning, or not be sent at all.
+
+    Escaping comes after this, and is done whatever this does.
+    """
+    if type(value) is not str or value.isprintable():
+        return value
+    return _UNSEEMLY.sub("\ufffd", value)
+
+
 @lru_cache(maxsize=1)
 def _environment() -> "Environment":
     # Two megabytes that a bridge whose page nobody opens need not carry.
@@ -38,6 +53,7 @@ def _environment() -> "Environment":
         loader=PackageLoader("tillbridge.status"),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_harmless,
         trim_blocks=True,
         lstrip_blocks=True,
     )

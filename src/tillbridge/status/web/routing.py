@@ -54,9 +54,9 @@ class Routes(Generic[T]):
 
 def path_of(path: str, params: Mapping[str, object], query: Mapping[str, object] = {}) -> str:
     """Return the path with its parts put in. KeyError for a part that is not given."""
-    made = _PART.sub(lambda match: quote(str(params[match[1]]), safe=""), path)
+    made = _PART.sub(lambda match: quote(str(params[match[1]]), safe="", errors="replace"), path)
     asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
-    return f"{made}?{urlencode(asked)}" if asked else made
+    return f"{made}?{urlencode(asked, errors='replace')}" if asked else made
 
 
 def parts_of(path: str) -> list[str]:

@@ -168,4 +168,6 @@ def _back(action: Action, visit: Visit) -> str:
 
 
 def _html(text: str, status: int = 200) -> web.Response:
-    return web.Response(status=status, text=text, content_type="text/html")
+    # A half of a character, as JSON can hold it, must not cost the whole page.
+    body = text.encode("utf-8", "replace")
+    return web.Response(status=status, body=body, content_type="text/html", charset="utf-8")
