@@ -1,6 +1,5 @@
 """Asks a running bridge. Its address and token stand in `control.json` in the data folder."""
 
-import getpass
 import http.client
 import json
 import os
@@ -106,6 +105,8 @@ def os_user() -> str:
     """Return who gives the command, for the audit trail: whoever became the bridge's user."""
     if name := os.environ.get("SUDO_USER"):
         return name
+    import getpass
+
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a user id without a name, as in containers

@@ -10,7 +10,7 @@ from tillbridge.cli import say
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 
-_NAME = re.compile(r"[\w.@-]{1,64}")
+_NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _ROLES = ("look", "staff", "technician")
 
 

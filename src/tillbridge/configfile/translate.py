@@ -219,11 +219,11 @@ _PATTERNS: Mapping[str, str] = {
         "cannot be a name here: it stands in the webhook's address. "
         "Use small letters, digits, - and _, for example [stores.main]."
     ),
-    r"^[\w.@-]{1,64}$": _(
+    r"^[A-Za-z0-9._@-]+$": _(
         "cannot be a user's name: use letters, digits and . _ @ -, for example "
         "[status_page.users.anna]."
     ),
-    r"^[A-Za-z0-9._:-]{1,253}$": _(
+    r"^[A-Za-z0-9._:-]+$": _(
         'must be a plain host name, for example "till.lan", without http:// and without a port.'
     ),
     r"^[^/\\]+$": _("must be the credential's plain name, not a path."),

@@ -13,6 +13,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
 
+from sqlalchemy import Connection
+
 import tillbridge
 from tillbridge.config import ReceiverSettings, host_and_port
 from tillbridge.configfile import LoadedSettings
@@ -22,6 +24,7 @@ from tillbridge.daemon.building import Building, built
 from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.consents import count_down
 from tillbridge.daemon.control_file import announced, new_token
+from tillbridge.daemon.downtime import keep_downtime
 from tillbridge.daemon.housekeeping import Housekeeping, forget
 from tillbridge.daemon.lean import give_back, spare_arenas, started
 from tillbridge.daemon.operations import Operations
@@ -81,6 +84,12 @@ def _on_signals(stop: asyncio.Event) -> None:
             loop.add_signal_handler(number, stop.set)
         except NotImplementedError:  # Windows
             signal.signal(number, lambda *_args: loop.call_soon_threadsafe(stop.set))
+
+
+def _note_running(connection: Connection, fact: dict[str, Any], at: int) -> None:
+    if "stopped_at" not in fact:
+        keep_downtime(connection, at)
+    put_fact(connection, "", "running", fact, at=at)
 
 
 class _Life:
@@ -185,9 +194,7 @@ class _Life:
         if stopped:
             fact["stopped_at"] = at
         with contextlib.suppress(LedgerError):  # it is for people only, and the desk has told them
-            await self._house.ledger.write(
-                lambda connection: put_fact(connection, "", "running", fact, at=at)
-            )
+            await self._house.ledger.write(partial(_note_running, fact=fact, at=at))
 
     @asynccontextmanager
     async def _status_page(self) -> AsyncIterator[None]:

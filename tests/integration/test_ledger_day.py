@@ -1,0 +1,106 @@
+"""The last 24 hours as the ledger tells them."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tests.support.ledger_house import StoppedClock, delivery, opened
+from tillbridge.daemon.downtime import keep_downtime
+from tillbridge.ledger.day import HOUR_MS, read_day
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.facts import put_fact
+from tillbridge.ledger.orders import OrderRow, TicketState, insert_order
+from tillbridge.ledger.problem_history import past_problems
+from tillbridge.ledger.prune import CutOffs, prune
+from tillbridge.model.order import OrderState
+
+NOW = 1_800_000_000_000
+
+
+def order(order_id: str, hours_ago: float, **changed: object) -> OrderRow:
+    fields: dict[str, Any] = {
+        "store": "main",
+        "order_id": order_id,
+        "received_at": NOW - int(hours_ago * HOUR_MS),
+        "payload": "{}",
+        "wanted": OrderState.ACCEPTED,
+        "told": OrderState.CREATED,
+        "ticket": TicketState.WRITTEN,
+    }
+    return OrderRow(**{**fields, **changed})
+
+
+async def test_orders_are_counted_by_the_hour(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        for row in (
+            order("a", 0.5, written_at=NOW - 1000),
+            order("b", 0.6),
+            order("c", 23.5),
+            order("too old", 24.5),
+            order("cancelled", 5.5, wanted=OrderState.CANCELLED),
+            order("refused", 5.5, ticket=TicketState.REFUSED),
+        ):
+            await ledger.write(partial(insert_order, row=row))
+        day = await ledger.read(lambda db: read_day(db, NOW))
+    assert [each.orders for each in day.hours] == [1, *[0] * 22, 2]
+    assert [each.failed for each in day.hours] == [*[0] * 18, 2, *[0] * 5]
+    assert day.last_ticket == {"main": NOW - 1000}
+
+
+async def test_waiting_orders_come_oldest_first(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        for row in (
+            order("young", 0.1, ticket=TicketState.WAITING),
+            order("old", 30, ticket=TicketState.WRITING, last_failure="offline", attempts=3),
+            order("closed", 0.2, ticket=TicketState.WAITING, closed_at=NOW),
+            order("gone", 0.2, ticket=TicketState.WAITING, wanted=OrderState.CANCELLED),
+        ):
+            await ledger.write(partial(insert_order, row=row))
+        await ledger.deliver(delivery(received_at=NOW - 5))
+        day = await ledger.read(lambda db: read_day(db, NOW))
+    assert [(each.order_id, each.attempts, each.failure) for each in day.waiting] == [
+        ("old", 3, "offline"),
+        ("young", 0, ""),
+    ]
+    assert day.last_delivery == {"main": NOW - 5}
+
+
+async def test_a_problem_that_is_over_is_remembered_and_forgotten(tmp_path: Path) -> None:
+    clock = StoppedClock(NOW)
+    async with opened(tmp_path, clock) as ledger:
+        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk.open("pos.offline", "main", detail="off")
+        clock.forward(60)
+        desk.close("pos.offline", "main")
+        desk.open("pos.offline", "main", detail="off")
+        clock.forward(30)
+        desk.close("pos.offline", "main")
+        desk.open("pos.offline", "main", detail="off")
+        await desk.settle()
+        past = await ledger.read(lambda db: past_problems(db, ended_after=0))
+        assert [(each.code, each.store, each.until - each.since) for each in past] == [
+            ("pos.offline", "main", 60_000),
+            ("pos.offline", "main", 30_000),
+        ]
+        await ledger.write(lambda db: prune(db, CutOffs(clock.at_ms + 1, clock.at_ms + 1)))
+        assert await ledger.read(lambda db: past_problems(db, ended_after=0)) == []
+
+
+async def test_the_time_without_a_bridge_is_a_gap(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        await ledger.write(lambda db: keep_downtime(db, NOW))
+        stopped = {"stopped_at": NOW - HOUR_MS}
+        await ledger.write(lambda db: put_fact(db, "", "running", stopped, at=NOW - HOUR_MS))
+        await ledger.write(lambda db: keep_downtime(db, NOW))
+        # killed: its last sign of life counts
+        await ledger.write(lambda db: put_fact(db, "", "running", {"pid": 1}, at=NOW))
+        await ledger.write(lambda db: put_fact(db, "main", "service_contact", {}, at=NOW + 5000))
+        await ledger.write(lambda db: keep_downtime(db, NOW + 65_000))
+        # a restart is none
+        await ledger.write(lambda db: put_fact(db, "", "running", {"stopped_at": NOW}, at=NOW))
+        await ledger.write(lambda db: keep_downtime(db, NOW + 5000))
+        past = await ledger.read(lambda db: past_problems(db, ended_after=0))
+    assert [(each.code, each.until - each.since) for each in past] == [
+        ("bridge.stopped", HOUR_MS),
+        ("bridge.stopped", 60_000),
+    ]
