@@ -140,6 +140,7 @@ async def test_an_item_is_86ed_in_the_community_and_sold_by_its_store(world: Wor
     assert (row["external_id"], row["own"]["available"], row["own"]["told"]) == ("p1", False, True)
     await asked(world, "restore", "hall", "p1")
     assert (await hall(world))["items_off"] == []
+    assert (await asked(world, "items", "hall", "--off"))["items"] == []
 
     code, _out, err = await world.bridge.run("community", "86", "hall", "nothing")
     assert code == 1

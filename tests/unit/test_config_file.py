@@ -274,3 +274,20 @@ def test_two_listeners_may_both_take_any_free_port(tmp_path: Path) -> None:
     text = changed("[receiver]", '[receiver]\nlisten = "127.0.0.1:0"')
     text += '[status_page]\nlisten = "127.0.0.1:0"\n'
     assert load(written(tmp_path, text)).settings.status_page.listen == "127.0.0.1:0"
+
+
+def test_a_community_is_of_stores_that_there_are_and_stands_once(tmp_path: Path) -> None:
+    hall = '[communities.hall]\ncommunity_id = "com_1"\nstores = ["main"]\n'
+    loaded = load(written(tmp_path, GOOD + hall))
+    assert loaded.settings.communities["hall"].stores == ["main"]
+    found = faults(
+        tmp_path,
+        GOOD + hall.replace('"main"', '"man"') + '[communities.other]\ncommunity_id = "com_1"\n',
+    )
+    assert "There are: main." in found["communities.hall.stores[0]"]
+    assert "the community hall" in found["communities.other.community_id"]
+
+
+def test_a_slip_in_a_communitys_table_is_told(tmp_path: Path) -> None:
+    text = GOOD + '[communities.hall]\ncommunity_id = "com_1"\nsync = 5\n'
+    assert 'Did you mean "sync_s"?' in faults(tmp_path, text)["communities.hall.sync"]

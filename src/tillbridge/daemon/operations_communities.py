@@ -1,5 +1,6 @@
 """What commands ask of the bridge about communities."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -232,6 +233,9 @@ class CommunityOperations:
             flow.soon("words")
             kept = _("It is noted, and the service is told as soon as it can be: {detail}")
             return {"ok": True, "told": False, "text": f"{text} {kept.format(detail=failure.text)}"}
+        # The catalogue shows it from now on; if it cannot be read just now, the next round does.
+        with contextlib.suppress(ServiceError):
+            await flow.mirror.round()
         return {"ok": True, "told": True, "text": text}
 
 
