@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from tests.support.community_house import KEY, CommunityHouse, community_house
 from tests.support.sandbox_driver import item, until
@@ -17,7 +17,7 @@ from tillbridge.errors import OutcomeUnknown, Refused, ServiceDown
 from tillbridge.ledger.community import get_records
 from tillbridge.ledger.community_orders import get_parent, parent_of, tied_children
 from tillbridge.ledger.orders import OrderRow, insert_order
-from tillbridge.ledger.schema import inbox
+from tillbridge.ledger.schema import community_records, inbox
 from tillbridge.model.community import Record
 from tillbridge.model.order import OrderState
 
@@ -77,6 +77,14 @@ async def test_what_silently_goes_is_noticed_by_the_daily_whole_read(tmp_path: P
         await asyncio.sleep(0.35)  # the day of this test
         await house.flow.mirror.round()
         assert "tea" not in await mirrored(house)
+
+
+async def test_a_mirror_that_was_lost_is_read_whole_again(tmp_path: Path) -> None:
+    async with community_house(tmp_path) as house:
+        await house.flow.mirror.round()
+        await house.ledger.write(lambda connection: connection.execute(delete(community_records)))
+        await house.flow.mirror.round()
+        assert len(await mirrored(house)) == 3  # two stores have a soup
 
 
 # Our word on items

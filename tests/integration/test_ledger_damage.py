@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from tests.support.ledger_house import StoppedClock, delivery, opened
-from tillbridge.ledger import facts
+from tillbridge.ledger import community, facts
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.inbox import open_deliveries
@@ -131,6 +131,20 @@ async def test_what_can_be_read_is_carried_over(
         assert all(json.loads(row.payload)["id"] == row.order_id for row in rows)
         waiting = await ledger.read(lambda connection: open_deliveries(connection, 100))
         assert len(waiting) >= 20 * saved
+
+
+async def test_our_words_on_a_communitys_items_are_carried_over(tmp_path: Path) -> None:
+    path = await filled(tmp_path)
+    word = community.Word("itm_1", available=False, until=5, by="staff", at=1, told_at=2)
+    async with opened(tmp_path) as ledger:
+        await ledger.write(lambda connection: community.put_word(connection, "communities/x", word))
+    no_version(path)
+    async with opened(tmp_path) as ledger:
+        assert ledger.rebuilt_from is not None
+        words = await ledger.read(
+            lambda connection: community.get_words(connection, "communities/x")
+        )
+        assert words == (word,)
 
 
 async def test_the_menu_is_not_carried_over(tmp_path: Path) -> None:

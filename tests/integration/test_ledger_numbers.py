@@ -13,11 +13,21 @@ from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.errors import LedgerError
 from tillbridge.ledger import facts, problems
 from tillbridge.ledger.backup import KEPT, back_ups, forget_old_files
+from tillbridge.ledger.community_orders import latest_parents, parent_of, put_parent
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.inbox import handled, open_deliveries
 from tillbridge.ledger.prune import CutOffs, Pruned, cut_offs, prune
-from tillbridge.ledger.schema import holds, inbox, menu_items, order_log, orders, pushes
+from tillbridge.ledger.schema import (
+    community_children,
+    holds,
+    inbox,
+    menu_items,
+    order_log,
+    orders,
+    pushes,
+)
 from tillbridge.ledger.snapshot import Held, Snapshot, StoreSnapshot, read_snapshot, take_snapshot
+from tillbridge.model.community import ChildOrder, ParentOrder
 
 DAY = 86_400_000
 
@@ -187,6 +197,34 @@ async def test_personal_data_goes_first_and_history_later(tmp_path: Path) -> Non
         )
         assert sorted(map(bytes, bodies)) == [b"", b"planted", b"planted"]
         assert await ledger.deliver(delivery(waiting[1].delivery.event_id)) is False
+
+
+async def test_a_communitys_orders_lose_their_customers_and_then_go_with_their_parts(
+    tmp_path: Path,
+) -> None:
+    def parent(order_id: str) -> ParentOrder:
+        child = ChildOrder(f"{order_id}_child", "st_main")
+        return ParentOrder(order_id, "delivered", children=(child,), body={"customer": "planted"})
+
+    def fill_with_ages(connection: Connection) -> None:
+        for order_id, at in (("new", 90), ("old", 40), ("ancient", 5)):
+            put_parent(connection, "communities/x", parent(order_id), at=at)
+
+    async with opened(tmp_path) as ledger:
+        await ledger.write(fill_with_ages)
+        while await ledger.write(lambda connection: prune(connection, CutOffs(50, 10), 1)):
+            pass
+        left = await ledger.read(lambda connection: latest_parents(connection, "communities/x", 10))
+        assert [(each.order_id, bool(each.payload)) for each in left] == [
+            ("new", True),
+            ("old", False),
+        ]
+        children = await ledger.read(
+            lambda connection: set(connection.scalars(select(community_children.c.order_id)))
+        )
+        assert children == {"new_child", "old_child"}
+        kept = await ledger.read(lambda connection: parent_of(connection, "old_child"))
+        assert kept is not None
 
 
 async def test_five_back_ups_are_kept_and_old_files_forgotten(tmp_path: Path) -> None:

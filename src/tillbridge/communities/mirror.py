@@ -45,11 +45,19 @@ class Mirror:
         return known if isinstance(known, dict) else {}
 
     async def round(self) -> dict[str, Any]:
-        """Read what has changed, or all of it where that is due; return the new state."""
+        """Read what has changed, or all of it where that is due; return the new state.
+
+        All of it also where the mirror is not what was noted of it: after a damaged ledger the
+        notes are carried over, and the records come from the service again.
+        """
         state = await self.state()
+        there = await self._shared.ledger.read(
+            lambda connection: mirrored_counts(connection, self._shared.key)
+        )
+        noted = all(state.get(name) == count for name, count in there.items())
         whole_at = state.get("whole_at")
         due = self._shared.clock.now_ms() - self._shared.settings.full_sync_s * 1000
-        if not state.get("as_of") or not isinstance(whole_at, int) or not due < whole_at:
+        if not noted or not state.get("as_of") or not whole_at or whole_at <= due:
             return await self.whole()
         return await self.since(str(state["as_of"]))
 
