@@ -13,12 +13,12 @@ EDITABLE := -e . $(patsubst %/pyproject.toml,-e %,$(ADAPTERS))
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench lock clean
+.PHONY: help setup demo test check bench screenshots lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
 	@echo
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-8s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F'|' '{ printf "%-11s %s\n", $$1, $$2 }'
 
 setup: .venv/.installed ## make .venv, with the program in it
 
@@ -36,6 +36,9 @@ check: setup ## format, lint, types, import floors
 
 bench: setup ## the measurements (ARGS=--help tells more)
 	$(BIN)/python -m bench $(ARGS)
+
+screenshots: setup ## the pictures of the page in docs/images, taken with Chromium
+	$(BIN)/python -m tests.support.screenshots docs/images
 
 # A changed lock installs again; a changed pyproject.toml or version renews only the program's own entry.
 .venv/.locked: requirements/dev.txt

@@ -9,6 +9,7 @@ import aiohttp
 
 from tests.support.ledger_house import StoppedClock
 from tests.support.pretend_control import PretendControl
+from tillbridge.clock import Clock
 from tillbridge.status.acting import actor
 from tillbridge.status.doorkeeper import AccessRules
 from tillbridge.status.listener import StatusListener
@@ -91,14 +92,17 @@ def users() -> dict[str, User]:
 
 
 @contextlib.asynccontextmanager
-async def page_house(access: AccessRules | None = None) -> AsyncIterator[PageHouse]:
-    control, trail, clock = PretendControl(), PretendTrail(), StoppedClock()
+async def page_house(
+    access: AccessRules | None = None, *, clock: Clock | None = None
+) -> AsyncIterator[PageHouse]:
+    """Serve the page; its clock stands still unless another is given."""
+    control, trail, stopped = PretendControl(), PretendTrail(), StoppedClock()
     changed: list = []
     listener = StatusListener(
         control,
         token=TOKEN,
         tally=Tally(),
-        clock=clock,
+        clock=clock or stopped,
         trail=trail,
         access=access,
         on_change=changed.append,
@@ -107,6 +111,6 @@ async def page_house(access: AccessRules | None = None) -> AsyncIterator[PageHou
     try:
         async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as session:
             url = f"http://{host}:{port}"
-            yield PageHouse(control, trail, clock, listener, session, url, changed)
+            yield PageHouse(control, trail, stopped, listener, session, url, changed)
     finally:
         await listener.close()

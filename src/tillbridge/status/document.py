@@ -13,6 +13,7 @@ from tillbridge.status.words import clock_time, waiting
 
 _RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
 _DAY_MS = 86_400_000
+_NOTHING_ARRIVES_STARTS = ("public_address.", "reach.")
 # Problems that keep orders from arriving at all, and how the verdict says why.
 _NOTHING_ARRIVES: Mapping[str, str] = {
     "bridge.stopped": _("the bridge is not running"),
@@ -20,6 +21,7 @@ _NOTHING_ARRIVES: Mapping[str, str] = {
     "integration.missing": _("the store is not integrated with this bridge"),
     "integration.secret_missing": _("the webhook secret is missing"),
     "ledger.unwritable": _("the ledger cannot be written"),
+    "receiver.certificate_expired": _("the receiver's certificate has expired"),
 }
 
 
@@ -82,6 +84,9 @@ def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
     """Return the problem as a sentence, which begins with what it means where no order comes."""
     text = problem.text if problem.text.endswith((".", "!", "?")) else f"{problem.text}."
     reason = _NOTHING_ARRIVES.get(problem.code)
+    unreached = problem.code.startswith(_NOTHING_ARRIVES_STARTS)
+    if reason is None and unreached and problem.kind.severity is Severity.DOWN:
+        reason = text[:1].lower() + text[1:].rstrip(".")
     if reason is None:
         return text
     return _("No orders can arrive since {time}: {reason}.").format(

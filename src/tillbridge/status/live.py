@@ -25,12 +25,14 @@ class LiveHub:
         self._version = 0
         self._changed = asyncio.Event()
         self._closed = False
-        self._streams: dict[str, int] = {}
+        self._streams: list[tuple[str, web.Request]] = []
 
     @property
     def streams(self) -> int:
         """How many streams are open."""
-        return sum(self._streams.values())
+        # A browser that has gone is noticed at the next write; its place is free at once.
+        self._streams = [each for each in self._streams if _is_there(each[1])]
+        return len(self._streams)
 
     def change(self) -> None:
         """Take note that something may look different now."""
@@ -47,11 +49,13 @@ class LiveHub:
         self, request: web.Request, browser: str, welcome: Callable[[], bool]
     ) -> web.StreamResponse:
         """Serve one stream until it ends; `welcome` says whether the visitor may still look."""
-        mine = self._streams.get(browser, 0)
-        if self._closed or self.streams >= _MOST or mine >= _MOST_EACH:
+        full = self.streams >= _MOST
+        mine = sum(each == browser for each, _request in self._streams)
+        if self._closed or full or mine >= _MOST_EACH:
             # 204 tells EventSource to stop asking: the page then refreshes itself now and then.
             return web.Response(status=204)
-        self._streams[browser] = mine + 1
+        entry = (browser, request)
+        self._streams.append(entry)
         response = web.StreamResponse(
             headers={
                 "Content-Type": "text/event-stream; charset=utf-8",
@@ -64,9 +68,7 @@ class LiveHub:
                 await response.prepare(request)
                 await self._tell(response, welcome)
         finally:
-            self._streams[browser] -= 1
-            if not self._streams[browser]:
-                del self._streams[browser]
+            self._streams = [each for each in self._streams if each is not entry]
         return response
 
     async def _tell(self, response: web.StreamResponse, welcome: Callable[[], bool]) -> None:
@@ -87,6 +89,11 @@ class LiveHub:
                 await asyncio.sleep(_GATHER_S)
                 told = self._version
                 await _write(response, f"event: change\ndata: {told}\n\n")
+
+
+def _is_there(request: web.Request) -> bool:
+    transport = request.transport
+    return transport is not None and not transport.is_closing()
 
 
 async def _write(response: web.StreamResponse, text: str) -> None:

@@ -16,6 +16,7 @@ _SPANS = (
     "integration.missing",
     "ledger.unwritable",
     "pos.offline",
+    "receiver.certificate_expired",
     "service.unreachable",
     "store.paused",
 )

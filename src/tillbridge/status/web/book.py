@@ -96,7 +96,7 @@ Do = Callable[[Visit], Awaitable[Done]]
 class Page:
     """A page: GET `path`, whose template is filled with what `fill` returns.
 
-    `title` is an English text that `_()` knows; `section` the path of the navigation's line that
+    `title` went through `_()`; `section` is the path of the navigation's line that
     is marked; a `live` page refreshes its marked regions.
     """
 

@@ -49,7 +49,7 @@ class Frame:
         """Return a page."""
         return template(page.template).render(
             **self._common(visitor, now_ms, section=page.section or page.path),
-            title=_(page.title),
+            title=page.title,
             live=page.live,
             flash=_shown(flash),
             **filled,
@@ -59,7 +59,7 @@ class Frame:
         """Return the page that asks before an action."""
         return template("question.html").render(
             **self._common(visit.visitor, visit.now_ms, section=action.section),
-            title=question.title or _(action.title),
+            title=question.title or action.title,
             live=False,
             flash=None,
             question=question,
@@ -82,7 +82,7 @@ class Frame:
     def _common(self, visitor: Visitor, now_ms: int, *, section: str) -> dict[str, Any]:
         return {
             "navigation": [
-                {"path": line.path, "title": _(line.title), "here": line.path == section}
+                {"path": line.path, "title": line.title, "here": line.path == section}
                 for line, page in self._navigation
                 if page.role <= visitor.role
             ],
@@ -104,7 +104,7 @@ class Frame:
             return None
         return {
             "href": _link(path, **parts),
-            "title": _(action.title),
+            "title": action.title,
             "asks": action.ask is not None,
         }
 

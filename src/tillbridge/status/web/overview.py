@@ -135,11 +135,11 @@ async def _retry(visit: Visit) -> Done:
 
 
 SUBJECT = Subject(
-    pages=(Page("/", "Overview", "overview.html", _fill),),
+    pages=(Page("/", _("Overview"), "overview.html", _fill),),
     actions=(
         Action(
             "/stores/{store}/connect",
-            "Connect the store",
+            _("Connect the store"),
             "connect",
             Role.TECHNICIAN,
             _connect,
@@ -147,7 +147,7 @@ SUBJECT = Subject(
         ),
         Action(
             "/stores/{store}/reintegrate",
-            "Get a new webhook secret",
+            _("Get a new webhook secret"),
             "connect",
             Role.TECHNICIAN,
             _reintegrate,
@@ -155,7 +155,7 @@ SUBJECT = Subject(
         ),
         Action(
             "/stores/{store}/menu/approve",
-            "Look at it and release it",
+            _("Look at it and release it"),
             "menu.approve",
             Role.TECHNICIAN,
             _approve,
@@ -164,7 +164,7 @@ SUBJECT = Subject(
         ),
         Action(
             "/stores/{store}/menu/push",
-            "Push the menu now",
+            _("Push the menu now"),
             "menu.push",
             Role.TECHNICIAN,
             _push,
@@ -173,7 +173,7 @@ SUBJECT = Subject(
         ),
         Action(
             "/stores/{store}/menu/push-all",
-            "Push all of the menu",
+            _("Push all of the menu"),
             "menu.push",
             Role.TECHNICIAN,
             _push_all,
@@ -182,7 +182,7 @@ SUBJECT = Subject(
         ),
         Action(
             "/stores/{store}/tables/approve",
-            "Look at it and release it",
+            _("Look at it and release it"),
             "tables.approve",
             Role.TECHNICIAN,
             _approve_tables,
@@ -191,7 +191,7 @@ SUBJECT = Subject(
         ),
         Action(
             "/stores/{store}/tables/push",
-            "Push the floor plan now",
+            _("Push the floor plan now"),
             "tables.push",
             Role.TECHNICIAN,
             _push_tables,
@@ -200,7 +200,7 @@ SUBJECT = Subject(
         ),
         Action(
             "/orders/{order}/retry",
-            "Try it again",
+            _("Try it again"),
             "order.retry",
             Role.STAFF,
             _retry,

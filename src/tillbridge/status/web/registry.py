@@ -1,5 +1,6 @@
 """The page's subjects and its navigation: a new page is a line here."""
 
+from tillbridge.i18n import _
 from tillbridge.status.web import overview
 from tillbridge.status.web.book import Action, File, NavigationLine, Page
 
@@ -7,14 +8,14 @@ SUBJECTS = (overview.SUBJECT,)
 
 # Shown in this order; a line whose page is not there yet is left out.
 NAVIGATION = (
-    NavigationLine("/", "Overview"),
-    NavigationLine("/orders", "Orders"),
-    NavigationLine("/menu", "Menu"),
-    NavigationLine("/86", "86"),
-    NavigationLine("/tables", "Tables"),
-    NavigationLine("/store", "Store"),
-    NavigationLine("/diagnostics", "Diagnostics"),
-    NavigationLine("/setup", "Set-up"),
+    NavigationLine("/", _("Overview")),
+    NavigationLine("/orders", _("Orders")),
+    NavigationLine("/menu", _("Menu")),
+    NavigationLine("/86", _("86")),
+    NavigationLine("/tables", _("Tables")),
+    NavigationLine("/store", _("Store")),
+    NavigationLine("/diagnostics", _("Diagnostics")),
+    NavigationLine("/setup", _("Set-up")),
 )
 
 

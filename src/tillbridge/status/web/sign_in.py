@@ -20,7 +20,7 @@ async def _fill(visit: Visit) -> Filled:
 
 
 PAGE = Page(
-    "/login", "Sign in", "login.html", _fill, role=Role.ANYBODY, section="/login", live=False
+    "/login", _("Sign in"), "login.html", _fill, role=Role.ANYBODY, section="/login", live=False
 )
 
 

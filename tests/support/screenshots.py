@@ -1,0 +1,89 @@
+"""Takes the pictures in docs/images: `python -m tests.support.screenshots FOLDER`.
+
+Of pages over a real socket, filled with a bad evening (tests/support/page_sample.py), at a desk's
+width and a phone's, light and dark. A new page adds a line to `PICTURES`.
+"""
+
+import asyncio
+import shutil
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from playwright.async_api import Browser, async_playwright
+
+from tests.support.page_house import page_house
+from tests.support.page_sample import busy
+from tests.support.pretend_control import PretendControl
+from tillbridge.clock import Clock
+from tillbridge.ledger.snapshot import Held
+
+TEXT = "no heartbeat for 60 seconds"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A page's path, and the name of its picture; `dark` and `width` say how it is looked at."""
+
+    name: str
+    path: str
+    width: int = 1280
+    dark: bool = False
+
+
+PICTURES = (
+    Picture("status.png", "/", 960),
+    Picture("status-phone-dark.png", "/", 360, dark=True),
+)
+
+
+def fill(control: PretendControl) -> None:
+    """Tell what the pictures show."""
+    control.now_ms = Clock().now_ms()
+    busy(control, TEXT)
+    held = "removes 31 of 80 items, among them all of Pizza"
+    pos, _order, menu, consent = control.facts.problems
+    store = control.facts.stores["main"]
+    assert store.held is not None
+    store.held = Held(store.held.since, (held,))
+    problems = (pos, replace(menu, detail={"detail": held}), consent)
+    control.facts = replace(control.facts, problems=problems)
+    first, second = control.day.waiting
+    control.day.waiting[:] = [
+        replace(first, order_id="ord_1", order_number="A-104", failure="offline"),
+        second,
+    ]
+    control.plan = {
+        "held": [held],
+        "lines": ["- Pizza Margherita 9.50", "- Pizza Funghi 10.50", "~ Cola 2.50 to 2.80"],
+    }
+
+
+async def take(browser: Browser, url: str, picture: Picture, folder: Path) -> None:
+    """Take one picture of the whole page."""
+    page = await browser.new_page(
+        viewport={"width": picture.width, "height": 640},
+        color_scheme="dark" if picture.dark else "light",
+    )
+    await page.goto(url + picture.path)
+    await page.screenshot(path=folder / picture.name, full_page=True)
+    await page.close()
+
+
+async def main(folder: Path) -> None:
+    """Take all of them."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        sys.exit("There is no Chromium; install the package chromium.")
+    async with page_house(clock=Clock()) as house, async_playwright() as playwright:
+        fill(house.control)
+        browser = await playwright.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox", "--no-proxy-server"]
+        )
+        for picture in PICTURES:
+            await take(browser, house.url, picture, folder)
+        await browser.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))
