@@ -1,8 +1,9 @@
 """The audit trail: who did what, and any change of it afterwards shows."""
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,7 @@ from sqlalchemy import create_engine
 from tests.support.ledger_house import StoppedClock, opened
 from tests.support.pretend_control import PretendControl
 from tillbridge.daemon.audited import AuditTrail, audited
+from tillbridge.daemon.effects import Effects
 from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.errors import BridgeError
 from tillbridge.ledger import audit
@@ -154,3 +156,23 @@ async def test_the_list_goes_on(tmp_path: Path) -> None:
         rest = await operations.list(3, before=3)
         assert [each["id"] for each in rest["entries"]] == [2, 1]
         assert rest["more"] is False
+
+
+async def test_what_the_bridge_does_by_itself_is_there_too(tmp_path: Path) -> None:
+    class Menu:
+        out: list[str] = []  # noqa: RUF012 -- one menu, one test
+
+        async def out_of_stock(self, external_ids: Sequence[str]) -> None:
+            self.out += external_ids
+
+    async with opened(tmp_path) as ledger:
+        trail = AuditTrail(ledger, StoppedClock())
+        effects = Effects("main", cast("Any", Menu()), cast("Any", None), trail)
+        with acting_as("page:anna", "staff"):
+            await effects.items_out(["B1", "B2"])
+        listed = (await AuditOperations(ledger).list(10))["entries"]
+    assert Menu.out == ["B1", "B2"]
+    assert [(each["who"], each["action"], each["target"]) for each in listed] == [
+        ("bridge", "item.86", "B2"),
+        ("bridge", "item.86", "B1"),
+    ]

@@ -4,18 +4,32 @@ from collections.abc import Sequence
 
 from tillbridge.catalogue.flow import CatalogueFlow
 from tillbridge.daemon.pausing import Pausing
+from tillbridge.status.acting import acting_as
+from tillbridge.status.ports import Trail
 
 
 class Effects:
-    """Hands on what orders find out: to the menu, and to whoever pauses the store."""
+    """Hands on what orders find out: to the menu, and to whoever pauses the store.
 
-    def __init__(self, catalogue: CatalogueFlow, pausing: Pausing) -> None:
+    What the bridge does by itself is in the audit trail like what people do.
+    """
+
+    def __init__(
+        self, store: str, catalogue: CatalogueFlow, pausing: Pausing, trail: Trail
+    ) -> None:
+        self._store = store
         self._catalogue = catalogue
         self._pausing = pausing
+        self._trail = trail
 
     async def items_out(self, external_ids: Sequence[str]) -> None:
         """Take these items off sale."""
         await self._catalogue.out_of_stock(external_ids)
+        with acting_as("bridge"):
+            for external_id in external_ids:
+                await self._trail.note(
+                    "item.86", store=self._store, target=external_id, why="out of stock"
+                )
 
     async def price_mismatch(self) -> None:
         """Synchronise the menu again."""

@@ -9,6 +9,7 @@ from tillbridge.adapters.folder_events import FolderEvents
 from tillbridge.catalogue.flow import CatalogueFlow
 from tillbridge.clock import Clock
 from tillbridge.config import Settings
+from tillbridge.daemon.audited import AuditTrail
 from tillbridge.daemon.effects import Effects
 from tillbridge.daemon.noticing import Noticing
 from tillbridge.daemon.pausing import Pausing
@@ -105,7 +106,11 @@ class StoreRooms:
         self.orders = OrdersFlow(
             settings,
             StoreBooks(name, house.ledger, house.desk, house.clock),
-            OrderPeers(self.tills.orders, link.client, Effects(self.catalogue, self._pausing)),
+            OrderPeers(
+                self.tills.orders,
+                link.client,
+                Effects(name, self.catalogue, self._pausing, AuditTrail(house.ledger, house.clock)),
+            ),
         )
 
         self._noticing = Noticing(name, settings, self.tills, house.events)
