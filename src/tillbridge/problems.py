@@ -90,19 +90,62 @@ _KINDS = (
         "integration.missing",
         Severity.DOWN,
         _("The store is not integrated with this bridge, so no orders can arrive."),
-        _("Run: tillbridge connect {store}"),
+        _(
+            "Find out who removed the integration, then make it anew: "
+            "tillbridge integration reintegrate {store}"
+        ),
+    ),
+    ProblemKind(
+        "integration.disabled",
+        Severity.DOWN,
+        _("The ordering service has disabled the store's integration, so no orders can arrive."),
+        _(
+            "If the merchant uninstalled the app, the merchant must allow it again: tillbridge "
+            "connect {store}. If not, ask the ordering service why it suspends the store; the "
+            "bridge goes on by itself once it is active."
+        ),
+    ),
+    ProblemKind(
+        "integration.pending",
+        Severity.DOWN,
+        _("The ordering service has not yet made the store's integration active."),
+        _("Wait; if it stays so, ask the ordering service. The bridge goes on by itself."),
+    ),
+    ProblemKind(
+        "integration.removed",
+        Severity.WARNING,
+        _("The store was taken off this bridge: no orders arrive, and nothing is pushed."),
+        _("Bring it back with: tillbridge connect {store}; or take it out of the configuration."),
     ),
     ProblemKind(
         "integration.secret_missing",
         Severity.DOWN,
         _("The store is integrated, but this bridge does not have its webhook secret."),
-        _("Get a new one: tillbridge connect {store} --reintegrate"),
+        _(
+            "It cannot be read again, and orders are refused (401) until there is a new one: "
+            "tillbridge integration rotate-secret {store}"
+        ),
+    ),
+    ProblemKind(
+        "integration.differs",
+        Severity.WARNING,
+        _("The ordering service has the integration otherwise than configured: {detail}"),
+        _("Look at it, and apply it: tillbridge integration apply {store}"),
+    ),
+    ProblemKind(
+        "integration.changed_elsewhere",
+        Severity.WARNING,
+        _("Somebody else has changed the store's integration: {detail}"),
+        _(
+            "Find out who: another bridge, or a person. The bridge changes it back once a day; at "
+            "once with: tillbridge integration apply {store}"
+        ),
     ),
     ProblemKind(
         "receiver.bad_signature",
         Severity.WARNING,
         _("Deliveries arrive whose signature does not match the webhook secret."),
-        _("If orders are missing, get a new secret: tillbridge connect {store} --reintegrate"),
+        _("If orders are missing, get a new one: tillbridge integration rotate-secret {store}"),
     ),
     ProblemKind(
         "receiver.certificate_broken",

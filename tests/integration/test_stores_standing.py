@@ -25,7 +25,8 @@ from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
 from tillbridge.service.caller import Contact
 from tillbridge.service.retry import Limits
 from tillbridge.service.types import Store
-from tillbridge.stores.integration import Integrator, choose_store
+from tillbridge.stores.choosing import choose_store
+from tillbridge.stores.integration import Integrator
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
 from tillbridge.stores.vaulted import keep_webhook_secret, webhook_secrets
@@ -138,13 +139,11 @@ async def test_integrating_again_changes_only_what_differs(tmp_path: Path) -> No
         assert (await bench.fact("integration"))["auto_accept_orders"] is True
 
 
-async def test_another_location_needs_a_new_integration(tmp_path: Path) -> None:
+async def test_another_location_takes_a_new_integration(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
         await bench.integrator().integrate()
-        with pytest.raises(BridgeError, match="--reintegrate"):
-            await bench.integrator(location_id="loc-2").integrate()
-        done = await bench.integrator(location_id="loc-2").reintegrate()
-        assert done.created
+        done = await bench.integrator(location_id="loc-2").integrate()
+        assert (done.created, done.changed) == (True, ("external_store_id",))
         assert (await bench.service.client.integration("st_main")).external_store_id == "loc-2"
 
 
@@ -154,15 +153,23 @@ async def test_a_new_integration_keeps_the_secret_before(tmp_path: Path) -> None
         (first,) = bench.secrets()
         for _time in range(2):
             await bench.integrator().reintegrate()
-        second, third = bench.secrets()
+        third, second, oldest = bench.secrets()
+        assert oldest == first
         assert len({first, second, third}) == 3
 
 
-async def test_an_integration_whose_secret_others_have_needs_a_new_one(tmp_path: Path) -> None:
+async def test_an_integration_made_elsewhere_is_taken_over_without_its_secret(
+    tmp_path: Path,
+) -> None:
     async with standing(tmp_path) as bench:
         await bench.service.integrate()  # by another bridge
-        with pytest.raises(BridgeError, match="tillbridge connect main --reintegrate"):
-            await bench.integrator().integrate()
+        done = await bench.integrator().integrate()
+        assert (done.created, done.secret_known) == (False, False)
+        assert done.changed == ("webhook_url",)
+        assert bench.secrets() == []
+        rotated = await bench.integrator().rotate()
+        assert (rotated.created, len(bench.secrets())) == (True, 1)
+        assert (await bench.integrator().integrate()).secret_known
 
 
 async def test_a_secret_of_an_older_integration_is_known_as_such(tmp_path: Path) -> None:
@@ -170,8 +177,7 @@ async def test_a_secret_of_an_older_integration_is_known_as_such(tmp_path: Path)
         await bench.integrator().integrate()
         await bench.service.client.remove_integration("st_main")
         await bench.service.integrate()
-        with pytest.raises(BridgeError, match="--reintegrate"):
-            await bench.integrator().integrate()
+        assert not (await bench.integrator().integrate()).secret_known
 
 
 async def test_a_lost_answer_to_our_own_integration_is_mended_at_once(tmp_path: Path) -> None:
@@ -211,7 +217,7 @@ def test_a_store_that_is_not_there_is_named_with_those_that_are() -> None:
         choose_store([], None)
 
 
-def test_the_newest_secret_stands_first_and_only_two_are_kept() -> None:
+def test_the_newest_secret_stands_first_and_only_a_few_are_kept() -> None:
     kept: dict[str, str] = {}
 
     class Memory:
@@ -224,9 +230,12 @@ def test_the_newest_secret_stands_first_and_only_two_are_kept() -> None:
     vault: Any = Memory()
     for at, secret in enumerate(["a", "b", "c", "c"]):
         keep_webhook_secret(vault, "main", secret, at_ms=at)
-    assert kept == {
-        "main/webhook_secrets": '[{"secret": "c", "since_ms": 3}, {"secret": "b", "since_ms": 1}]'
-    }
+    assert kept["main/webhook_secrets"].startswith(
+        '[{"secret": "c", "since_ms": 3}, {"secret": "b", "since_ms": 1}, '
+    )
+    for at in range(10, 20):
+        keep_webhook_secret(vault, "main", f"later {at}", at_ms=at)
+    assert [each.since_ms for each in webhook_secrets(vault, "main")] == [19, 18, 17, 16, 15]
 
 
 # -- pausing

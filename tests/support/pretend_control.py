@@ -84,11 +84,50 @@ class PretendCommunities:
         return self._told("community webhook remake", community)
 
 
+class PretendIntegration:
+    """Its part for integrations."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+        self.shown: Answer = {
+            "state": "integrated",
+            "secret": "known",
+            "secret_since": None,
+            "old_secret_until": None,
+            "service": {"webhook_url": "https://old.example/webhooks/main"},
+            "configured": {"webhook_url": "https://new.example/webhooks/main"},
+            "plan": {"kind": "nothing", "lines": [], "costs": []},
+            "removed_since": None,
+            "open_orders": 2,
+            "rotation_costs": ["It is made anew."],
+        }
+
+    async def show(self, store: str) -> Answer:
+        return {**self._told("integration", store), **self.shown}
+
+    async def plan(self, store: str) -> Answer:
+        plan: Answer = self.shown["plan"]
+        return {**self._told("integration plan", store), **plan}
+
+    async def apply(self, store: str) -> Answer:
+        return self._told("integration apply", store)
+
+    async def rotate_secret(self, store: str) -> Answer:
+        return self._told("integration rotate-secret", store)
+
+    async def remove(self, store: str) -> Answer:
+        return self._told("integration remove", store)
+
+    async def reintegrate(self, store: str) -> Answer:
+        return self._told("integration reintegrate", store)
+
+
 class PretendControl:
     """Stands for the daemon behind the status listener."""
 
     def __init__(self) -> None:
         self.tables = PretendTables(self._told)
+        self.integration = PretendIntegration(self._told)
         self.audit = PretendAudit()
         self.day = Day(1_795_287_720_000 - 86_400_000)
         self.communities = PretendCommunities(self._told)

@@ -13,6 +13,7 @@ from tillbridge.cli import (
     config,
     connect,
     demonstrate,
+    integration,
     item,
     menu,
     orders,
@@ -68,6 +69,7 @@ def begin(
 
 app.command("run")(run.run)
 app.command("connect")(connect.connect)
+app.add_typer(integration.app, name="integration")
 app.command("status")(status.status)
 app.add_typer(menu.app, name="menu")
 app.add_typer(orders.app, name="orders")

@@ -51,6 +51,10 @@ def connect(
     if not answer.get("ok"):
         raise CommandFailed(str(answer.get("text", "")), fix=str(answer.get("fix", "")))
     say.answered(answer)
+    if answer.get("rotate"):
+        from tillbridge.cli.integration import rotate_now
+
+        rotate_now(loaded, store)
     if answer.get("webhook_url"):
         say.line(_("Deliveries go to: {url}").format(url=answer["webhook_url"]))
     if running is None:

@@ -28,6 +28,8 @@ READS = frozenset(
         "communities.orders",
         "communities.webhook_deliveries",
         "connect_result",
+        "integration.plan",
+        "integration.show",
         "menu_plan",
         "overview",
         "status",

@@ -12,6 +12,7 @@ from tillbridge.i18n import _
 from tillbridge.status.ports import CallbackAnswer
 from tillbridge.stores.callback import answer_callback
 from tillbridge.stores.consent import ConsentRequest
+from tillbridge.stores.integration import Integrated
 
 Answer = dict[str, Any]
 _KEPT = 20
@@ -39,6 +40,9 @@ async def integrate(rooms: StoreRooms, *, reintegrate: bool) -> Answer:
     work = rooms.integrator.reintegrate if reintegrate else rooms.integrator.integrate
     done = await work()
     await rooms.connected()
+    rooms.integrating.look()
+    if not done.secret_known:
+        return _without_secret(rooms, done)
     if done.created:
         text = _("The store {store} is connected.")
     elif done.changed:
@@ -51,6 +55,28 @@ async def integrate(rooms: StoreRooms, *, reintegrate: bool) -> Answer:
         "text": text.format(store=rooms.name, changed=", ".join(done.changed)),
         "store_id": done.store_id,
         "webhook_url": rooms.webhook_url,
+    }
+
+
+def _without_secret(rooms: StoreRooms, done: Integrated) -> Answer:
+    """Tell that a store was taken over, whose secret cannot be read again."""
+    changed = ", ".join(done.changed)
+    text = (
+        _("The store {store} was integrated elsewhere and is taken over; changed: {changed}.")
+        if changed
+        else _("The store {store} was integrated elsewhere and is taken over.")
+    )
+    return {
+        "done": True,
+        "ok": True,
+        "text": text.format(store=rooms.name, changed=changed),
+        "fix": _(
+            "Its webhook secret cannot be read again, and until there is a new one orders are "
+            "refused. Get one with: tillbridge integration rotate-secret {store}"
+        ).format(store=rooms.name),
+        "store_id": done.store_id,
+        "webhook_url": rooms.webhook_url,
+        "rotate": True,
     }
 
 

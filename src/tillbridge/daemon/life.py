@@ -28,7 +28,6 @@ from tillbridge.daemon.downtime import keep_downtime
 from tillbridge.daemon.housekeeping import Housekeeping, forget
 from tillbridge.daemon.lean import give_back, spare_arenas, started
 from tillbridge.daemon.operations import Operations
-from tillbridge.daemon.recalling import recall_store
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.daemon.supervise import supervise
@@ -117,6 +116,8 @@ class _Life:
                 for name, rooms in building.communities.items()
             },
         )
+        for store in building.stores.values():
+            store.integrator.attend(self._receiver)
         self._by_key = {rooms.key: rooms for rooms in building.communities.values()}
         for rooms in self._by_key.values():
             rooms.flow.subscriber.on_secret = self._receiver.refresh_community
@@ -146,7 +147,9 @@ class _Life:
         }
         for rooms in self._building.stores.values():
             tasks |= rooms.tasks()
-            tasks[f"{rooms.name}.recall"] = recall_store(rooms, self._connected)
+            tasks[f"{rooms.name}.integration"] = rooms.integrating.run(
+                partial(self._recalled, rooms)
+            )
         for community in self._building.communities.values():
             tasks |= community.tasks()
         return tasks
@@ -261,6 +264,12 @@ class _Life:
             clock=self._house.clock,
             warn_days=self._settings.service.consent_warn_days,
         )
+
+    async def _recalled(self, rooms: StoreRooms) -> None:
+        """Take note of a store that a new ledger has learnt of again."""
+        if rooms.service_store_id is None and await rooms.connected_as() is not None:
+            await rooms.connected()
+            await self._connected(rooms)
 
     async def _connected(self, rooms: StoreRooms) -> None:
         """Go on with a new consent: the new secret counts, and what waited is told."""

@@ -11,6 +11,7 @@ from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.operations_audit import AuditOperations
+from tillbridge.daemon.operations_integration import IntegrationOperations
 from tillbridge.daemon.operations_tables import TableOperations
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
@@ -54,6 +55,7 @@ class Operations:
         self._running_since = running_since
         self._house = building.house
         self.tables = TableOperations(self._rooms, self._later)
+        self.integration = IntegrationOperations(self._rooms, building.house.ledger)
         self.audit = AuditOperations(self._house.ledger)
 
     @cached_property

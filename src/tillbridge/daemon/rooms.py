@@ -11,6 +11,7 @@ from tillbridge.clock import Clock
 from tillbridge.config import Settings
 from tillbridge.daemon.audited import AuditTrail
 from tillbridge.daemon.effects import Effects
+from tillbridge.daemon.integrating import Integrating
 from tillbridge.daemon.noticing import Noticing
 from tillbridge.daemon.pausing import Pausing
 from tillbridge.daemon.tills import open_tills
@@ -21,9 +22,12 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.flow import OrderPeers, OrdersFlow
 from tillbridge.service.caller import Contact
+from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.link import ServiceLink
 from tillbridge.service.order_calls import OrderBodies
-from tillbridge.stores.integration import Integrator
+from tillbridge.stores.door import StoreDoor
+from tillbridge.stores.integration import IntegrationRules, Integrator
+from tillbridge.stores.integration_keeper import APPLIED, IntegrationKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
 from tillbridge.stores.vaulted import VaultTokenStore
@@ -61,10 +65,12 @@ class StoreRooms:
         self._public_url = house.settings.receiver.public_url
         self._well = False
         self._watch = ServiceWatch(name, house.ledger, house.desk, clock=house.clock)
+        self._door = StoreDoor(name, self._service_back)
         link = house.link.store(
             VaultTokenStore(house.ledger.vault, name),
             bodies=_order_bodies(house.settings),
             on_contact=self._seen,
+            hindrance=self._door.refusal,
         )
         self.tokens = link.tokens
         self.client = link.client
@@ -75,6 +81,20 @@ class StoreRooms:
             house.ledger,
             public_url=house.settings.receiver.public_url,
             clock=house.clock,
+            rules=_integration_rules(house.settings),
+            door=self._door,
+        )
+        self.integrating = Integrating(
+            name,
+            IntegrationKeeper(
+                name,
+                self.integrator,
+                house.desk,
+                self._door,
+                applied=APPLIED[house.settings.service.integration_changes],
+            ),
+            link.tokens,
+            check_s=house.settings.service.integration_check_s,
         )
         self.tills = open_tills(name, settings, house.base_dir, house.desk)
         self.catalogue = CatalogueFlow(
@@ -124,6 +144,8 @@ class StoreRooms:
     async def connected(self) -> None:
         """Take note of what connecting has changed, here and at every start."""
         self.service_store_id = await self.connected_as()
+        if await self.integrator.books.removed():
+            self._door.shut("removed")
 
     async def connected_as(self) -> str | None:
         """Return the store's id at the service; None while it is not connected."""
@@ -156,15 +178,32 @@ class StoreRooms:
     def _seen(self, contact: Contact) -> None:
         """Hand on what came of a call; flows that wait are told when the service is back."""
         self._watch.seen(contact)
+        code = contact.failure.code if contact.failure else ""
+        if code == NOT_INTEGRATED and self._door.guards(contact.operation):
+            self._door.shut(NOT_INTEGRATED)
+            self.integrating.look()
         outcome = "unanswered" if not contact.ok else "refused" if contact.failure else "done"
         self._tally.count(
             "service_calls", store=self.name, operation=contact.operation, outcome=outcome
         )
         well = contact.ok and not isinstance(contact.failure, ConsentLost)
         if well and not self._well:
-            self.orders.service_back()
-            self.catalogue.service_back()
+            self._service_back()
+            if self._door.guards(contact.operation):  # what reads integrations knows already
+                self.integrating.look()
         self._well = well
+
+    def _service_back(self) -> None:
+        self.orders.service_back()
+        self.catalogue.service_back()
+
+
+def _integration_rules(settings: Settings) -> IntegrationRules:
+    return IntegrationRules(
+        quiet_s=settings.service.reintegrate_quiet_s,
+        old_secret_s=settings.receiver.old_secret_s,
+        rotate_field=settings.assumptions.rotate_secret_field,
+    )
 
 
 def _order_bodies(settings: Settings) -> OrderBodies:

@@ -41,6 +41,8 @@ class Contact:
 
 
 OnContact = Callable[[Contact], None]
+# Returns why a call (by its operation) is not to be made now; None where it may be.
+Hindrance = Callable[[str], ServiceError | None]
 Sleep = Callable[[float], Awaitable[None]]
 # Reads the state after a write of unknown outcome: what the write would have answered had it been
 # applied, None where it was not.
@@ -49,6 +51,10 @@ Settle = Callable[[], Awaitable[Answer | None]]
 
 def ignore_contact(_contact: Contact) -> None:
     """Do nothing; for programs that keep no problems."""
+
+
+def nothing_hinders(_operation: str) -> None:
+    """Let every call be made."""
 
 
 class Credential(Protocol):
@@ -126,6 +132,7 @@ class Caller:
         *,
         limits: Limits,
         on_contact: OnContact = ignore_contact,
+        hindrance: Hindrance = nothing_hinders,
         sleep: Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
@@ -135,6 +142,7 @@ class Caller:
         self._credential = credential
         self._limits = limits
         self._on_contact = on_contact
+        self._hindrance = hindrance
         self._sleep = sleep
         self._jitter = jitter
 
@@ -146,6 +154,9 @@ class Caller:
         Raises OutcomeUnknown whenever one of the tries may have been applied, however the last
         one ended, unless that says for certain that the call will never be.
         """
+        hindered = self._hindrance(request.operation)
+        if hindered is not None:
+            raise hindered
         course = _Course(request, write or Write())
         try:
             while True:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tillbridge.clock import Clock
-from tillbridge.service.caller import Caller, NoCredential, OnContact, Sleep, ignore_contact
+from tillbridge.service.caller import (
+    Caller,
+    Hindrance,
+    NoCredential,
+    OnContact,
+    Sleep,
+    ignore_contact,
+    nothing_hinders,
+)
 from tillbridge.service.client import ServiceClient
 from tillbridge.service.gate import Gate
 from tillbridge.service.oauth import OAuth
@@ -100,8 +108,9 @@ class ServiceLink:
         *,
         bodies: OrderBodies | None = None,
         on_contact: OnContact = ignore_contact,
+        hindrance: Hindrance = nothing_hinders,
     ) -> StoreLink:
-        """Return the access of one store."""
+        """Return the access of one store; what `hindrance` refuses is not sent."""
         keeper = TokenKeeper(
             token_store,
             self.oauth.refresh,
@@ -115,6 +124,7 @@ class ServiceLink:
             keeper,
             limits=self._limits,
             on_contact=on_contact,
+            hindrance=hindrance,
             sleep=self._sleep,
             jitter=self._jitter,
         )

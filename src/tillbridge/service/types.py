@@ -39,6 +39,14 @@ class IntegrationWithSecret:
 
 
 @dataclass(frozen=True, slots=True)
+class RotatedSecret:
+    """The answer to a rotation; the specification lets no answer but integrate-store's show one."""
+
+    integration: Integration
+    webhook_secret: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class IntegrationRequest:
     """What is asked for when a store is integrated; without an e-mail the field is left out."""
 
@@ -229,6 +237,12 @@ def parse_integration_with_secret(body: object, operation: str) -> IntegrationWi
     """Return the answer of integrate-store; raises Refused where the secret is missing."""
     fields = Fields(body, operation)
     return IntegrationWithSecret(_integration(fields), fields.need_text("webhook_secret"))
+
+
+def parse_rotated(body: object, operation: str) -> RotatedSecret:
+    """Return the answer of an update that rotated the secret, which it may show or not."""
+    fields = Fields(body, operation)
+    return RotatedSecret(_integration(fields), fields.text("webhook_secret") or None)
 
 
 def parse_store(fields: Fields) -> Store:

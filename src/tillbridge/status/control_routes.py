@@ -120,6 +120,7 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
                 request.match_info["store"], _texts(body, "codes")
             ),
         ),
+        *_integration_routes(control, route),
         route(
             "POST", "orders/retry", lambda _request, body: control.order_retry(_text(body, "order"))
         ),
@@ -136,6 +137,25 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
             lambda _request, body: control.reporting_token(_text(body, "scope")),
         ),
         *community_routes(control, route),
+    ]
+
+
+def _integration_routes(
+    control: Control, route: Callable[[str, str, _Ask], web.RouteDef]
+) -> list[web.RouteDef]:
+    def asks(name: str) -> _Ask:
+        return lambda request, _body: getattr(control.integration, name)(
+            request.match_info["store"]
+        )
+
+    path = "stores/{store}/integration"
+    return [
+        route("GET", path, asks("show")),
+        route("GET", f"{path}/plan", asks("plan")),
+        route("POST", f"{path}/apply", asks("apply")),
+        route("POST", f"{path}/rotate-secret", asks("rotate_secret")),
+        route("POST", f"{path}/remove", asks("remove")),
+        route("POST", f"{path}/reintegrate", asks("reintegrate")),
     ]
 
 

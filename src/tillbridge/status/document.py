@@ -14,6 +14,7 @@ from tillbridge.status.words import clock_time, waiting
 _RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
 _DAY_MS = 86_400_000
 _NOTHING_ARRIVES_STARTS = ("public_address.", "reach.")
+_NOT_INTEGRATED = {"removed", "disabled", "pending", "not_integrated"}
 # Problems that keep orders from arriving at all, and how the verdict says why.
 _NOTHING_ARRIVES: Mapping[str, str] = {
     "bridge.stopped": _("the bridge is not running"),
@@ -162,11 +163,30 @@ def _service(facts: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
     contact = _mapping(facts.get("service_contact"))
     expires = consent.get("expires_at")
     left = round(max(0, expires - now_ms) / _DAY_MS, 1) if isinstance(expires, int) else None
+    removed = _mapping(facts.get("integration_removed"))
+    secret = _mapping(facts.get("webhook_secret"))
+    plan = _mapping(facts.get("integration_plan"))
+    # As the service has it: what was accepted, but for what was found otherwise since.
+    found = {each["field"]: each["now"] for each in plan.get("changes", ())}
+    has = {**integration, **found}
+    status = "removed" if removed else integration.get("status")
+    old_until = secret.get("old_until_ms")
     return {
         "store_id": facts.get("service_store_id"),
-        "integrated": bool(integration),
-        "integration_status": integration.get("status"),
-        "menu_sync_direction": integration.get("menu_sync_direction"),
+        "integrated": bool(integration) and status not in _NOT_INTEGRATED,
+        "integration_status": status,
+        "menu_sync_direction": has.get("menu_sync_direction"),
+        "webhook_url": has.get("webhook_url"),
+        "auto_accept_orders": has.get("auto_accept_orders"),
+        "location_id": has.get("external_store_id"),
+        "connected_at": _iso(integration.get("connected_at")),
+        "removed_since": _iso(removed.get("at")),
+        "integration_checked_at": _iso(_mapping(facts.get("integration_checked")).get("at")),
+        # what differs from the configuration and is not applied yet, as lines for people
+        "pending_changes": list(plan.get("lines", ())),
+        "integration_under_way": _mapping(facts.get("integration_intent")).get("kind"),
+        "secret_since": _iso(secret.get("since_ms")),
+        "old_secret_until": _iso(old_until) if (old_until or 0) > now_ms else None,
         "last_contact_at": _iso(contact.get("ok_at")),
         "consent_expires_at": _iso(expires),
         "consent_days_left": left,

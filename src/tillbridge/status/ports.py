@@ -112,6 +112,38 @@ class CommunitiesControl(Protocol):
         ...
 
 
+class IntegrationControl(Protocol):
+    """What commands ask about a store's integration; as `Control`. Nothing shows a secret."""
+
+    async def show(self, store: str) -> Answer:
+        """Return `service` (as it is there) and `configured`, each a mapping, and `plan`.
+
+        Also `secret` ("known", "unknown" or "none"), `secret_since`, `old_secret_until`,
+        `open_orders` (how many are not over) and `removed_since`.
+        """
+        ...
+
+    async def plan(self, store: str) -> Answer:
+        """Return what differs, as `IntegrationPlan.to_json()`; changes nothing."""
+        ...
+
+    async def apply(self, store: str) -> Answer:
+        """Do what the plan says."""
+        ...
+
+    async def rotate_secret(self, store: str) -> Answer:
+        """Get a new webhook secret."""
+        ...
+
+    async def remove(self, store: str) -> Answer:
+        """Take the store off this bridge."""
+        ...
+
+    async def reintegrate(self, store: str) -> Answer:
+        """Remove the integration and make it anew."""
+        ...
+
+
 class Control(Protocol):
     """What commands ask of a running bridge. JSON out; failures are `BridgeError`s.
 
@@ -132,6 +164,11 @@ class Control(Protocol):
     @property
     def communities(self) -> CommunitiesControl:
         """What is asked about communities."""
+        ...
+
+    @property
+    def integration(self) -> IntegrationControl:
+        """What is asked about integrations."""
         ...
 
     async def status(self) -> Answer:

@@ -1,71 +1,93 @@
-"""Integrating a store with this bridge. Specification: Stores and integrations.
+"""Integrating a store with this bridge, and all that follows in the life of an integration.
 
-The webhook secret is shown once, by the call that integrates: it is on disk before anything else
-happens. Everything here may be run again at any time.
+Specification: Stores and integrations; Integration status. The webhook secret is shown once, by
+the call that integrates: it is on disk before anything else happens. Everything here may be run
+again at any time, and what was cut off is taken up by `resume`.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
-
-from sqlalchemy import Connection
+from typing import Protocol
 
 from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
 from tillbridge.errors import BridgeError, Conflict, Refused
 from tillbridge.i18n import _
-from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.log import get_logger
 from tillbridge.service.client import ServiceClient
 from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.store_calls import ALREADY_INTEGRATED
 from tillbridge.service.types import Integration, IntegrationRequest, Store
-from tillbridge.stores.vaulted import keep_webhook_secret, prove_writable, webhook_secrets
+from tillbridge.stores.choosing import choose_store
+from tillbridge.stores.door import StoreDoor
+from tillbridge.stores.integration_books import IntegrationBooks, Intent
+from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State, plan_of, state_of
 
 log = get_logger()
+
+_TRIES = 3  # at a new integration whose answer is lost each time
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationRules:
+    """The settings: see [service] and [receiver] in docs/configuration.md. Seconds."""
+
+    quiet_s: float = 0.0
+    old_secret_s: float = 86_400.0
+    rotate_field: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Integrated:
-    """What came of it: the service's id of the store, and what was done there."""
+    """What came of it: the service's id of the store, and what was done there.
+
+    Without `secret_known` deliveries cannot be verified: the secret has to be rotated.
+    """
 
     store_id: str
     created: bool
     changed: tuple[str, ...] = ()
+    secret_known: bool = True
 
 
-def choose_store(stores: Sequence[Store], wanted: str | None) -> Store:
-    """Return the store to integrate: the wanted one, or the only one. BridgeError otherwise."""
-    listed = ", ".join(f"{store.store_id} ({store.name or '?'})" for store in stores)
-    if wanted is not None:
-        for store in stores:
-            if store.store_id == wanted:
-                return store
-        raise BridgeError(
-            _("The merchant has no store {wanted}; there are: {listed}.").format(
-                wanted=wanted, listed=listed or _("none")
-            ),
-            fix=_("Correct store_id in the configuration."),
-        )
-    if not stores:
-        raise BridgeError(
-            _("The merchant has no store yet."),
-            fix=_("Let the merchant make one at the ordering service, then run this again."),
-        )
-    if len(stores) > 1:
-        raise BridgeError(
-            _("The merchant has several stores: {listed}.").format(listed=listed),
-            fix=_("Set store_id in the configuration to the one that is meant."),
-        )
-    return stores[0]
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A store as the service has it, beside as it is wanted."""
+
+    store: Store
+    now: Integration | None
+    wanted: IntegrationRequest
+    plan: IntegrationPlan
+
+
+class Verifier(Protocol):
+    """Who checks deliveries by the store's secret: the receiver."""
+
+    def expect(self, store: str) -> None:
+        """Take note that the secret is about to change; `refresh` ends it."""
+        ...
+
+    async def refresh(self, store: str) -> None:
+        """Read the secrets again."""
+        ...
+
+
+class _Nobody:
+    """While nothing is received there is nobody to tell."""
+
+    def expect(self, _store: str) -> None:
+        """Nothing waits."""
+
+    async def refresh(self, _store: str) -> None:
+        """Nothing to read for."""
 
 
 class Integrator:
-    """Integrates one store of the configuration; `name` is its local name."""
+    """Integrates one store of the configuration; `name` is its local name. One at a time."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- whom it stands between, and what tests replace
         self,
         name: str,
         settings: StoreSettings,
@@ -74,13 +96,22 @@ class Integrator:
         *,
         public_url: str,
         clock: Clock,
+        rules: IntegrationRules | None = None,
+        door: StoreDoor | None = None,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._name = name
         self._settings = settings
         self._client = client
-        self._ledger = ledger
-        self._clock = clock
-        self._wanted = IntegrationRequest(
+        self._rules = rules or IntegrationRules()
+        self._door = door or StoreDoor(name, lambda: None)
+        self._sleep = sleep
+        self._verifier: Verifier = _Nobody()
+        self._lock = asyncio.Lock()
+        self.books = IntegrationBooks(
+            name, ledger, clock=clock, old_secret_s=self._rules.old_secret_s
+        )
+        self.wanted = IntegrationRequest(
             webhook_url=f"{public_url.rstrip('/')}/webhooks/{name}",
             menu_sync_direction=settings.menu_sync_direction,
             external_store_id=settings.location_id,
@@ -88,140 +119,277 @@ class Integrator:
             notification_email=settings.notification_email,
         )
 
-    async def integrate(self) -> Integrated:
-        """Integrate the store, or bring an integration in line with the configuration.
+    def attend(self, verifier: Verifier) -> None:
+        """Tell `verifier` of new secrets from now on."""
+        self._verifier = verifier
 
-        Raises BridgeError (ServiceError among them) with what to do.
-        """
-        store = await self._chosen()
-        try:
-            return await self._create(store.store_id)
-        except Conflict as conflict:
-            if conflict.code != ALREADY_INTEGRATED:
-                raise
-        if store.integration_status in {"not_integrated", "disabled"}:
-            # It was not a moment ago: this bridge did it, and the answer was lost on the way.
-            log.warning("integration.answer_lost", store=self._name)
-            return await self._recreate(store.store_id)
-        return await self._align(store.store_id)
+    @property
+    def new_secret_takes_new_integration(self) -> bool:
+        """Whether rotating means integrating anew."""
+        return not self._rules.rotate_field
+
+    # -- what is asked for. Each raises BridgeError (ServiceError among them) with what to do.
+
+    async def look(self) -> Seen:
+        """Read the store and its integration, and compare."""
+        async with self._lock:
+            return await self._look()
+
+    async def integrate(self) -> Integrated:
+        """Integrate the store, or take over an integration and bring it in line."""
+        async with self._lock:
+            await self._resume()
+            store = await self._chosen()
+            if state_of(store) is not State.INTEGRATED:
+                await self.books.begin(Intent("make"))
+            try:
+                return await self._make(store.store_id)
+            except Conflict as conflict:
+                if conflict.code != ALREADY_INTEGRATED:
+                    raise
+            if state_of(store) is not State.INTEGRATED:
+                # It was not a moment ago: this bridge did it, and the answer was lost on the way.
+                log.warning("integration.answer_lost", store=self._name)
+                return await self._finish(store.store_id, Intent("make"))
+            return await self._take_over()
+
+    async def apply(self, kinds: frozenset[Kind]) -> Integrated | None:
+        """Read and compare, and do what has to be done if it is of these kinds."""
+        async with self._lock:
+            await self._resume()
+            seen = await self._look()
+            if seen.plan.kind not in kinds:
+                return None
+            return await self._apply(seen)
 
     async def reintegrate(self) -> Integrated:
         """Remove the integration and make a new one, with a new webhook secret."""
-        store = await self._chosen()
-        return await self._recreate(store.store_id)
+        async with self._lock:
+            await self._resume()
+            return await self._replace(await self._chosen())
 
-    async def recall(self) -> bool:
-        """Learn again from the service what the ledger has lost; False where there is nothing.
+    async def rotate(self) -> Integrated:
+        """Get a new webhook secret; the old one is honoured for a while."""
+        async with self._lock:
+            await self._resume()
+            store = await self._chosen()
+            field = self._rules.rotate_field
+            if not field or state_of(store) is not State.INTEGRATED:
+                return await self._replace(store)
+            await self.books.begin(Intent("rotate"))
+            return await self._rotate_by_field(store, field)
 
-        Nothing is integrated anew: that takes a person.
-        """
+    async def remove(self) -> str:
+        """Remove the integration, and let go of the store; return its id."""
+        async with self._lock:
+            store_id = await self.books.store_id() or (await self._chosen()).store_id
+            await self.books.begin(Intent("remove"))
+            await self._let_go(store_id)
+            return store_id
+
+    async def resume(self) -> bool:
+        """Finish what was cut off; False where nothing was."""
+        async with self._lock:
+            return await self._resume()
+
+    async def adopt(self, seen: Seen) -> None:
+        """Note an integration that is ours, where the ledger was lost."""
+        if seen.now is not None:
+            await self.books.note(seen.store.store_id, seen.now, self.wanted, secret_known=True)
+            await self._verifier.refresh(self._name)
+
+    # -- looking
+
+    async def _look(self) -> Seen:
         store = await self._chosen()
-        if store.integration_status not in {"integrated", "active", None}:
-            return False
-        await self._align(store.store_id)
-        return True
+        state, now, known = state_of(store), None, False
+        if state is State.INTEGRATED:
+            now = await self._integration_of(store.store_id)
+            known = now is not None and await self.books.secret_known(now)
+        plan = plan_of(state, now, self.wanted, secret_known=known)
+        return Seen(store, now, self.wanted, plan)
 
     async def _chosen(self) -> Store:
         """Choose the store, and note its name for what is printed."""
-        store = choose_store(await self._client.stores(), self._settings.store_id)
-        at = self._clock.now_ms()
+        wanted = self._settings.store_id or await self.books.store_id()
+        store = choose_store(await self._client.stores(), wanted)
         if store.name:
-            await self._ledger.write(
-                lambda db: put_fact(db, self._name, "service_store_name", store.name, at=at)
-            )
+            await self.books.note_store_name(store.name)
         return store
 
-    async def _recreate(self, store_id: str) -> Integrated:
-        await self._prove_writable()
+    async def _integration_of(self, store_id: str) -> Integration | None:
+        try:
+            return await self._client.integration(store_id)
+        except Refused as refused:
+            if refused.code != NOT_INTEGRATED:
+                raise
+            return None
+
+    # -- taking over, changing
+
+    async def _take_over(self) -> Integrated:
+        """Bring an integration in line, whoever made it."""
+        seen = await self._look()
+        if seen.plan.kind is Kind.ROTATE:
+            log.warning("integration.secret_unknown", store=self._name)
+            return await self._change(seen, secret_known=False)
+        return await self._apply(seen)
+
+    async def _apply(self, seen: Seen) -> Integrated:
+        match seen.plan.kind:
+            case Kind.NOTHING | Kind.CHANGE:
+                return await self._change(seen, secret_known=True)
+            case Kind.REINTEGRATE:
+                if seen.plan.changes:  # what is refused is refused before anything is removed
+                    await self._change(seen, secret_known=True)
+                return await self._replace(seen.store, changed=_fields(seen.plan))
+            case Kind.ROTATE:
+                return await self._replace(seen.store, changed=_fields(seen.plan))
+            case Kind.INTEGRATE:
+                await self.books.begin(Intent("make"))
+                return await self._finish(seen.store.store_id, Intent("make"))
+            case Kind.WAIT:
+                raise BridgeError(
+                    _("The ordering service has the integration as {state}.").format(
+                        state=seen.plan.state
+                    ),
+                    fix=_("See what to do with: tillbridge status"),
+                )
+
+    async def _change(self, seen: Seen, *, secret_known: bool) -> Integrated:
+        store_id, now = seen.store.store_id, seen.now or Integration(seen.store.store_id)
+        if seen.plan.changes:
+            now = await self._client.change_integration(store_id, **seen.plan.body)
+        await self.books.note(store_id, now, self.wanted, secret_known=secret_known)
+        await self._verifier.refresh(self._name)
+        changed = tuple(sorted(seen.plan.body))
+        log.info("integration.aligned", store=self._name, changed=list(changed))
+        return Integrated(store_id, created=False, changed=changed, secret_known=secret_known)
+
+    # -- making anew
+
+    async def _replace(self, store: Store, changed: tuple[str, ...] = ()) -> Integrated:
+        integrated = state_of(store) is State.INTEGRATED
+        intent = Intent(
+            "replace",
+            was=store.integration.integration_id if store.integration else None,
+            closed=integrated and store.status == "active" and self._rules.quiet_s > 0,
+        )
+        await self.books.begin(intent)
+        if intent.closed:
+            await self._client.set_store_status(store.store_id, "inactive")
+            log.info("integration.store_closed", store=self._name, seconds=self._rules.quiet_s)
+            await self._sleep(self._rules.quiet_s)
+        done = await self._finish(store.store_id, intent)
+        return Integrated(done.store_id, created=True, changed=changed)
+
+    async def _finish(self, store_id: str, intent: Intent) -> Integrated:
+        """Remove what there is, make the integration, and open the storefront again."""
+        self._door.shut("being integrated anew")
+        done = await self._made_anew(store_id, tries=_TRIES)
+        await self._reopen(store_id, intent)
+        return done
+
+    async def _made_anew(self, store_id: str, *, tries: int) -> Integrated:
+        await self._delete(store_id)
+        try:
+            return await self._make(store_id, keep_intent=True)
+        except Conflict as conflict:
+            if conflict.code != ALREADY_INTEGRATED or tries <= 1:
+                raise
+            log.warning("integration.answer_lost", store=self._name)
+        return await self._made_anew(store_id, tries=tries - 1)
+
+    async def _make(self, store_id: str, *, keep_intent: bool = False) -> Integrated:
+        await self.books.prove_writable()
+        self._verifier.expect(self._name)
+        try:
+            made = await self._client.integrate(store_id, self.wanted)
+            await self._keep_secret(made.webhook_secret, made.integration)
+        except Refused:
+            if not keep_intent:  # nothing was there before, so nothing is to be taken up
+                await self.books.finished()
+            raise
+        finally:
+            await self._verifier.refresh(self._name)
+        await self.books.note(store_id, made.integration, self.wanted, secret_known=True)
+        if not keep_intent:
+            await self.books.finished()
+        await self._verifier.refresh(self._name)
+        self._door.open()
+        log.info("integration.created", store=self._name, store_id=store_id)
+        return Integrated(store_id, created=True)
+
+    async def _reopen(self, store_id: str, intent: Intent) -> None:
+        if intent.closed:
+            await self._client.set_store_status(store_id, "active")
+            log.info("integration.store_opened", store=self._name)
+        await self.books.finished()
+
+    async def _rotate_by_field(self, store: Store, field: str) -> Integrated:
+        store_id = store.store_id
+        self._verifier.expect(self._name)
+        try:
+            rotated = await self._client.rotate_webhook_secret(store_id, field)
+            if rotated.webhook_secret:
+                await self._keep_secret(rotated.webhook_secret, rotated.integration)
+        except Refused:
+            await self.books.finished()
+            raise
+        finally:
+            await self._verifier.refresh(self._name)
+        if not rotated.webhook_secret:
+            # It signs with a secret that nobody knows: only a new integration shows one.
+            log.warning("integration.rotation_showed_no_secret", store=self._name)
+            done = await self._finish(store_id, Intent("rotate"))
+            return Integrated(done.store_id, created=True)
+        await self.books.note(store_id, rotated.integration, self.wanted, secret_known=True)
+        await self.books.finished()
+        log.info("integration.secret_rotated", store=self._name)
+        return Integrated(store_id, created=False)
+
+    async def _keep_secret(self, secret: str, integration: Integration) -> None:
+        location_id = integration.external_store_id or self.wanted.external_store_id
+        await self.books.keep_secret(secret, integration, location_id)
+
+    # -- removing, and taking up what was cut off
+
+    async def _let_go(self, store_id: str) -> None:
+        await self._delete(store_id)
+        self._door.shut("removed")
+        await self.books.note_removed()
+        await self._verifier.refresh(self._name)
+        log.warning("integration.removed", store=self._name, store_id=store_id)
+
+    async def _delete(self, store_id: str) -> None:
         try:
             await self._client.remove_integration(store_id)
         except Refused as refused:
             if refused.code != NOT_INTEGRATED:
                 raise
-        return await self._create(store_id)
 
-    async def _create(self, store_id: str) -> Integrated:
-        await self._prove_writable()
-        made = await self._client.integrate(store_id, self._wanted)
-        await asyncio.to_thread(
-            keep_webhook_secret,
-            self._ledger.vault,
-            self._name,
-            made.webhook_secret,
-            at_ms=self._clock.now_ms(),
-        )
-        await self._note(store_id, made.integration)
-        log.info("integration.created", store=self._name, store_id=store_id)
-        return Integrated(store_id, created=True)
-
-    async def _align(self, store_id: str) -> Integrated:
-        now = await self._client.integration(store_id)
-        await self._check_secret(now)
-        if now.external_store_id not in {None, self._wanted.external_store_id}:
-            raise BridgeError(
-                _(
-                    "The store is integrated as location {now}, the configuration says {wanted}."
-                ).format(now=now.external_store_id, wanted=self._wanted.external_store_id),
-                fix=self._reintegrate_fix(),
-            )
-        changed = differences(now, self._wanted)
-        if changed:
-            now = await self._client.change_integration(store_id, **changed)
-        await self._note(store_id, now)
-        log.info("integration.aligned", store=self._name, changed=sorted(changed))
-        return Integrated(store_id, created=False, changed=tuple(sorted(changed)))
-
-    async def _check_secret(self, now: Integration) -> None:
-        known = await self._ledger.read(lambda db: get_fact(db, self._name, "integration"))
-        ours = (known or {}).get("integration_id")
-        foreign = ours and now.integration_id and ours != now.integration_id
-        if foreign or not webhook_secrets(self._ledger.vault, self._name):
-            raise BridgeError(
-                _("The store is integrated, but this bridge does not have its webhook secret."),
-                fix=self._reintegrate_fix(),
-            )
-
-    def _reintegrate_fix(self) -> str:
-        return _("Make a new integration: tillbridge connect {store} --reintegrate").format(
-            store=self._name
-        )
-
-    async def _prove_writable(self) -> None:
-        await asyncio.to_thread(
-            prove_writable, self._ledger.vault, self._name, at_ms=self._clock.now_ms()
-        )
-
-    async def _note(self, store_id: str, integration: Integration) -> None:
-        at = self._clock.now_ms()
-        fact: dict[str, Any] = {
-            "integration_id": integration.integration_id,
-            "webhook_url": integration.webhook_url or self._wanted.webhook_url,
-            "menu_sync_direction": integration.menu_sync_direction
-            or self._wanted.menu_sync_direction,
-            "auto_accept_orders": self._wanted.auto_accept_orders
-            if integration.auto_accept_orders is None
-            else integration.auto_accept_orders,
-            "status": integration.status or "active",
-            "connected_at": integration.connected_at or at,
-        }
-
-        def write(db: Connection) -> None:
-            put_fact(db, self._name, "service_store_id", store_id, at=at)
-            put_fact(db, self._name, "integration", fact, at=at)
-
-        await self._ledger.write(write)
+    async def _resume(self) -> bool:
+        intent = await self.books.intent()
+        if intent is None:
+            return False
+        log.warning("integration.resumed", store=self._name, begun=intent.kind)
+        store = await self._chosen()
+        if intent.kind == "remove":
+            await self._let_go(store.store_id)
+            return True
+        now = await self._integration_of(store.store_id)
+        ours = now is not None and await self.books.secret_known(now)
+        made = ours and intent.kind != "rotate"
+        if now is not None and made and now.integration_id != intent.was:
+            # The secret is on disk; only what comes after it was cut off.
+            await self.books.note(store.store_id, now, self.wanted, secret_known=True)
+            await self._verifier.refresh(self._name)
+            self._door.open()
+            await self._reopen(store.store_id, intent)
+            return True
+        await self._finish(store.store_id, intent)
+        return True
 
 
-def differences(now: Integration, wanted: IntegrationRequest) -> dict[str, str | bool]:
-    """Return what a PUT has to change; what the configuration leaves open stays as it is."""
-    changed: dict[str, str | bool] = {}
-    if now.webhook_url != wanted.webhook_url:
-        changed["webhook_url"] = wanted.webhook_url
-    if now.menu_sync_direction != wanted.menu_sync_direction:
-        changed["menu_sync_direction"] = wanted.menu_sync_direction
-    if now.auto_accept_orders != wanted.auto_accept_orders:
-        changed["auto_accept_orders"] = wanted.auto_accept_orders
-    email = wanted.notification_email
-    if email is not None and now.notification_email != email:
-        changed["notification_email"] = email
-    return changed
+def _fields(plan: IntegrationPlan) -> tuple[str, ...]:
+    return tuple(sorted(each.field for each in plan.differences))

@@ -1,11 +1,14 @@
 """What a store keeps in the vault: its tokens and its webhook secrets."""
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 from tillbridge.errors import Refused
 from tillbridge.ledger.vault import Vault
 from tillbridge.service.types import Tokens
+
+_OLDER_KEPT = 4
 
 
 class VaultTokenStore:
@@ -32,31 +35,92 @@ class VaultTokenStore:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSecret:
-    """A secret that signs deliveries, since `since_ms` (milliseconds since the epoch)."""
+    """A secret that signs deliveries, since `since_ms` (milliseconds since the epoch).
+
+    `integration_id` and `location_id` are those of the integration it was shown for, "" where an
+    earlier version kept it; `ended_ms` is when that integration was removed for good.
+    """
 
     secret: str = field(repr=False)
     since_ms: int
+    integration_id: str = ""
+    location_id: str = ""
+    ended_ms: int | None = None
 
 
 def webhook_secrets(vault: Vault, store: str) -> tuple[WebhookSecret, ...]:
-    """Return the store's secrets, the newest first; the receiver honours an older one for a day."""
+    """Return the store's secrets, the newest first; the receiver honours older ones for a time."""
     kept = vault.get(_secrets_name(store))
     return tuple(
-        WebhookSecret(each["secret"], each["since_ms"])
+        WebhookSecret(
+            each["secret"],
+            each["since_ms"],
+            each.get("integration_id") or "",
+            each.get("location_id") or "",
+            each.get("ended_ms"),
+        )
         for each in (json.loads(kept) if kept else [])
     )
 
 
-def keep_webhook_secret(vault: Vault, store: str, secret: str, *, at_ms: int) -> None:
-    """Keep a new secret, and the one it replaces. On return it is on disk; LedgerUnwritable."""
-    newest = WebhookSecret(secret, at_ms)
+def keep_webhook_secret(
+    vault: Vault,
+    store: str,
+    secret: str,
+    *,
+    at_ms: int,
+    integration_id: str = "",
+    location_id: str = "",
+) -> None:
+    """Keep a new secret, and those it replaces. On return it is on disk; LedgerUnwritable."""
+    newest = WebhookSecret(secret, at_ms, integration_id, location_id)
     older = [each for each in webhook_secrets(vault, store) if each.secret != secret]
-    vault.put(
-        _secrets_name(store),
-        json.dumps(
-            [{"secret": each.secret, "since_ms": each.since_ms} for each in (newest, *older[:1])]
-        ),
-    )
+    _keep(vault, store, [newest, *older[:_OLDER_KEPT]])
+
+
+def describe_webhook_secret(
+    vault: Vault, store: str, *, integration_id: str, location_id: str
+) -> None:
+    """Note which integration the newest secret is for, where an earlier version did not."""
+    secrets = webhook_secrets(vault, store)
+    if secrets and not secrets[0].integration_id:
+        told = replace(secrets[0], integration_id=integration_id, location_id=location_id)
+        _keep(vault, store, [told, *secrets[1:]])
+
+
+def end_webhook_secrets(vault: Vault, store: str, *, at_ms: int) -> None:
+    """Note that the integration is no more: what is under way counts for a while still."""
+    ended = [
+        each if each.ended_ms is not None else replace(each, ended_ms=at_ms)
+        for each in webhook_secrets(vault, store)
+    ]
+    if ended:
+        _keep(vault, store, ended)
+
+
+def forget_webhook_secrets(vault: Vault, store: str, *, now_ms: int, old_secret_s: float) -> int:
+    """Forget the secrets that have not counted for long enough; return how many."""
+    known = webhook_secrets(vault, store)
+    kept = []
+    replaced_ms: int | None = None
+    for each in known:
+        ended_ms = replaced_ms if each.ended_ms is None else each.ended_ms
+        if ended_ms is None or now_ms - ended_ms < old_secret_s * 1000:
+            kept.append(each)
+        replaced_ms = each.since_ms
+    if known and not kept:
+        vault.drop(_secrets_name(store))
+    elif len(kept) < len(known):
+        _keep(vault, store, kept)
+    return len(known) - len(kept)
+
+
+def _keep(vault: Vault, store: str, secrets: Sequence[WebhookSecret]) -> None:
+    records = [
+        {name: value for name, value in asdict(each).items() if value not in {"", None}}
+        for each in secrets
+    ]
+    vault.put(_secrets_name(store), json.dumps(records))
 
 
 def prove_writable(vault: Vault, store: str, *, at_ms: int) -> None:

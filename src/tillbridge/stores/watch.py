@@ -15,6 +15,8 @@ from tillbridge.service.diagnosis import problem_of
 
 _NOTE_EVERY_MS = 60_000
 _CONSENT = ("consent.missing", "consent.expired", "consent.revoked")
+# Why a store is not integrated, once that has been read.
+_BETTER = ("integration.disabled", "integration.pending", "integration.removed")
 # Calls that only an active integration lets through.
 _INTEGRATED = ("menus.", "items.", "orders.", "tables.")
 _INTEGRATED_CALLS = ("integrations.create", "integrations.read", "integrations.change")
@@ -38,6 +40,8 @@ class ServiceWatch:
         if contact.ok:
             self._desk.close("service.unreachable", self._store)
             self._note_contact()
+        if problem == "integration.missing" and self._knows_better():
+            return
         if problem is not None:
             for code in _CONSENT if problem in _CONSENT else ():
                 if code != problem:
@@ -55,9 +59,14 @@ class ServiceWatch:
         for code in (*_CONSENT, "service.bad_client", "service.token_refused"):
             self._desk.close(code, self._store)
         if operation.startswith(_INTEGRATED) or operation in _INTEGRATED_CALLS:
-            self._desk.close("integration.missing", self._store)
+            for code in ("integration.missing", *_BETTER):
+                self._desk.close(code, self._store)
         if operation.startswith(_PUSHES):
             self._desk.close("menu.push_not_allowed", self._store)
+
+    def _knows_better(self) -> bool:
+        """Whether it is told already why the service says store.not_integrated."""
+        return any(self._desk.is_open(code, self._store) for code in _BETTER)
 
     def _note_contact(self) -> None:
         now = self._clock.now_ms()

@@ -1,0 +1,231 @@
+"""What is written down of a store's integration: facts in the ledger, secrets in the vault.
+
+What takes several calls is noted before the first of them, so that a crash or a service that goes
+away in between leaves nothing half done: it is taken up again.
+"""
+
+import asyncio
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from sqlalchemy import Connection
+
+from tillbridge.clock import Clock
+from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.service.types import Integration, IntegrationRequest
+from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State
+from tillbridge.stores.vaulted import (
+    WebhookSecret,
+    describe_webhook_secret,
+    end_webhook_secrets,
+    forget_webhook_secrets,
+    keep_webhook_secret,
+    prove_writable,
+    webhook_secrets,
+)
+
+_DAY_MS = 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What was begun: `make` an integration, `replace` it, `rotate` its secret, or `remove` it.
+
+    `was` is the id of the integration before; `closed` says that the storefront was closed for it
+    and has to be opened again.
+    """
+
+    kind: Literal["make", "replace", "rotate", "remove"]
+    was: str | None = None
+    closed: bool = False
+
+
+class IntegrationBooks:
+    """The books of one store. Everything is on disk on return; raises LedgerError."""
+
+    def __init__(self, store: str, ledger: Ledger, *, clock: Clock, old_secret_s: float) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._clock = clock
+        self._old_secret_s = old_secret_s
+
+    # -- what is under way
+
+    async def intent(self) -> Intent | None:
+        """Return what was begun and is not finished."""
+        told = await self._fact("integration_intent")
+        return Intent(**told) if told else None
+
+    async def begin(self, intent: Intent) -> None:
+        """Note what is begun; first make sure that a secret could be kept."""
+        await self.prove_writable()
+        await self._put("integration_intent", asdict(intent))
+
+    async def prove_writable(self) -> None:
+        """Raise LedgerUnwritable now rather than after a secret was shown."""
+        await asyncio.to_thread(
+            prove_writable, self._ledger.vault, self._store, at_ms=self._clock.now_ms()
+        )
+
+    async def finished(self) -> None:
+        """Note that nothing is under way."""
+        await self._drop("integration_intent")
+
+    # -- secrets
+
+    def newest_secret(self) -> WebhookSecret | None:
+        """Return the secret that signs now; None where none is known."""
+        secrets = webhook_secrets(self._ledger.vault, self._store)
+        return secrets[0] if secrets and secrets[0].ended_ms is None else None
+
+    async def keep_secret(self, secret: str, integration: Integration, location_id: str) -> None:
+        """Keep a secret that was shown this once."""
+        await asyncio.to_thread(
+            keep_webhook_secret,
+            self._ledger.vault,
+            self._store,
+            secret,
+            at_ms=self._clock.now_ms(),
+            integration_id=integration.integration_id or "",
+            location_id=location_id,
+        )
+
+    async def secret_known(self, now: Integration) -> bool:
+        """Whether the secret of this very integration is here."""
+        newest = self.newest_secret()
+        if newest is None:
+            return False
+        noted = await self.acknowledged() or {}
+        ours = newest.integration_id or noted.get("integration_id")
+        return not ours or not now.integration_id or ours == now.integration_id
+
+    async def forget_old_secrets(self) -> int:
+        """Forget secrets that no longer count; return how many."""
+        return await asyncio.to_thread(
+            forget_webhook_secrets,
+            self._ledger.vault,
+            self._store,
+            now_ms=self._clock.now_ms(),
+            old_secret_s=self._old_secret_s,
+        )
+
+    # -- how it is
+
+    async def note(
+        self, store_id: str, now: Integration, wanted: IntegrationRequest, *, secret_known: bool
+    ) -> None:
+        """Note an integration as the service has it; what it did not tell is as it was asked."""
+        location_id = now.external_store_id or wanted.external_store_id
+        if secret_known:
+            await asyncio.to_thread(
+                describe_webhook_secret,
+                self._ledger.vault,
+                self._store,
+                integration_id=now.integration_id or "",
+                location_id=location_id,
+            )
+        at = self._clock.now_ms()
+        fact: dict[str, Any] = {
+            "integration_id": now.integration_id,
+            "webhook_url": now.webhook_url or wanted.webhook_url,
+            "menu_sync_direction": now.menu_sync_direction or wanted.menu_sync_direction,
+            "auto_accept_orders": wanted.auto_accept_orders
+            if now.auto_accept_orders is None
+            else now.auto_accept_orders,
+            "external_store_id": location_id,
+            "notification_email": now.notification_email or wanted.notification_email,
+            "status": now.status or "active",
+            "connected_at": now.connected_at or at,
+        }
+        secret = self._secret_fact() if secret_known else None
+
+        def write(db: Connection) -> None:
+            put_fact(db, self._store, "service_store_id", store_id, at=at)
+            put_fact(db, self._store, "integration", fact, at=at)
+            put_fact(db, self._store, "webhook_secret", secret, at=at)
+            drop_fact(db, self._store, "integration_removed")
+
+        await self._ledger.write(write)
+
+    async def note_removed(self) -> None:
+        """Note that a person took the store off; its secret counts for a while still."""
+        at = self._clock.now_ms()
+        await asyncio.to_thread(end_webhook_secrets, self._ledger.vault, self._store, at_ms=at)
+
+        def write(db: Connection) -> None:
+            put_fact(db, self._store, "integration_removed", {"at": at}, at=at)
+            put_fact(db, self._store, "webhook_secret", self._secret_fact(), at=at)
+            for name in ("integration", "integration_plan", "integration_intent"):
+                drop_fact(db, self._store, name)
+
+        await self._ledger.write(write)
+
+    async def note_seen(self, plan: IntegrationPlan) -> None:
+        """Note how the integration was found, and what is still to be done."""
+        at = self._clock.now_ms()
+        secret = self._secret_fact()
+
+        def write(db: Connection) -> None:
+            known = get_fact(db, self._store, "integration")
+            if known is not None:
+                status = "active" if plan.state is State.INTEGRATED else str(plan.state)
+                if status != known.get("status"):
+                    fact = {**known, "status": status}
+                    put_fact(db, self._store, "integration", fact, at=at)
+            pending = None if plan.kind is Kind.NOTHING else plan.to_json()
+            put_fact(db, self._store, "integration_plan", pending, at=at)
+            put_fact(db, self._store, "integration_checked", {"at": at}, at=at)
+            if secret != get_fact(db, self._store, "webhook_secret"):
+                put_fact(db, self._store, "webhook_secret", secret, at=at)
+
+        await self._ledger.write(write)
+
+    async def store_id(self) -> str | None:
+        """Return the store's id at the service; None until it was integrated from here."""
+        found = await self._fact("service_store_id")
+        return found if isinstance(found, str) else None
+
+    async def note_store_name(self, name: str) -> None:
+        """Note what the service calls the store, for what is printed."""
+        await self._put("service_store_name", name)
+
+    async def removed(self) -> bool:
+        """Whether a person took the store off this bridge."""
+        return await self._fact("integration_removed") is not None
+
+    async def acknowledged(self) -> dict[str, Any] | None:
+        """Return the integration as the service took it last."""
+        found = await self._fact("integration")
+        return found if isinstance(found, dict) else None
+
+    async def restored_lately(self) -> bool:
+        """Whether a change made elsewhere was undone within a day."""
+        told = await self._fact("integration_restored")
+        return bool(told) and 0 <= self._clock.now_ms() - told["at"] < _DAY_MS
+
+    async def note_restored(self) -> None:
+        """Note that a change made elsewhere was undone now."""
+        await self._put("integration_restored", {"at": self._clock.now_ms()})
+
+    # -- inside
+
+    def _secret_fact(self) -> dict[str, Any] | None:
+        secrets = webhook_secrets(self._ledger.vault, self._store)
+        if not secrets:
+            return None
+        newest, *older = secrets
+        ended = newest.ended_ms if newest.ended_ms is not None else newest.since_ms
+        counts = bool(older) or newest.ended_ms is not None
+        until = ended + round(self._old_secret_s * 1000) if counts else None
+        return {"since_ms": newest.since_ms, "old_until_ms": until}
+
+    async def _fact(self, name: str) -> Any:  # noqa: ANN401 -- any JSON value
+        return await self._ledger.read(lambda db: get_fact(db, self._store, name))
+
+    async def _put(self, name: str, value: object) -> None:
+        at = self._clock.now_ms()
+        await self._ledger.write(lambda db: put_fact(db, self._store, name, value, at=at))
+
+    async def _drop(self, name: str) -> None:
+        await self._ledger.write(lambda db: drop_fact(db, self._store, name))
