@@ -11,6 +11,12 @@ import pytest
 from tests.support.bridge_process import free_port, until
 from tests.support.world import World, make_world
 
+QUICK = """
+reintegrate_quiet_s = 0.3
+reintegrate_settle_s = 0
+integration_check_s = 0.5
+"""
+
 
 async def shop_of(world: World) -> World:
     """Open the shop: connected, the bridge running, the menu on sale."""
@@ -24,7 +30,7 @@ async def shop_of(world: World) -> World:
 @pytest.fixture
 async def quick(world: World) -> World:
     """A shop whose storefront is closed for a moment only, where its integration is renewed."""
-    world.write_config(top="reintegrate_quiet_s = 0.3\nintegration_check_s = 0.5")
+    world.write_config(top=QUICK)
     return await shop_of(world)
 
 
@@ -97,12 +103,10 @@ async def test_a_changed_location_is_applied_and_orders_go_on(quick: World) -> N
     await quick.reaches(order, "accepted")
     await quick.bridge.stop()
     rewrite(quick, 'location_id = "loc-1"', 'location_id = "loc-2"')
-    # An order from before the change, which arrives after it.
-    await quick.order("p2", wait=False)
     await quick.bridge.start()
 
     async def moved() -> bool:
-        return bool((await link(quick))["external_store_id"] == "loc-2")
+        return (await link(quick)).get("external_store_id") == "loc-2"
 
     await until("the service has the new location", moved)
     await quick.bridge.logged("integration.applied")
@@ -111,6 +115,30 @@ async def test_a_changed_location_is_applied_and_orders_go_on(quick: World) -> N
     await quick.reaches(order, "ready")
     assert (await link(quick))["webhook_secret"] != before["webhook_secret"]
     assert (await quick.state())["stores"]["st_main"]["status"] == "active"
+
+
+async def test_what_could_not_be_delivered_arrives_before_the_location_changes(
+    world: World,
+) -> None:
+    world.write_config(top=QUICK.replace("settle_s = 0", "settle_s = 3"))
+    await shop_of(world)
+    await world.bridge.stop()
+    rewrite(world, 'location_id = "loc-1"', 'location_id = "loc-2"')
+    order = await world.order("p2")  # nobody is there to take it
+    await world.control("clock", {"speed": 60})  # it is repeated after a minute: a second here
+    await world.bridge.start()
+    await world.bridge.logged("integration.waits_for_deliveries")
+    assert (await link(world))["external_store_id"] == "loc-1"
+    await world.reaches(order, "accepted")
+    await world.control("clock", {"speed": 1})
+
+    async def moved() -> bool:
+        return (await link(world)).get("external_store_id") == "loc-2"
+
+    await until("the service has the new location", moved)
+    assert world.till.tickets() == [order]
+    await until("the new secret is in use", lambda: world.bridge.events("integration.applied"))
+    await works(world)
 
 
 async def test_no_order_is_lost_or_refused_while_it_is_integrated_anew(quick: World) -> None:

@@ -128,6 +128,13 @@ class ServiceSettings(Section):
             "or tell a person."
         ),
     )
+    reintegrate_settle_s: Annotated[float, Field(ge=0)] = Field(
+        75,
+        description=(
+            "How long after its start the bridge waits before it integrates anew by itself: what "
+            "the service could not deliver meanwhile arrives first."
+        ),
+    )
     reintegrate_quiet_s: Annotated[float, Field(ge=0, le=60)] = Field(
         5,
         description=(

@@ -2,6 +2,7 @@
 
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from tillbridge.adapters.folder_events import FolderEvents
 from tillbridge.catalogue.flow import CatalogueFlow
 from tillbridge.clock import Clock
 from tillbridge.config import Settings
+from tillbridge.daemon.absence import absent_s
 from tillbridge.daemon.audited import AuditTrail
 from tillbridge.daemon.effects import Effects
 from tillbridge.daemon.integrating import Integrating
@@ -30,6 +32,7 @@ from tillbridge.stores.integration import IntegrationRules, Integrator
 from tillbridge.stores.integration_keeper import APPLIED, IntegrationKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
+from tillbridge.stores.settling import settle_s
 from tillbridge.stores.vaulted import VaultTokenStore
 from tillbridge.stores.watch import ServiceWatch
 from tillbridge.tally import Tally
@@ -64,6 +67,9 @@ class StoreRooms:
         self._tally = house.tally
         self._public_url = house.settings.receiver.public_url
         self._well = False
+        self._clock = house.clock
+        self._settled_at: float | None = None  # monotonic seconds
+        self._settle_least_s = house.settings.service.reintegrate_settle_s
         self._watch = ServiceWatch(name, house.ledger, house.desk, clock=house.clock)
         self._door = StoreDoor(name, self._service_back)
         link = house.link.store(
@@ -92,6 +98,7 @@ class StoreRooms:
                 house.desk,
                 self._door,
                 applied=APPLIED[house.settings.service.integration_changes],
+                settles_in_s=self._settles_in_s,
             ),
             link.tokens,
             check_s=house.settings.service.integration_check_s,
@@ -146,6 +153,11 @@ class StoreRooms:
         self.service_store_id = await self.connected_as()
         if await self.integrator.books.removed():
             self._door.shut("removed")
+        if self._settled_at is None:
+            absent = await self._ledger.read(
+                partial(absent_s, store=self.name, now_ms=self._clock.now_ms())
+            )
+            self._settled_at = self._clock.monotonic() + settle_s(absent, self._settle_least_s)
 
     async def connected_as(self) -> str | None:
         """Return the store's id at the service; None while it is not connected."""
@@ -192,6 +204,10 @@ class StoreRooms:
             if self._door.guards(contact.operation):  # what reads integrations knows already
                 self.integrating.look()
         self._well = well
+
+    def _settles_in_s(self) -> float:
+        left = 0.0 if self._settled_at is None else self._settled_at - self._clock.monotonic()
+        return max(0.0, left)
 
     def _service_back(self) -> None:
         self.orders.service_back()

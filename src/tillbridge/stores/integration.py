@@ -154,13 +154,18 @@ class Integrator:
             return await self._take_over()
 
     async def apply(self, kinds: frozenset[Kind]) -> Integrated | None:
-        """Read and compare, and do what has to be done if it is of these kinds."""
+        """Read and compare, and do what has to be done if it is of these kinds.
+
+        Where a new integration is due and may not be made, what a PUT changes is changed.
+        """
         async with self._lock:
             await self._resume()
             seen = await self._look()
-            if seen.plan.kind not in kinds:
-                return None
-            return await self._apply(seen)
+            if seen.plan.kind in kinds:
+                return await self._apply(seen)
+            if seen.plan.kind is Kind.REINTEGRATE and seen.plan.changes and Kind.CHANGE in kinds:
+                return await self._change(seen, secret_known=True)
+            return None
 
     async def reintegrate(self) -> Integrated:
         """Remove the integration and make a new one, with a new webhook secret."""

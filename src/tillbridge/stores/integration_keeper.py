@@ -4,7 +4,7 @@ Specification: Integration status. One round reads the store and its integration
 what may be applied, and opens or closes problems. Transitions are told, not rounds.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
@@ -50,7 +50,10 @@ def standing_problem(plan: IntegrationPlan) -> str | None:
 
 
 class IntegrationKeeper:
-    """Looks after one store. `applied` are the kinds of plans that need no person."""
+    """Looks after one store. `applied` are the kinds of plans that need no person.
+
+    `settles_in_s` tells for how long no new integration should be made by itself yet.
+    """
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class IntegrationKeeper:
         door: StoreDoor,
         *,
         applied: Collection[Kind],
+        settles_in_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._store = store
         self._integrator = integrator
@@ -67,6 +71,8 @@ class IntegrationKeeper:
         self._desk = desk
         self._door = door
         self._applied = frozenset(applied)
+        self._settles_in_s = settles_in_s
+        self._waits = False
 
     async def round(self) -> bool:
         """Look once, and do what is to be done; False where it should be looked at again soon.
@@ -82,6 +88,7 @@ class IntegrationKeeper:
         seen = await self._integrator.look()
         if await self._books.store_id() is None:
             return await self._recalled(seen)
+        self._waits = False
         seen = await self._brought_in_line(seen)
         await self._books.note_seen(seen.plan)
         problem = standing_problem(seen.plan)
@@ -90,7 +97,7 @@ class IntegrationKeeper:
             self._door.open()
         else:
             self._door.shut(str(seen.plan.state))
-        return problem is None
+        return problem is None and not self._waits
 
     async def _recalled(self, seen: Seen) -> bool:
         """After a ledger was lost: what is ours is learnt again. Else connecting is a person's."""
@@ -117,19 +124,31 @@ class IntegrationKeeper:
                 store=self._store,
                 fields=[each.field for each in others],
             )
-        if seen.plan.kind not in self._applied or (others and lately):
-            if not others:
-                self._desk.open(
-                    "integration.differs", self._store, detail=_words(seen.plan.differences)
-                )
+        if others and lately:
             return seen
-        done = await self._integrator.apply(self._applied)
+        done = await self._integrator.apply(self._kinds_now(seen.plan))
         if done is not None:
             log.info("integration.applied", store=self._store, changed=list(done.changed))
-        if others:
-            await self._books.note_restored()
-        self._desk.close("integration.differs", self._store)
-        return await self._integrator.look()
+            if others:
+                await self._books.note_restored()
+            seen = await self._integrator.look()
+        left = seen.plan.differences
+        if left and not others and not self._waits:
+            self._desk.open("integration.differs", self._store, detail=_words(left))
+        else:
+            self._desk.close("integration.differs", self._store)
+        return seen
+
+    def _kinds_now(self, plan: IntegrationPlan) -> frozenset[Kind]:
+        """Return what may be done now; a new integration waits for deliveries to arrive."""
+        if plan.kind is not Kind.REINTEGRATE or plan.kind not in self._applied:
+            return self._applied
+        wait_s = self._settles_in_s()
+        if wait_s <= 0:
+            return self._applied
+        self._waits = True
+        log.info("integration.waits_for_deliveries", store=self._store, seconds=round(wait_s, 1))
+        return self._applied - {Kind.REINTEGRATE}
 
     def _tell(self, problem: str | None) -> None:
         for code in _STANDING:
