@@ -16,6 +16,7 @@ from tillbridge.stores.integration_plan import (
     plan_of,
     state_of,
 )
+from tillbridge.stores.settling import settle_s
 
 URLS = st.sampled_from(["https://a.example/webhooks/main", "https://b.example/webhooks/main"])
 WAYS = st.sampled_from(["none", "quiqqy_to_pos", "pos_to_quiqqy", "bidirectional"])
@@ -105,6 +106,23 @@ def test_the_state_is_what_the_store_says() -> None:
     assert state_of(Store("st", integration_status="new word")) is State.NOT_INTEGRATED
     there = Store("st", integration_status=None, integration=Integration("st"))
     assert state_of(there) is State.INTEGRATED
+
+
+@given(absent_s=st.floats(0, 40_000), least_s=st.floats(60, 200))
+def test_what_was_placed_during_an_absence_has_come_once_it_is_settled(
+    absent_s: float, least_s: float
+) -> None:
+    waited_s = settle_s(absent_s, least_s)
+    repeated_s = (60, 360, 2160, 9360, 30_960)  # since it was placed
+    for placed_s in (0.0, absent_s / 2, absent_s):  # before the start
+        due = [at - placed_s for at in repeated_s if at >= placed_s]
+        assert not due or due[0] <= waited_s
+
+
+def test_nothing_is_waited_for_where_that_is_not_wanted() -> None:
+    assert settle_s(1000, 0) == 0
+    assert settle_s(1, 75) == 75
+    assert settle_s(100, 75) == 310
 
 
 def test_each_standing_has_its_problem() -> None:

@@ -20,6 +20,8 @@ _NOTHING_ARRIVES: Mapping[str, str] = {
     "bridge.stopped": _("the bridge is not running"),
     "consent.revoked": _("the merchant has withdrawn the consent"),
     "integration.missing": _("the store is not integrated with this bridge"),
+    "integration.disabled": _("the ordering service has disabled the integration"),
+    "integration.pending": _("the integration is not active yet"),
     "integration.secret_missing": _("the webhook secret is missing"),
     "ledger.unwritable": _("the ledger cannot be written"),
     "receiver.certificate_expired": _("the receiver's certificate has expired"),

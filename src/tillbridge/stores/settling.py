@@ -22,4 +22,4 @@ def settle_s(absent_s: float, least_s: float) -> float:
         if absent_s < until_s:
             # An absence within the first minute is what `least_s` is made for.
             return least_s if until_s == _RETRY_DELAYS_S[0] else delay_s + _ON_THE_WAY_S
-    return least_s  # longer away than anything is repeated
+    return _RETRY_DELAYS_S[-1] + _ON_THE_WAY_S  # what was placed later is repeated still
