@@ -316,6 +316,43 @@ _KINDS = (
         _("The store is paused by the bridge because the till is offline."),
         _("It is resumed by itself when the till is back."),
     ),
+    # -- the store
+    ProblemKind(
+        "store.paused_by_staff",
+        Severity.WARNING,
+        _("The store takes no orders: {by} paused it{reason}."),
+        _("Open it again with: tillbridge store resume {store}"),
+    ),
+    ProblemKind(
+        "store.paused_elsewhere",
+        Severity.WARNING,
+        _("The store takes no orders: somebody else closed it at the ordering service."),
+        _("Open it there, or with: tillbridge store resume {store}"),
+    ),
+    ProblemKind(
+        "store.file_unreadable",
+        Severity.WARNING,
+        _("What the restaurant wrote cannot be used, and nothing of it was sent: {detail}"),
+        _(
+            "Mend the file and save it: it is read again at once. Until then what it said before "
+            "counts."
+        ),
+    ),
+    ProblemKind(
+        "store.settings_not_sent",
+        Severity.WARNING,
+        _("The store's settings could not be sent: {detail}"),
+        _("Mend what the message names, then run: tillbridge store push {store}"),
+    ),
+    ProblemKind(
+        "tax.differs",
+        Severity.WARNING,
+        _("The taxes of the till and of the ordering service differ: {detail}"),
+        _(
+            "Ask your accountant which is right and correct the other one, then run: "
+            "tillbridge store tax {store}"
+        ),
+    ),
     # -- communities
     ProblemKind(
         "community.unavailable",

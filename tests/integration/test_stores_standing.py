@@ -27,6 +27,7 @@ from tillbridge.service.retry import Limits
 from tillbridge.service.types import Store
 from tillbridge.stores.choosing import choose_store
 from tillbridge.stores.integration import Integrator
+from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
 from tillbridge.stores.vaulted import keep_webhook_secret, webhook_secrets
@@ -60,16 +61,18 @@ class Bench:
             clock=self.service.clock,
         )
 
-    def pauser(self) -> StorePauser:
-        return StorePauser(
+    def keeper(self) -> StoreKeeper:
+        return StoreKeeper(
             "main",
             self.service.client,
             lambda: "st_main",
             self.ledger,
             self.desk,
             clock=self.service.clock,
-            rules=RULES,
         )
+
+    def pauser(self, keeper: StoreKeeper | None = None) -> StorePauser:
+        return StorePauser(keeper or self.keeper(), clock=self.service.clock, rules=RULES)
 
     async def fact(self, name: str) -> Any:  # noqa: ANN401 -- any JSON value
         return await self.ledger.read(lambda db: get_fact(db, "main", name))
@@ -253,13 +256,13 @@ async def test_an_absent_pos_pauses_the_store_and_its_return_resumes_it(tmp_path
         await pauser.pos_is(online=False)
         assert await bench.status() == "inactive"
         assert bench.desk.is_open("store.paused", "main")
-        assert (await bench.fact("pause"))["by"] == "bridge"
+        assert (await bench.fact("standing"))["pos_away"]["by"] == "bridge"
         await pauser.pos_is(online=True)
         bench.service.clock.pass_s(6)
         await pauser.pos_is(online=True)
         assert await bench.status() == "active"
         assert not bench.desk.is_open("store.paused", "main")
-        assert await bench.fact("pause") is None
+        assert "pos_away" not in await bench.fact("standing")
 
 
 async def test_an_order_lost_to_an_absent_pos_pauses_the_store_without_waiting(
@@ -305,7 +308,8 @@ async def test_a_store_the_merchant_closed_stays_closed(tmp_path: Path) -> None:
         bench.service.clock.pass_s(60)
         await pauser.pos_is(online=True)
         assert await bench.status() == "inactive"
-        assert await bench.fact("pause") is None
+        assert "pos_away" not in await bench.fact("standing")
+        assert bench.desk.is_open("store.paused_elsewhere", "main")
 
 
 async def test_a_pause_that_could_not_be_told_is_told_later(tmp_path: Path) -> None:
@@ -316,14 +320,14 @@ async def test_a_pause_that_could_not_be_told_is_told_later(tmp_path: Path) -> N
         bench.service.clock.pass_s(31)
         await bench.service.fault("error", "/st_main/status", method="PUT", status=503)
         await pauser.pos_is(online=False)
-        assert (await bench.fact("pause"))["told"] is False
+        assert (await bench.fact("standing"))["telling"] == "inactive"
         assert not bench.desk.is_open("store.paused", "main")
         await pauser.pos_is(online=False)  # not hammered
         assert await bench.status() == "active"
-        restarted = bench.pauser()
-        await restarted.pos_is(online=False)
+        restarted = bench.keeper()
+        await restarted.settle()
         assert await bench.status() == "inactive"
-        assert (await bench.fact("pause"))["told"] is True
+        assert (await bench.fact("standing"))["told"] == "inactive"
 
 
 async def test_a_pos_that_comes_and_goes_keeps_the_store_paused(tmp_path: Path) -> None:

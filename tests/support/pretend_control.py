@@ -122,12 +122,38 @@ class PretendIntegration:
         return self._told("integration reintegrate", store)
 
 
+class PretendStore:
+    """Its part for a store itself."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+
+    async def show(self, store: str) -> Answer:
+        return self._told("store", store)
+
+    async def plan(self, store: str, *, full: bool) -> Answer:
+        return self._told("settings plan", store, full)
+
+    async def push(self, store: str, *, full: bool) -> Answer:
+        return self._told("settings push", store, full)
+
+    async def pause(self, store: str, *, by: str, reason: str, until_ms: int | None) -> Answer:
+        return self._told("pause", store, by, reason, until_ms)
+
+    async def resume(self, store: str, *, by: str) -> Answer:
+        return self._told("resume", store, by)
+
+    async def tax(self, store: str) -> Answer:
+        return self._told("tax", store)
+
+
 class PretendControl:
     """Stands for the daemon behind the status listener."""
 
     def __init__(self) -> None:
         self.tables = PretendTables(self._told)
         self.integration = PretendIntegration(self._told)
+        self.store = PretendStore(self._told)
         self.audit = PretendAudit()
         self.day = Day(1_795_287_720_000 - 86_400_000)
         self.communities = PretendCommunities(self._told)

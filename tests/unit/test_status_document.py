@@ -101,7 +101,7 @@ def test_a_store_shows_service_pos_and_menu() -> None:
         facts={
             "consent": {"expires_at": NOW + 5 * DAY // 2, "obtained_at": NOW},
             "integration": {"status": "active", "menu_sync_direction": "pos_to_quiqqy"},
-            "pause": {"by": "bridge", "since_ms": NOW - 1000},
+            "standing": {"pos_away": {"by": "bridge", "since_ms": NOW - 1000}},
             "pos_health": {"online": False, "since_ms": NOW - 1000, "detail": "no heartbeat"},
             "last_synced_at": NOW - 60_000,
             "service_store_id": "st_main",

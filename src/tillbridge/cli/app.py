@@ -21,6 +21,7 @@ from tillbridge.cli import (
     run,
     sandbox,
     status,
+    store,
     tables,
     token,
 )
@@ -74,6 +75,7 @@ app.command("status")(status.status)
 app.add_typer(menu.app, name="menu")
 app.add_typer(orders.app, name="orders")
 app.add_typer(item.app, name="item")
+app.add_typer(store.app, name="store")
 app.add_typer(tables.app, name="tables")
 app.add_typer(community.app, name="community")
 app.add_typer(token.app, name="token")

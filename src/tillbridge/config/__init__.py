@@ -26,6 +26,7 @@ from tillbridge.config.store import (
     MenuSyncDirection,
     OrderSettings,
     PosSettings,
+    ScheduleSettings,
     StoreSettings,
     TableSettings,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "PageUser",
     "PosSettings",
     "ReceiverSettings",
+    "ScheduleSettings",
     "Secret",
     "SecretSource",
     "Section",

@@ -115,6 +115,13 @@ class ServiceSettings(Section):
     )
     backoff_cap_s: Seconds = Field(60, description="The longest wait between two tries.")
     job_poll_s: Seconds = Field(2, description="How often a menu sync job is asked for its state.")
+    store_look_s: Seconds = Field(
+        300,
+        description=(
+            "How often it is looked at whether somebody else has opened or closed a store; "
+            "events tell sooner."
+        ),
+    )
     refresh_early_s: Seconds = Field(
         60, description="Access tokens are refreshed this long before they expire."
     )
@@ -267,6 +274,9 @@ class AssumptionSettings(Section):
         100,
         ge=1,
         description="About how many items make the service take a full push as a background job.",
+    )
+    end_of_day: Literal["24:00", "23:59", "00:00"] = Field(
+        "24:00", description="How the end of a day is written in a store's availability."
     )
     batch_max_items: int = Field(
         1000, ge=1, description="The most items that are sent in one batch or availability call."

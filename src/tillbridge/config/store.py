@@ -158,6 +158,27 @@ class TableSettings(Section):
     )
 
 
+class ScheduleSettings(Section):
+    """The table [stores.NAME.schedule]."""
+
+    follow_hours: bool = Field(
+        default=False,
+        description="Whether the store takes orders within its opening hours only.",
+    )
+    last_orders_min: int = Field(
+        0,
+        ge=0,
+        le=240,
+        description="Where the hours are followed: ordering stops so many minutes before closing.",
+    )
+    pauses: list[str] = Field(
+        default_factory=list,
+        description=(
+            'Times without orders: "friday 19:00-21:00" every week, "2026-12-31 18:00-24:00" once.'
+        ),
+    )
+
+
 class StoreSettings(Section):
     """The table [stores.NAME]."""
 
@@ -204,6 +225,10 @@ class StoreSettings(Section):
     )
     menu: MenuSettings = Field(
         default_factory=MenuSettings, description="How menus are read, guarded and pushed."
+    )
+
+    schedule: ScheduleSettings = Field(
+        default_factory=ScheduleSettings, description="When the store takes no orders by plan."
     )
 
     tables: TableSettings = Field(

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from tillbridge.config import Settings, StoreSettings, host_and_port, is_loopback
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path
+from tillbridge.configfile.pauses import pause_faults
 from tillbridge.configfile.translate import unknown_key
 from tillbridge.i18n import _
 
@@ -144,7 +145,26 @@ def _communities(settings: Settings) -> Iterator[Fault]:
                 )
 
 
+def _schedule(path: Path, store: StoreSettings) -> Iterator[Fault]:
+    schedule = store.schedule
+    for place, fault in pause_faults(schedule.pauses):
+        yield Fault((*path, "schedule", "pauses", place), fault.text, fault.fix)
+    if schedule.follow_hours and store.hours_file is None and store.settings_file is None:
+        yield Fault(
+            (*path, "schedule", "follow_hours"),
+            _("is true, but no file tells the hours."),
+            _('Write hours_file = "hours.toml" in the table of the store; see docs/store.md.'),
+        )
+    if schedule.last_orders_min and not schedule.follow_hours:
+        yield Fault(
+            (*path, "schedule", "last_orders_min"),
+            _("counts only where follow_hours = true."),
+            _("Set follow_hours = true, or remove it."),
+        )
+
+
 def _store(path: Path, store: StoreSettings) -> Iterator[Fault]:
+    yield from _schedule(path, store)
     orders = store.orders
     if orders.accept == "when_confirmed" and store.auto_accept_orders:
         yield Fault(

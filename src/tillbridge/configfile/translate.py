@@ -16,6 +16,7 @@ from tillbridge.config import (
     PageUser,
     PosSettings,
     ReceiverSettings,
+    ScheduleSettings,
     SecretSource,
     ServiceSettings,
     Settings,
@@ -41,6 +42,7 @@ TABLES: Mapping[str, Section] = {
     "stores.NAME.pos": PosSettings,
     "stores.NAME.orders": OrderSettings,
     "stores.NAME.menu": MenuSettings,
+    "stores.NAME.schedule": ScheduleSettings,
     "stores.NAME.tables": TableSettings,
     "communities.NAME": CommunitySettings,
 }

@@ -33,6 +33,9 @@ READS = frozenset(
         "menu_plan",
         "overview",
         "status",
+        "store.plan",
+        "store.show",
+        "store.tax",
         "tables.list",
         "tables.plan",
     }

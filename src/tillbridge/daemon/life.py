@@ -248,7 +248,7 @@ class _Life:
         plan = Housekeeping()
         plan.hourly(partial(forget, house.ledger, self._settings.bridge, house.clock))
         plan.hourly(self._count_down_consents)
-        plan.daily(self._settings.stores, lambda store: stores[store].catalogue.daily())
+        plan.daily(self._settings.stores, lambda store: stores[store].daily())
         return plan
 
     async def _count_down_consents(self) -> None:
@@ -275,5 +275,4 @@ class _Life:
         """Go on with a new consent: the new secret counts, and what waited is told."""
         await self._receiver.refresh(rooms.name)
         await self._count_down(rooms)
-        rooms.orders.service_back()
-        rooms.catalogue.service_back()
+        rooms.service_back()

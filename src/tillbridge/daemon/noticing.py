@@ -1,7 +1,8 @@
 """How a store's flows hear that the POS has something new: by its files, or by asking in turn."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tillbridge.adapters.folder_events import FolderEvents
 from tillbridge.adapters.watch import FileWatch
@@ -36,6 +37,11 @@ class Noticing:
                 self._polled.append(on_change)
         for folder in self._tills.orders.update_folders():
             self._watch.subscribe_folder(folder, orders.updates_changed)
+
+    def also(self, files: Sequence[Path], on_change: Callable[[], None]) -> None:
+        """Watch further files; before `run` begins."""
+        if files:
+            self._watch.subscribe(files, self._settings.menu.settle_ms, on_change)
 
     async def run(self) -> None:
         """Work until cancelled."""

@@ -12,6 +12,7 @@ from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.daemon.operations_integration import IntegrationOperations
+from tillbridge.daemon.operations_store import StoreOperations
 from tillbridge.daemon.operations_tables import TableOperations
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
@@ -56,6 +57,7 @@ class Operations:
         self._house = building.house
         self.tables = TableOperations(self._rooms, self._later)
         self.integration = IntegrationOperations(self._rooms, building.house.ledger)
+        self.store = StoreOperations(self._rooms, self._later)
         self.audit = AuditOperations(self._house.ledger)
 
     @cached_property

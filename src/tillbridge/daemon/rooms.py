@@ -15,7 +15,7 @@ from tillbridge.daemon.audited import AuditTrail
 from tillbridge.daemon.effects import Effects
 from tillbridge.daemon.integrating import Integrating
 from tillbridge.daemon.noticing import Noticing
-from tillbridge.daemon.pausing import Pausing
+from tillbridge.daemon.standing import StoreStanding
 from tillbridge.daemon.tills import open_tills
 from tillbridge.errors import ConsentLost
 from tillbridge.ledger.desk import ProblemDesk
@@ -30,8 +30,6 @@ from tillbridge.service.order_calls import OrderBodies
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration import IntegrationRules, Integrator
 from tillbridge.stores.integration_keeper import APPLIED, IntegrationKeeper
-from tillbridge.stores.pause import PauseRules
-from tillbridge.stores.pauser import StorePauser
 from tillbridge.stores.settling import settle_s
 from tillbridge.stores.vaulted import VaultTokenStore
 from tillbridge.stores.watch import ServiceWatch
@@ -71,7 +69,7 @@ class StoreRooms:
         self._settled_at: float | None = None  # monotonic seconds
         self._settle_least_s = house.settings.service.reintegrate_settle_s
         self._watch = ServiceWatch(name, house.ledger, house.desk, clock=house.clock)
-        self._door = StoreDoor(name, self._service_back)
+        self._door = StoreDoor(name, self.service_back)
         link = house.link.store(
             VaultTokenStore(house.ledger.vault, name),
             bodies=_order_bodies(house.settings),
@@ -115,20 +113,15 @@ class StoreRooms:
             clock=house.clock,
             job_poll_s=house.settings.service.job_poll_s,
         )
-        self._pausing = Pausing(
-            StorePauser(
-                name,
-                link.client,
-                lambda: self.service_store_id,
-                house.ledger,
-                house.desk,
-                clock=house.clock,
-                rules=PauseRules(
-                    settings.orders.pause_after_s,
-                    settings.orders.resume_after_s,
-                    settings.orders.max_pauses_per_hour,
-                ),
-            )
+        self.standing = StoreStanding(
+            name,
+            house.settings,
+            house.base_dir,
+            link.client,
+            lambda: self.service_store_id,
+            house.ledger,
+            house.desk,
+            clock=house.clock,
         )
         self.orders = OrdersFlow(
             settings,
@@ -136,12 +129,19 @@ class StoreRooms:
             OrderPeers(
                 self.tills.orders,
                 link.client,
-                Effects(name, self.catalogue, self._pausing, AuditTrail(house.ledger, house.clock)),
+                Effects(
+                    name,
+                    self.catalogue,
+                    self.standing.pausing,
+                    AuditTrail(house.ledger, house.clock),
+                ),
             ),
         )
 
         self._noticing = Noticing(name, settings, self.tills, house.events)
         self._noticing.tell(self.catalogue, self.orders)
+        self._noticing.also(self.standing.files(), self.standing.files_changed)
+        self.orders.on_taken_in(self.standing.taken_in)
 
     @property
     def webhook_url(self) -> str:
@@ -158,6 +158,7 @@ class StoreRooms:
                 partial(absent_s, store=self.name, now_ms=self._clock.now_ms())
             )
             self._settled_at = self._clock.monotonic() + settle_s(absent, self._settle_least_s)
+        await self.standing.recall()
 
     async def connected_as(self) -> str | None:
         """Return the store's id at the service; None while it is not connected."""
@@ -178,9 +179,20 @@ class StoreRooms:
         return {
             f"{self.name}.orders": self.orders.run(),
             f"{self.name}.catalogue": self.catalogue.run(),
-            f"{self.name}.pausing": self._pausing.run(),
+            **self.standing.tasks(),
             f"{self.name}.noticing": self._noticing.run(),
         }
+
+    def service_back(self) -> None:
+        """Go on with what waited: the service, the consent or the integration is back."""
+        self.orders.service_back()
+        self.catalogue.service_back()
+        self.standing.service_back()
+
+    def daily(self) -> None:
+        """Compare everything that others may have changed."""
+        self.catalogue.daily()
+        self.standing.daily()
 
     async def close(self) -> None:
         """Let go of the POS, and write what is still to be written."""
@@ -200,7 +212,7 @@ class StoreRooms:
         )
         well = contact.ok and not isinstance(contact.failure, ConsentLost)
         if well and not self._well:
-            self._service_back()
+            self.service_back()
             if self._door.guards(contact.operation):  # what reads integrations knows already
                 self.integrating.look()
         self._well = well
@@ -208,10 +220,6 @@ class StoreRooms:
     def _settles_in_s(self) -> float:
         left = 0.0 if self._settled_at is None else self._settled_at - self._clock.monotonic()
         return max(0.0, left)
-
-    def _service_back(self) -> None:
-        self.orders.service_back()
-        self.catalogue.service_back()
 
 
 def _integration_rules(settings: Settings) -> IntegrationRules:

@@ -11,6 +11,7 @@ closes.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -61,6 +62,15 @@ class OpeningHours:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedPause:
+    """A time without online orders, every week (`weekday`, Monday 0) or on one date (`day`)."""
+
+    span: Span
+    weekday: int | None = None
+    day: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Opening:
     """Whether the store is open at a moment, and until when (ms; None: for longer than a year)."""
 
@@ -88,6 +98,40 @@ def week_json(
         name: [{"open": clock_time(span.opens), "close": closing(span.closes)} for span in spans]
         for name, spans in zip(WEEKDAYS, weekly, strict=True)
     }
+
+
+def hours_to_json(hours: OpeningHours) -> dict[str, Any]:
+    """Return the hours as a JSON value, to be kept."""
+    return {
+        "timezone": hours.timezone,
+        "weekly": [[[span.opens, span.closes] for span in day] for day in hours.weekly],
+        "overrides": [
+            {
+                "day": each.day.isoformat(),
+                "spans": [[span.opens, span.closes] for span in each.spans],
+                "reason": each.reason,
+            }
+            for each in hours.overrides
+        ],
+    }
+
+
+def hours_from_json(kept: object) -> OpeningHours | None:
+    """Return the hours of `hours_to_json`; None for anything else."""
+    if not isinstance(kept, Mapping):
+        return None
+    return OpeningHours(
+        kept["timezone"],
+        tuple(tuple(Span(*span) for span in day) for day in kept["weekly"]),
+        tuple(
+            DatedHours(
+                date.fromisoformat(each["day"]),
+                tuple(Span(*span) for span in each["spans"]),
+                each["reason"],
+            )
+            for each in kept["overrides"]
+        ),
+    )
 
 
 def opening_at(hours: OpeningHours, now_ms: int) -> Opening:

@@ -7,6 +7,7 @@ can be cut off anywhere; `run` first takes up all that is open.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -62,6 +63,7 @@ class OrdersFlow:
         self._settings = settings
         self._books = books
         self._peers = peers
+        self._listener: Callable[[TakenIn], None] | None = None
         chosen = settings.orders
         self._intake = Intake(
             IntakePolicy(
@@ -96,6 +98,10 @@ class OrdersFlow:
         )
 
     # -- what others tell it
+
+    def on_taken_in(self, listener: Callable[[TakenIn], None]) -> None:
+        """Hand each delivery that was taken in to `listener` too, which returns at once."""
+        self._listener = listener
 
     def deliveries_arrived(self) -> None:
         """Look into the inbox: something was committed for this store."""
@@ -174,6 +180,8 @@ class OrdersFlow:
             log.info("orders.taken_up", store=self._books.store, count=len(rows))
 
     async def _taken_in(self, taken: TakenIn) -> None:
+        if self._listener is not None:
+            self._listener(taken)
         match taken:
             case NewOrder(row=row, cancelled=cancelled):
                 self._teller.order_is_new(row.order_id)

@@ -122,6 +122,47 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
         ),
         *_integration_routes(control, route),
         route(
+            "GET",
+            "stores/{store}/standing",
+            lambda request, _body: control.store.show(request.match_info["store"]),
+        ),
+        route(
+            "POST",
+            "stores/{store}/settings/plan",
+            lambda request, body: control.store.plan(
+                request.match_info["store"], full=body.get("full") is True
+            ),
+        ),
+        route(
+            "POST",
+            "stores/{store}/settings/push",
+            lambda request, body: control.store.push(
+                request.match_info["store"], full=body.get("full") is True
+            ),
+        ),
+        route(
+            "POST",
+            "stores/{store}/pause",
+            lambda request, body: control.store.pause(
+                request.match_info["store"],
+                by=_text(body, "by"),
+                reason=_text(body, "reason"),
+                until_ms=_instant(body.get("until_ms")),
+            ),
+        ),
+        route(
+            "POST",
+            "stores/{store}/resume",
+            lambda request, body: control.store.resume(
+                request.match_info["store"], by=_text(body, "by")
+            ),
+        ),
+        route(
+            "POST",
+            "stores/{store}/tax",
+            lambda request, _body: control.store.tax(request.match_info["store"]),
+        ),
+        route(
             "POST", "orders/retry", lambda _request, body: control.order_retry(_text(body, "order"))
         ),
         route(

@@ -9,6 +9,7 @@ from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.problems import PROBLEMS, Severity
 from tillbridge.status.facts import BridgeFacts
+from tillbridge.status.store_part import standing_in, store_part
 from tillbridge.status.words import clock_time, waiting
 
 _RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
@@ -72,7 +73,7 @@ def _verdict(
     since = [s.oldest_waiting_at for s in stores.values() if s.oldest_waiting_at is not None]
     orders = waiting(count, (now_ms - min(since)) / 1000 if since else None)
     if not problems:
-        return {"level": "ok", "text": " ".join(filter(None, [_("Taking orders."), orders]))}
+        return {"level": "ok", "text": " ".join(filter(None, [_all_well(stores, now_ms), orders]))}
     worst = problems[0]
     text = _nothing_arrives(worst, now_ms)
     if worst.store and len(stores) > 1:
@@ -81,6 +82,17 @@ def _verdict(
     others = ngettext("(And {n} more problem.)", "(And {n} more problems.)", more).format(n=more)
     level = "down" if worst.kind.severity is Severity.DOWN else "warning"
     return {"level": level, "text": " ".join(filter(None, [text, others if more else "", orders]))}
+
+
+def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
+    """Return that orders are taken, or that the schedule keeps every store closed."""
+    closed = [standing_in(store.facts) for store in stores.values()]
+    if not closed or any(each.status == "active" for each in closed):
+        return _("Taking orders.")
+    ends = [each.until_ms for each in closed if each.until_ms is not None]
+    if not ends:
+        return _("Closed by the schedule.")
+    return _("Closed by the schedule until {time}.").format(time=clock_time(min(ends), now_ms))
 
 
 def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
@@ -135,6 +147,7 @@ def _store(store: StoreSnapshot, adapter: str, now_ms: int, pos_seen: int | None
             "untold": store.untold,
         },
         "tables": _tables(store),
+        "store": store_part(store.facts, now_ms),
     }
 
 
@@ -161,7 +174,7 @@ def _pending(store: StoreSnapshot) -> int:
 def _service(facts: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
     consent = _mapping(facts.get("consent"))
     integration = _mapping(facts.get("integration"))
-    pause = _mapping(facts.get("pause"))
+    stands = standing_in(facts)
     contact = _mapping(facts.get("service_contact"))
     expires = consent.get("expires_at")
     left = round(max(0, expires - now_ms) / _DAY_MS, 1) if isinstance(expires, int) else None
@@ -192,8 +205,8 @@ def _service(facts: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
         "last_contact_at": _iso(contact.get("ok_at")),
         "consent_expires_at": _iso(expires),
         "consent_days_left": left,
-        "paused": bool(pause),
-        "paused_since": _iso(pause.get("since_ms")),
+        "paused": stands.status == "inactive",
+        "paused_since": _iso(stands.since_ms),
     }
 
 

@@ -1,0 +1,289 @@
+"""Keeps a store at the service as `standing` says it has to be.
+
+What is wanted is on disk before the service is told, so that neither a crash nor a service that is
+away makes the bridge forget who paused the store, or take its own doing for somebody else's.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tillbridge.clock import Clock
+from tillbridge.errors import LedgerError, ServiceError
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.log import get_logger
+from tillbridge.service.client import ServiceClient
+from tillbridge.stores import standing
+from tillbridge.stores.standing import Causes, Pause, Planned, Standing, Status, Who, standing_of
+
+_AGAIN_S = 15.0  # between two tries to tell a service that is away
+_WALL_CLOCK_S = 30.0  # an end told by the wall clock is looked at again, in case that was set
+
+_PLAN_KEPT_MS = 6 * 3600 * 1000  # a schedule is asked again by then, whatever it said
+
+# The problem that each cause is, but for the schedule, which nobody has to be told of.
+_PROBLEMS = {
+    Who.PERSON: "store.paused_by_staff",
+    Who.OTHERS: "store.paused_elsewhere",
+    Who.POS_AWAY: "store.paused",
+}
+
+_STATUSES: dict[str, Status] = {"active": "active", "inactive": "inactive"}
+
+log = get_logger()
+
+
+class StoreKeeper:
+    """One store. `service_store_id` is None until it is integrated; `plan` tells the schedule."""
+
+    def __init__(
+        self,
+        store: str,
+        client: ServiceClient,
+        service_store_id: Callable[[], str | None],
+        ledger: Ledger,
+        desk: ProblemDesk,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._client = client
+        self._service_store_id = service_store_id
+        self._ledger = ledger
+        self._desk = desk
+        self._clock = clock
+        self._plan: Callable[[int], Planned] | None = None
+        self._planned: Planned | None = None  # as it holds from `_planned_ms` on
+        self._planned_ms = 0
+        self._causes: Causes | None = None  # None: the ledger has not been asked yet
+        self._kept: object = None
+        self._lock = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._look_due = True
+        self._not_before = 0.0
+
+    # -- what others tell it; each raises LedgerError where it cannot be kept
+
+    async def pause(self, *, by: str, reason: str, until_ms: int | None) -> Standing:
+        """Close the store in a person's name. Raises ServiceError where it could not be told."""
+        async with self._lock:
+            self._not_before = 0.0
+            causes = await self._known()
+            pause = Pause(self._clock.now_ms(), until_ms, by, reason)
+            log.info("store.paused_by_staff", store=self._store, by=by, until_ms=until_ms)
+            return await self._change(standing.paused_by(causes, pause))
+
+    async def resume(self, *, by: str) -> Standing:
+        """Open the store in a person's name, whoever paused it; the bridge's own pause stays.
+
+        Raises ServiceError where it could not be told.
+        """
+        async with self._lock:
+            self._not_before = 0.0
+            now = self._clock.now_ms()
+            causes = await self._known()
+            log.info("store.resumed_by_staff", store=self._store, by=by)
+            return await self._change(standing.resumed(causes, self._planned_at(now), now))
+
+    async def pos_away(self) -> None:
+        """Close the store because its till is away. A service that fails is told again later."""
+        async with self._lock:
+            causes = await self._known()
+            pause = causes.pos_away or Pause(self._clock.now_ms(), by="bridge")
+            await self._change_quietly(replace(causes, pos_away=pause))
+
+    async def pos_back(self) -> None:
+        """The till is back: end the bridge's own pause. As `pos_away`."""
+        async with self._lock:
+            await self._change_quietly(replace(await self._known(), pos_away=None))
+
+    async def is_paused_for_pos(self) -> bool:
+        """Whether the bridge itself keeps the store closed."""
+        return (await self._known()).pos_away is not None
+
+    async def standing(self) -> Standing:
+        """Return how the store stands now, the schedule's say included."""
+        now = self._clock.now_ms()
+        causes = standing.as_time_goes(await self._known(), self._planned_at(now), now)
+        return standing_of(causes)
+
+    def next_change_ms(self) -> int | None:
+        """Return when the schedule next opens or closes the store; None where it never does."""
+        return self._planned_at(self._clock.now_ms()).until_ms
+
+    def follow(self, plan: Callable[[int], Planned]) -> None:
+        """Follow this schedule from now on."""
+        self._plan, self._planned = plan, None
+        self._wake.set()
+
+    def look(self) -> None:
+        """Ask the service soon what the store is: somebody else may have changed it."""
+        self._look_due = True
+        self._not_before = 0.0
+        self._wake.set()
+
+    async def run(self, look_every_s: float) -> None:
+        """Work until cancelled: as time goes, and to notice what others do."""
+        looked = self._clock.monotonic()
+        while True:
+            self._wake.clear()
+            if self._clock.monotonic() - looked >= look_every_s:
+                self._look_due = True
+            if self._look_due:
+                looked = self._clock.monotonic()
+            wait_s = await self._round(look_every_s)
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def settle(self) -> None:
+        """Bring the service in line now. A service that fails is told again later."""
+        async with self._lock:
+            await self._change_quietly(await self._known())
+
+    # -- inside
+
+    async def _round(self, longest_s: float) -> float:
+        """Do what is due, and return how long there is nothing to do, in seconds."""
+        try:
+            await self.settle()
+        except LedgerError:
+            return _AGAIN_S
+        causes = await self._known()
+        waits = [longest_s]
+        if causes.told != standing_of(causes).status and self._service_store_id() is not None:
+            waits.append(_AGAIN_S)
+        ends = [self.next_change_ms(), causes.person.until_ms if causes.person else None]
+        now = self._clock.now_ms()
+        waits += [min(_WALL_CLOCK_S, (end - now) / 1000) for end in ends if end is not None]
+        return max(0.01, min(waits))
+
+    async def _change_quietly(self, causes: Causes) -> None:
+        try:
+            await self._change(causes)
+        except ServiceError as failure:
+            log.warning(
+                "store.status_not_told", store=self._store, code=failure.code, detail=failure.text
+            )
+
+    async def _change(self, causes: Causes) -> Standing:
+        """Keep the causes, and tell the service what follows. Raises ServiceError, LedgerError."""
+        now = self._clock.now_ms()
+        causes = standing.as_time_goes(causes, self._planned_at(now), now)
+        await self._keep(causes)
+        store_id = self._service_store_id()
+        if store_id is None:
+            return standing_of(causes)
+        wanted = standing_of(causes).status
+        differs = causes.told != wanted
+        if not (differs or self._look_due) or self._clock.monotonic() < self._not_before:
+            return standing_of(causes)
+        try:
+            await self._tell(store_id, causes)
+        except ServiceError:
+            self._not_before = self._clock.monotonic() + _AGAIN_S
+            raise
+        return standing_of(await self._known())
+
+    async def _tell(self, store_id: str, causes: Causes) -> None:
+        # Before the store is closed, too: it may be closed already, by somebody else.
+        if self._look_due or causes.told is None or standing_of(causes).status == "inactive":
+            causes = await self._looked(store_id, causes)
+        wanted = standing_of(causes).status
+        if causes.told == wanted:
+            return
+        await self._keep(replace(causes, telling=wanted))
+        await self._client.set_store_status(store_id, wanted)
+        await self._keep(replace(causes, told=wanted, telling=None))
+        told = standing_of(causes)
+        event = "store.resumed" if wanted == "active" else "store.paused"
+        log.info(event, store=self._store, by=told.who or "", reason=told.reason)
+
+    async def _looked(self, store_id: str, causes: Causes) -> Causes:
+        """Return the causes with what the service says the store is."""
+        found = {store.store_id: store.status for store in await self._client.stores()}
+        self._look_due = False
+        status = _STATUSES.get(found.get(store_id) or "")
+        if status is None:
+            return causes
+        now = self._clock.now_ms()
+        planned = self._planned_at(now)
+        after = standing.seen(causes, status, planned, now)
+        after = standing.as_time_goes(after, planned, now)
+        if after.others and not causes.others:
+            log.warning("store.paused_elsewhere", store=self._store)
+        elif causes.told == "inactive" and after.told == "active" and causes.telling != "active":
+            log.warning("store.resumed_elsewhere", store=self._store)
+        await self._keep(after)
+        return after
+
+    def _planned_at(self, now: int) -> Planned:
+        if self._plan is None:
+            return Planned()
+        known = self._planned
+        until = self._planned_ms + _PLAN_KEPT_MS
+        if known is not None and known.until_ms is not None:
+            until = min(until, known.until_ms)
+        if known is None or not self._planned_ms <= now < until:
+            known = self._plan(now)
+            self._planned, self._planned_ms = known, now
+        return known
+
+    async def _known(self) -> Causes:
+        if self._causes is None:
+            self._kept, before = await self._ledger.read(self._read)
+            self._causes = standing.from_json(self._kept)
+            if self._kept is None and isinstance(before, dict):
+                self._causes = _of_an_older_version(before, self._clock.now_ms())
+        return self._causes
+
+    def _read(self, db: Connection) -> tuple[object, object]:
+        return get_fact(db, self._store, "standing"), get_fact(db, self._store, "pause")
+
+    async def _keep(self, causes: Causes) -> None:
+        """Keep the causes on disk, and tell people."""
+        fact = {**standing.to_json(causes), "next_change_ms": self.next_change_ms()}
+        if fact != self._kept:
+            at = self._clock.now_ms()
+
+            def write(db: Connection) -> None:
+                put_fact(db, self._store, "standing", fact, at=at)
+                drop_fact(db, self._store, "pause")
+
+            await self._ledger.write(write)
+            self._kept = fact
+            self._wake.set()
+        self._causes = causes
+        self._tell_people(causes)
+
+    def _tell_people(self, causes: Causes) -> None:
+        shown = standing_of(causes)
+        known = causes.told == "inactive"
+        for who, code in _PROBLEMS.items():
+            pause = {
+                Who.PERSON: causes.person,
+                Who.OTHERS: causes.others,
+                Who.POS_AWAY: causes.pos_away,
+            }[who]
+            if pause is None or not known or (who is not shown.who and who is not Who.POS_AWAY):
+                self._desk.close(code, self._store)
+            elif who is Who.PERSON:
+                reason = f" ({pause.reason})" if pause.reason else ""
+                self._desk.open(code, self._store, by=pause.by or "?", reason=reason)
+            else:
+                self._desk.open(code, self._store)
+
+
+def _of_an_older_version(before: dict[str, Any], now_ms: int) -> Causes:
+    """Return the causes where the ledger knows of the bridge's own pause only."""
+    pause = Pause(before.get("since_ms", now_ms), by="bridge")
+    if before.get("told"):
+        return Causes(pos_away=pause, told="inactive")
+    return Causes(pos_away=pause, told="active", telling="inactive")
