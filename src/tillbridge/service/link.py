@@ -26,6 +26,7 @@ from tillbridge.service.transport import Transport
 
 if TYPE_CHECKING:
     from tillbridge.service.app_tokens import Access, AppToken, AppTokens, AppTokenStore
+    from tillbridge.service.signup import Signup
     from tillbridge.service.tokens import AccessGrant
 
 
@@ -35,6 +36,7 @@ class App:
 
     `scope_field` is how an app-level token's scopes are asked for, which the specification does
     not show. `token_store` makes the place where such tokens are kept; None: in memory only.
+    `signup_with_secret` says whether a signup carries id and secret (Basic) or the id alone.
     """
 
     client_id: str
@@ -42,6 +44,7 @@ class App:
     redirect_uri: str
     scope_field: str = "scope"
     token_store: "Callable[[], AppTokenStore] | None" = None
+    signup_with_secret: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +161,27 @@ class ServiceLink:
             jitter=self._jitter,
         )
         return AppLink(token, caller)
+
+    def signup(self) -> "Signup":
+        """Return the call that provisions a merchant and a store."""
+        # Once in a bridge's life: no reason to keep it in memory.
+        from tillbridge.service.signup import SigningApp, Signup  # noqa: PLC0415 -- (as above)
+
+        app = self.identity
+        secret = app.client_secret if app.signup_with_secret else None
+        return Signup(
+            Caller(
+                self._transport,
+                self._gate,
+                SigningApp(app.client_id, secret),
+                limits=self._limits,
+                sleep=self._sleep,
+                jitter=self._jitter,
+            ),
+            client_id=app.client_id,
+            client_id_in_body=not app.signup_with_secret,
+            redirect_uri=app.redirect_uri,
+        )
 
     async def _mint(self, access: "Access") -> "AccessGrant":
         return await self.oauth.mint(access.audience, access.scope)

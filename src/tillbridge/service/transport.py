@@ -28,13 +28,17 @@ _CONNECT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A call, ready to send. `body` is JSON; `operation` names it in logs and failures."""
+    """A call, ready to send. `body` is JSON; `operation` names it in logs and failures.
+
+    `scheme` is how its credential is presented: Bearer, or Basic for a signup.
+    """
 
     operation: str
     method: str
     url: str
     kind: Kind
     body: bytes | None = None
+    scheme: str = "Bearer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ class Transport:
                 code=LEFT_ORIGIN,
                 operation=request.operation,
             )
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        headers = {} if token is None else {"Authorization": f"{request.scheme} {token}"}
         try:
             async with self._opened().request(
                 request.method,
