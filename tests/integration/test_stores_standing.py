@@ -25,7 +25,7 @@ from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
 from tillbridge.service.caller import Contact
 from tillbridge.service.retry import Limits
 from tillbridge.service.types import Store
-from tillbridge.stores.choosing import choose_store
+from tillbridge.stores.choosing import Wish, choose_store
 from tillbridge.stores.integration import Integrator
 from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
@@ -215,9 +215,9 @@ async def test_of_several_stores_one_must_be_named(tmp_path: Path) -> None:
 
 def test_a_store_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(BridgeError, match=r"st_9.*st_1"):
-        choose_store([Store("st_1")], "st_9")
+        choose_store([Store("st_1")], Wish("main", configured="st_9"))
     with pytest.raises(BridgeError, match="no store yet"):
-        choose_store([], None)
+        choose_store([], Wish("main"))
 
 
 def test_the_newest_secret_stands_first_and_only_a_few_are_kept() -> None:

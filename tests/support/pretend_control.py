@@ -187,9 +187,19 @@ class PretendControl:
     async def overview(self) -> Answer:
         return overview(await self.status(), self.facts, self.day, self.now_ms)
 
-    async def connect(self, store: str, *, reintegrate: bool) -> Answer:
+    async def connect(
+        self, store: str, *, reintegrate: bool, store_id: str = "", email: str = ""
+    ) -> Answer:
         self._told("connect", store, reintegrate)
         return {"url": self.connect_url, "state": "st4te"}
+
+    async def connect_choose(self, store: str, *, store_id: str, reintegrate: bool) -> Answer:
+        self._told("connect_choose", store, store_id, reintegrate)
+        return {"done": True, "ok": True, "text": f"The store {store} is connected."}
+
+    async def signup(self, store: str, *, form: Mapping[str, str], flow_type: str) -> Answer:
+        self._told("signup", store, dict(form), flow_type)
+        return {"url": self.connect_url, "state": "st4te", "as_login": False}
 
     async def connect_result(self, state: str) -> Answer:
         self._told("connect_result", state)

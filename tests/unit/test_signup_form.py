@@ -36,9 +36,7 @@ def test_a_form_becomes_the_specifications_request() -> None:
 
 
 def test_what_is_not_said_is_not_sent() -> None:
-    wanted = request_of(
-        {"store-name": "Bar", "email": "a@b.example"}, location_id="", flow_type=""
-    )
+    wanted = request_of({"store-name": "Bar", "email": "a@b.example"}, location_id="", flow_type="")
     assert signup_body(wanted, redirect_uri="http://127.0.0.1/cb", state="s") == {
         "email": "a@b.example",
         "store_name": "Bar",

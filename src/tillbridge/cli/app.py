@@ -20,6 +20,7 @@ from tillbridge.cli import (
     password,
     run,
     sandbox,
+    signup,
     status,
     store,
     tables,
@@ -69,6 +70,7 @@ def begin(
 
 
 app.command("run")(run.run)
+app.command("signup")(signup.signup)
 app.command("connect")(connect.connect)
 app.add_typer(integration.app, name="integration")
 app.command("status")(status.status)

@@ -97,6 +97,12 @@ class ServiceSettings(Section):
             "Where the service sends the merchant back after consent; registered with the service."
         ),
     )
+    signup_auth: Literal["basic", "body"] = Field(
+        "basic",
+        description=(
+            "How a signup tells the app: by id and secret (HTTP Basic), or by the id in the body."
+        ),
+    )
     timeout_s: Seconds = Field(15, description="How long one call to the service may take.")
     max_attempts: int = Field(
         5,

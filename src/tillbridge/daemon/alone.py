@@ -1,20 +1,22 @@
 """What commands do while no daemon runs: the same rooms, with the ledger's lock held."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tillbridge.configfile import LoadedSettings
 from tillbridge.daemon.audited import AuditTrail, audited
 from tillbridge.daemon.building import built
-from tillbridge.daemon.connecting import begin_consent, integrate
+from tillbridge.daemon.connecting import Wanted, begin_consent, begin_signup, integrate
 from tillbridge.daemon.operations import Operations
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 from tillbridge.status.acting import acting_as
 from tillbridge.status.ports import Control
 from tillbridge.stores.callback import listening
+from tillbridge.stores.consent import ConsentRequest
 
 
 @asynccontextmanager
@@ -29,19 +31,36 @@ async def alone(loaded: LoadedSettings, *, user: str = "") -> AsyncIterator[Cont
             yield audited(Operations(building), trail)
 
 
+@dataclass(frozen=True, slots=True)
+class SigningUp:
+    """The form of a signup, by the options of `tillbridge signup`."""
+
+    form: Mapping[str, str]
+    flow_type: str
+
+
 async def connect_alone(
     loaded: LoadedSettings,
-    store: str,
+    wanted: Wanted,
     *,
-    reintegrate: bool,
-    invite: Callable[[str], None],
+    invite: Callable[[ConsentRequest], None],
+    choose: Callable[[list[dict[str, Any]]], str],
     wait_s: float,
+    signing_up: SigningUp | None = None,
 ) -> dict[str, Any]:
-    """Connect a store: `invite` is given the address; waits `wait_s` seconds for the merchant."""
+    """Connect a store: `invite` is given the address; waits `wait_s` seconds for the merchant.
+
+    `choose` is given the merchant's stores where there are several, and returns an id, or "".
+    """
+    store = wanted.store
     async with built(loaded, [store]) as building:
         redirect_uri = loaded.settings.service.redirect_uri
         async with listening(redirect_uri, building.consents) as consented:
-            invite(begin_consent(building, store).url)
+            if signing_up is None:
+                request = begin_consent(building, wanted)
+            else:
+                request = await begin_signup(building, store, signing_up.form, signing_up.flow_type)
+            invite(request)
             try:
                 async with asyncio.timeout(wait_s):
                     await consented
@@ -50,4 +69,7 @@ async def connect_alone(
                     _("Nobody consented in time."),
                     fix=_("Try again when the merchant is there."),
                 ) from None
-        return await integrate(building.stores[store], reintegrate=reintegrate)
+        answer = await integrate(building.stores[store], wanted)
+        if "choose" in answer and (store_id := choose(answer["choose"])):
+            answer = await integrate(building.stores[store], replace(wanted, store_id=store_id))
+        return answer

@@ -43,7 +43,7 @@ READS = frozenset(
 # Arguments that name what was acted on, and those worth keeping: no customer's data, no secret.
 _TARGETS = ("order_id", "external_id", "table", "item_id", "target")
 _KEPT = frozenset(
-    {"full", "reason_code", "until_ms", "reintegrate", "available", "status", "scope"}
+    {"full", "reason_code", "until_ms", "reintegrate", "available", "status", "scope", "store_id"}
 )
 
 

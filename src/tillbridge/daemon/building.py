@@ -95,6 +95,7 @@ def _link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceLink:
             service.redirect_uri,
             loaded.settings.assumptions.scope_field,
             token_store,
+            signup_with_secret=service.signup_auth == "basic",
         ),
         clock=clock,
         timeout_s=service.timeout_s,

@@ -7,10 +7,12 @@ from typing import Any
 
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.rooms import StoreRooms
-from tillbridge.errors import BridgeError
+from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
+from tillbridge.service.types import Store
 from tillbridge.status.ports import CallbackAnswer
 from tillbridge.stores.callback import answer_callback
+from tillbridge.stores.choosing import SeveralStores
 from tillbridge.stores.consent import ConsentRequest
 from tillbridge.stores.integration import Integrated
 
@@ -18,27 +20,71 @@ Answer = dict[str, Any]
 _KEPT = 20
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person wants of a connection; "" where it is left open.
+
+    `store_id` is the service's id of the store, `email` the merchant's.
+    """
+
+    store: str
+    reintegrate: bool = False
+    store_id: str = ""
+    email: str = ""
+
+
 @dataclass(slots=True)
 class _Connection:
     """A connection under way, for the command that waits for it."""
 
-    store: str
-    reintegrate: bool
+    wanted: Wanted
     answer: Answer = field(default_factory=lambda: {"done": False})
 
 
-def begin_consent(building: Building, store: str) -> ConsentRequest:
+def begin_consent(building: Building, wanted: Wanted) -> ConsentRequest:
     """Return the address for the merchant."""
     settings = building.house.settings
-    email = settings.stores[store].notification_email
-    wanted = email if settings.assumptions.authorize_email else None
-    return building.consents.begin(store, email=wanted)
+    email = wanted.email
+    if not email and settings.assumptions.authorize_email:
+        email = settings.stores[wanted.store].notification_email or ""
+    return building.consents.begin(wanted.store, email=email or None)
 
 
-async def integrate(rooms: StoreRooms, *, reintegrate: bool) -> Answer:
-    """Integrate the store and return what to tell; raises BridgeError."""
-    work = rooms.integrator.reintegrate if reintegrate else rooms.integrator.integrate
-    done = await work()
+async def begin_signup(
+    building: Building, store: str, form: Mapping[str, str], flow_type: str
+) -> ConsentRequest:
+    """Sign the merchant up and return the address; raises ConfigError for a form with faults."""
+    # Once in a store's life.
+    from tillbridge.stores.signup_form import faults_of, missing, request_of  # noqa: PLC0415 -- (as above)
+
+    if left_out := missing(form):
+        raise ConfigError(
+            _("A signup needs {fields}.").format(
+                fields=", ".join(f"--{name}" for name in left_out)
+            ),
+            fix=_("Give these options, or run it on a terminal, which asks."),
+        )
+    faults = faults_of(form)
+    if faults:
+        first = faults[0]
+        raise ConfigError(f"--{first.field}: {first.text}", fix=first.fix)
+    location_id = building.house.settings.stores[store].location_id
+    wanted = request_of(form, location_id=location_id, flow_type=flow_type)
+    return await building.consents.sign_up(store, wanted)
+
+
+async def integrate(rooms: StoreRooms, wanted: Wanted) -> Answer:
+    """Integrate the store and return what to tell; raises BridgeError.
+
+    Where the merchant has several stores and nobody said which, the answer holds `choose`.
+    """
+    try:
+        if wanted.store_id:
+            await rooms.integrator.choose(wanted.store_id)
+        work = rooms.integrator.reintegrate if wanted.reintegrate else rooms.integrator.integrate
+        done = await work()
+    except SeveralStores as several:
+        return {**_failed(several), "choose": [_choice(store) for store in several.stores]}
     await rooms.connected()
     rooms.integrating.look()
     if not done.secret_known:
@@ -91,10 +137,25 @@ class Connecting:
         self._known: dict[str, _Connection] = {}  # by state, the oldest first
         self._working: set[asyncio.Task[None]] = set()
 
-    def begin(self, store: str, *, reintegrate: bool) -> Answer:
+    def begin(self, wanted: Wanted) -> Answer:
         """Return `url` and `state`."""
-        request = begin_consent(self._building, store)
-        self._known[request.state] = _Connection(store, reintegrate)
+        return self._begun(begin_consent(self._building, wanted), wanted)
+
+    async def sign_up(self, store: str, form: Mapping[str, str], flow_type: str) -> Answer:
+        """Return `url` and `state`, and `as_login` where the merchant exists. BridgeError else."""
+        request = await begin_signup(self._building, store, form, flow_type)
+        return {**self._begun(request, Wanted(store)), "as_login": request.as_login}
+
+    async def choose(self, wanted: Wanted) -> Answer:
+        """Go on with a store of the merchant that a person chose. Raises BridgeError."""
+        rooms = self._building.stores[wanted.store]
+        answer = await integrate(rooms, wanted)
+        if answer["ok"]:
+            await self._on_connected(rooms)
+        return answer
+
+    def _begun(self, request: ConsentRequest, wanted: Wanted) -> Answer:
+        self._known[request.state] = _Connection(wanted)
         while len(self._known) > _KEPT:
             del self._known[next(iter(self._known))]
         return {"url": request.url, "state": request.state}
@@ -125,14 +186,24 @@ class Connecting:
 
     async def _finish(self, store: str, known: _Connection | None) -> None:
         rooms = self._building.stores[store]
-        reintegrate = known is not None and known.reintegrate
+        wanted = Wanted(store) if known is None else known.wanted
         try:
-            answer = await integrate(rooms, reintegrate=reintegrate)
-            await self._on_connected(rooms)
+            answer = await integrate(rooms, wanted)
+            if answer["ok"]:
+                await self._on_connected(rooms)
         except BridgeError as failure:
             answer = _failed(failure)
         if known is not None:
             known.answer = answer
+
+
+def _choice(store: Store) -> Answer:
+    return {
+        "store_id": store.store_id,
+        "name": store.name,
+        "status": store.status,
+        "integration_status": store.integration_status,
+    }
 
 
 def _failed(failure: BridgeError) -> Answer:

@@ -1,6 +1,7 @@
 """What commands and the page ask of the bridge, while it runs and while it does not."""
 
 import os
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from sqlalchemy import Connection
 import tillbridge
 from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
-from tillbridge.daemon.connecting import Connecting
+from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.daemon.operations_integration import IntegrationOperations
 from tillbridge.daemon.operations_store import StoreOperations
@@ -105,10 +106,22 @@ class Operations:
             },
         )
 
-    async def connect(self, store: str, *, reintegrate: bool) -> Answer:
+    async def connect(
+        self, store: str, *, reintegrate: bool, store_id: str = "", email: str = ""
+    ) -> Answer:
         """Begin to connect a store."""
         self._rooms(store)
-        return self._daemon().begin(store, reintegrate=reintegrate)
+        return self._daemon().begin(Wanted(store, reintegrate, store_id, email))
+
+    async def connect_choose(self, store: str, *, store_id: str, reintegrate: bool) -> Answer:
+        """Go on with a store of the merchant."""
+        self._rooms(store)
+        return await self._daemon().choose(Wanted(store, reintegrate, store_id))
+
+    async def signup(self, store: str, *, form: Mapping[str, str], flow_type: str) -> Answer:
+        """Begin to sign a merchant up."""
+        self._rooms(store)
+        return await self._daemon().sign_up(store, form, flow_type)
 
     async def connect_result(self, state: str) -> Answer:
         """Return how far a connection is."""

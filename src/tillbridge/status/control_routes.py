@@ -51,7 +51,28 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
             "POST",
             "connect",
             lambda _request, body: control.connect(
-                _text(body, "store"), reintegrate=body.get("reintegrate") is True
+                _text(body, "store"),
+                reintegrate=body.get("reintegrate") is True,
+                store_id=str(body.get("store_id") or ""),
+                email=str(body.get("email") or ""),
+            ),
+        ),
+        route(
+            "POST",
+            "connect/choose",
+            lambda _request, body: control.connect_choose(
+                _text(body, "store"),
+                store_id=_text(body, "store_id"),
+                reintegrate=body.get("reintegrate") is True,
+            ),
+        ),
+        route(
+            "POST",
+            "signup",
+            lambda _request, body: control.signup(
+                _text(body, "store"),
+                form=_texts(body, "form"),
+                flow_type=str(body.get("flow_type") or ""),
             ),
         ),
         route(

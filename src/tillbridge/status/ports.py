@@ -216,8 +216,24 @@ class Control(Protocol):
         """Return the status document with `chain`, `waiting` and `day` (see `overview`)."""
         ...
 
-    async def connect(self, store: str, *, reintegrate: bool) -> Answer:
-        """Begin to connect a store; return `url`, which the merchant opens, and `state`."""
+    async def connect(
+        self, store: str, *, reintegrate: bool, store_id: str = "", email: str = ""
+    ) -> Answer:
+        """Begin to connect a store; return `url`, which the merchant opens, and `state`.
+
+        `store_id` says which of the merchant's stores it is, `email` who the merchant is.
+        """
+        ...
+
+    async def connect_choose(self, store: str, *, store_id: str, reintegrate: bool) -> Answer:
+        """Go on with one of the stores that `connect_result` told as `choose`; answers as it."""
+        ...
+
+    async def signup(self, store: str, *, form: Mapping[str, str], flow_type: str) -> Answer:
+        """Begin to sign a merchant up; as `connect`, and `as_login` where the merchant exists.
+
+        `form` has the fields of `tillbridge signup`, by their options.
+        """
         ...
 
     async def connect_result(self, state: str) -> Answer:

@@ -6,6 +6,7 @@ once and for ten minutes, and compared in constant time.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tillbridge.clock import Clock
 from tillbridge.errors import BridgeError, LedgerError
@@ -18,7 +19,11 @@ from tillbridge.service.oauth import authorize_url, new_state, same_state
 from tillbridge.service.tokens import TokenKeeper
 from tillbridge.service.types import Tokens
 
+if TYPE_CHECKING:
+    from tillbridge.service.signup import SignupRequest
+
 STATE_LIFETIME_S = 600.0
+SIGNUP_LIFETIME_S = 3600.0
 
 log = get_logger()
 
@@ -29,11 +34,15 @@ class ConsentRefused(BridgeError):
 
 @dataclass(frozen=True, slots=True)
 class ConsentRequest:
-    """What is shown to the merchant; the URL holds the state."""
+    """What is shown to the merchant; the URL holds the state.
+
+    `as_login`: the merchant exists already, and signs in instead of signing up.
+    """
 
     store: str
     url: str
     state: str = field(repr=False)
+    as_login: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +65,7 @@ class ConsentDesk:
 
     def begin(self, store: str, *, email: str | None = None) -> ConsentRequest:
         """Return the link for the merchant. An earlier one for the store is void from now on."""
-        state = new_state()
-        self._pending[store] = _Pending(state, self._clock.monotonic() + STATE_LIFETIME_S)
+        state = self._open(store, STATE_LIFETIME_S)
         url = authorize_url(
             self._link.base_url,
             client_id=self._link.identity.client_id,
@@ -66,6 +74,22 @@ class ConsentDesk:
             email=email,
         )
         return ConsentRequest(store, url, state)
+
+    async def sign_up(self, store: str, wanted: "SignupRequest") -> ConsentRequest:
+        """Provision a merchant at the service, and return the link on which they go on.
+
+        Filling in a form takes longer than a click: the link is good for an hour. Raises as
+        `Signup.url`.
+        """
+        state = self._open(store, SIGNUP_LIFETIME_S)
+        told = await self._link.signup().url(wanted, state)
+        log.info("signup.begun", store=store, as_login=told.as_login)
+        return ConsentRequest(store, told.url, state, as_login=told.as_login)
+
+    def _open(self, store: str, lifetime_s: float) -> str:
+        state = new_state()
+        self._pending[store] = _Pending(state, self._clock.monotonic() + lifetime_s)
+        return state
 
     async def finish(self, *, code: str, state: str) -> str:
         """Exchange the code, keep the tokens, and return the store that consented.
@@ -114,7 +138,7 @@ class ConsentDesk:
             )
         if self._pending.pop(found).until <= now:
             raise ConsentRefused(
-                _("The consent took longer than ten minutes."),
+                _("The consent took too long."),
                 fix=_("Begin again: tillbridge connect {store}").format(store=found),
             )
         return found

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
-from tillbridge.errors import BridgeError, Conflict, Refused
+from tillbridge.errors import BridgeError, ConfigError, Conflict, Refused
 from tillbridge.i18n import _
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.log import get_logger
@@ -20,7 +20,7 @@ from tillbridge.service.client import ServiceClient
 from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.store_calls import ALREADY_INTEGRATED
 from tillbridge.service.types import Integration, IntegrationRequest, Store
-from tillbridge.stores.choosing import choose_store
+from tillbridge.stores.choosing import Wish, choose_store
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration_books import IntegrationBooks, Intent
 from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State, plan_of, state_of
@@ -214,13 +214,44 @@ class Integrator:
         plan = plan_of(state, now, self.wanted, secret_known=known)
         return Seen(store, now, self.wanted, plan)
 
+    async def choose(self, store_id: str) -> None:
+        """Take note which of the merchant's stores a person means.
+
+        Raises ConfigError where the configuration means another one.
+        """
+        if self._settings.store_id not in {None, store_id}:
+            raise ConfigError(
+                _("bridge.toml says store_id = {configured}, and {chosen} was chosen.").format(
+                    configured=f'"{self._settings.store_id}"', chosen=store_id
+                ),
+                fix=_("Correct store_id in the configuration, or choose the same."),
+            )
+        async with self._lock:
+            wish = Wish(self._name, chosen=store_id)
+            await self._free(choose_store(await self._client.stores(), wish))
+            await self.books.note_choice(store_id)
+
     async def _chosen(self) -> Store:
         """Choose the store, and note its name for what is printed."""
-        wanted = self._settings.store_id or await self.books.store_id()
-        store = choose_store(await self._client.stores(), wanted)
+        wish = Wish(self._name, self._settings.store_id or "", await self.books.store_id() or "")
+        store = choose_store(await self._client.stores(), wish)
+        await self._free(store)
         if store.name:
             await self.books.note_store_name(store.name)
         return store
+
+    async def _free(self, store: Store) -> None:
+        """Refuse a store that another one of this bridge stands for."""
+        taken = await self.books.taken_by(store.store_id)
+        if taken is not None:
+            raise BridgeError(
+                _("The store {store_id} is connected here already, as {taken}.").format(
+                    store_id=store.store_id, taken=taken
+                ),
+                fix=_("Choose another: tillbridge connect {store} --store-id ID").format(
+                    store=self._name
+                ),
+            )
 
     async def _integration_of(self, store_id: str) -> Integration | None:
         try:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sqlalchemy import Connection
 
 from tillbridge.clock import Clock
-from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
+from tillbridge.ledger.facts import all_facts, drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.service.types import Integration, IntegrationRequest
 from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State
@@ -185,6 +185,19 @@ class IntegrationBooks:
         """Return the store's id at the service; None until it was integrated from here."""
         found = await self._fact("service_store_id")
         return found if isinstance(found, str) else None
+
+    async def note_choice(self, store_id: str) -> None:
+        """Note which store of the merchant a person chose."""
+        await self._put("service_store_id", store_id)
+
+    async def taken_by(self, store_id: str) -> str | None:
+        """Return which other store of this bridge stands for that one; None for none."""
+        facts = await self._ledger.read(all_facts)
+        for store, known in facts.items():
+            taken = known.get("service_store_id") == store_id and "integration" in known
+            if taken and store != self._store:
+                return store
+        return None
 
     async def note_store_name(self, name: str) -> None:
         """Note what the service calls the store, for what is printed."""

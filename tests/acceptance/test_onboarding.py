@@ -1,0 +1,126 @@
+"""From nothing to a connected store: signing up, signing in, choosing one of several stores."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.world import SECRET, World, make_world
+from tillbridge.sandbox.settings import MerchantSeed, StoreSeed
+
+FORM = ("--store-name", "Bar Nuovo", "--email", "new@example.com", "--phone", "+39 02 1234567")
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with make_world(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def two_stores(tmp_path: Path) -> AsyncIterator[World]:
+    stores = (StoreSeed("st_main", "Harbour"), StoreSeed("st_two", "Station"))
+    async with make_world(tmp_path, merchants=(MerchantSeed(stores=stores),)) as made:
+        yield made
+
+
+async def merchants_turn(world: World, *arguments: str) -> tuple[int, str, str]:
+    """Run a command that prints an address, and be the merchant who opens it and allows it."""
+    process = await asyncio.create_subprocess_exec(
+        *world.bridge.command(*arguments, "--no-browser"),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=world.bridge.env,
+    )
+    assert process.stdout is not None
+    head = []
+    while line := (await asyncio.wait_for(process.stdout.readline(), 30)).decode():
+        head.append(line)
+        if line.startswith("Open: "):
+            async with world.http.get(line.removeprefix("Open: ").strip()) as page:
+                await page.read()
+            break
+    out, err = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode or 0, "".join(head) + out.decode(), err.decode()
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["alone", "beside the daemon"])
+async def test_one_command_leads_from_nothing_to_an_integrated_store(
+    world: World, running: bool
+) -> None:
+    if running:
+        await world.bridge.start()
+    code, out, err = await merchants_turn(world, "signup", "main", *FORM)
+    assert code == 0, out + err
+    assert "is connected" in out
+    assert "/webhooks/main" in out
+    assert SECRET not in out + err
+    assert "Bar Nuovo" in str(await world.state())
+
+
+async def test_a_merchant_who_exists_signs_in_instead(world: World) -> None:
+    known = ("--store-name", "Main", "--email", "owner@example.net", "--flow", "signup")
+    code, out, err = await merchants_turn(world, "signup", "main", *known)
+    assert code == 0, out + err
+    assert "exists already, and signs in instead" in out
+
+
+async def test_the_id_in_the_body_is_enough_where_it_is_configured(world: World) -> None:
+    world.write_config(top='signup_auth = "body"')
+    code, out, err = await merchants_turn(world, "signup", "main", *FORM)
+    assert code == 0, out + err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "--store-name, --email"),
+        (("--store-name", "Bar", "--email", "nobody"), "--email: is no e-mail address"),
+        ((*FORM[:4], "--phone", "12345"), "--phone: is no phone number"),
+        ((*FORM, "--locale", "italian"), "--locale: is no language and region"),
+    ],
+)
+async def test_what_is_wrong_is_told_before_anything_is_sent(
+    world: World, arguments: tuple[str, ...], words: str
+) -> None:
+    code, out, err = await world.bridge.run("signup", "main", "--no-browser", *arguments)
+    assert code == 2
+    assert words in out + err
+    assert not await world.calls("signup_url")
+
+
+@pytest.mark.parametrize("running", [False, True], ids=["alone", "beside the daemon"])
+async def test_of_several_stores_one_is_chosen_and_remembered(
+    two_stores: World, running: bool
+) -> None:
+    world = two_stores
+    if running:
+        await world.bridge.start()
+    code, out, err = await merchants_turn(world, "connect", "main")
+    assert code == 1, out + err
+    assert "st_main (Harbour), st_two (Station)" in err
+    assert "--store-id" in err
+
+    code, out, err = await merchants_turn(world, "connect", "main", "--store-id", "st_two")
+    assert code == 0, out + err
+    assert 'store_id = "st_two"' in out
+
+    # The choice is remembered: it need not be said again.
+    code, out, err = await merchants_turn(world, "connect", "main")
+    assert code == 0, out + err
+    assert "nothing had to change" in out
+
+
+async def test_a_store_that_the_merchant_does_not_have_is_refused(two_stores: World) -> None:
+    code, _out, err = await merchants_turn(two_stores, "connect", "main", "--store-id", "st_nine")
+    assert code == 1
+    assert "no store st_nine" in err
+
+
+async def test_the_configuration_has_the_last_word_on_the_store(two_stores: World) -> None:
+    two_stores.write_config(store='store_id = "st_main"')
+    code, out, err = await merchants_turn(two_stores, "connect", "main", "--store-id", "st_two")
+    assert code != 0
+    assert "bridge.toml says store_id" in out + err
