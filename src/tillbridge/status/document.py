@@ -188,6 +188,7 @@ def _service(facts: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
     old_until = secret.get("old_until_ms")
     return {
         "store_id": facts.get("service_store_id"),
+        "store_name": facts.get("service_store_name"),
         "integrated": bool(integration) and status not in _NOT_INTEGRATED,
         "integration_status": status,
         "menu_sync_direction": has.get("menu_sync_direction"),
