@@ -1,6 +1,8 @@
 """From nothing to a connected store: signing up, signing in, choosing one of several stores."""
 
 import asyncio
+import os
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -124,3 +126,52 @@ async def test_the_configuration_has_the_last_word_on_the_store(two_stores: Worl
     code, out, err = await merchants_turn(two_stores, "connect", "main", "--store-id", "st_two")
     assert code != 0
     assert "bridge.toml says store_id" in out + err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no pseudo-terminals")
+async def test_on_a_terminal_it_asks_until_it_is_right(world: World) -> None:
+    answers = ["Bar Nuovo", "nobody", "new@example.com", "", "", "12", "", *[""] * 6]
+    code, out = await at_a_terminal(world, answers, "signup", "main")
+    assert code == 0, out
+    assert "E-mail of the merchant" in out
+    assert "is no e-mail address" in out
+    assert "is no phone number" in out
+    assert "is connected" in out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no pseudo-terminals")
+async def test_on_a_terminal_a_store_is_chosen_from_a_list(two_stores: World) -> None:
+    await two_stores.bridge.start()
+    code, out = await at_a_terminal(two_stores, ["three", "0", "2"], "connect", "main")
+    assert code == 0, out
+    assert "2. Station  st_two  (active, not_integrated)" in out
+    assert "Type a number from 1 to 2." in out
+    assert 'store_id = "st_two"' in out
+
+
+async def at_a_terminal(world: World, answers: list[str], *arguments: str) -> tuple[int, str]:
+    """Type the answers into a command, as fast as it reads them, and be the merchant."""
+    ours, theirs = os.openpty()
+    process = await asyncio.create_subprocess_exec(
+        *world.bridge.command(*arguments, "--no-browser"),
+        stdin=theirs,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=world.bridge.env,
+    )
+    os.close(theirs)
+    os.write(ours, "".join(f"{each}\n" for each in answers).encode())
+    assert process.stdout is not None
+    said = b""
+    opened = False
+    try:
+        while chunk := await asyncio.wait_for(process.stdout.read(4096), 60):
+            said += chunk
+            found = re.search(rb"Open: (\S+)\s", said)
+            if found and not opened:
+                opened = True
+                async with world.http.get(found[1].decode()) as page:
+                    await page.read()
+        return await process.wait(), said.decode()
+    finally:
+        os.close(ours)

@@ -95,8 +95,11 @@ def choose(stores: list[dict[str, Any]]) -> str:
             say.clean(store[key]) for key in ("status", "integration_status") if store[key]
         )
         say.line(f"  {number}. {name}  {say.clean(store['store_id'])}  ({states})")
-    number = typer.prompt(_("Number"), type=typer.IntRange(1, len(stores)))  # type: ignore[attr-defined]  # typer hands on what click has
-    return str(stores[number - 1]["store_id"])
+    while True:
+        number = typer.prompt(_("Number")).strip()
+        if number.isdecimal() and 1 <= int(number) <= len(stores):
+            return str(stores[int(number) - 1]["store_id"])
+        say.line(_("Type a number from 1 to {last}.").format(last=len(stores)), level="warning")
 
 
 def _through(running: RunningBridge, wish: Wish, *, browser: bool) -> Answer:
