@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from tillbridge.clock import Clock
 from tillbridge.config import Settings
-from tillbridge.configfile.store_files import StoreFiles
 from tillbridge.daemon.pausing import Pausing
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
@@ -116,13 +115,14 @@ def _settings_flow(
 ) -> "SettingsFlow | None":
     """Return the flow of the restaurant's files and schedule; None where it has neither."""
     chosen = settings.stores[name]
-    files = StoreFiles.of(chosen, base_dir)
-    if not (files.paths() or chosen.schedule.pauses):
+    if not (chosen.settings_file or chosen.hours_file or chosen.schedule.pauses):
         return None  # and what it is made of is not even imported
+    from tillbridge.configfile.store_files import StoreFiles  # noqa: PLC0415 -- see above
     from tillbridge.stores.settings_flow import (  # noqa: PLC0415 -- see above
         SettingsFlow,
         SettingsRules,
     )
 
+    files = StoreFiles.of(chosen, base_dir)
     rules = SettingsRules(files, chosen.schedule, settings.assumptions.end_of_day)
     return SettingsFlow(name, rules, client, service_store_id, ledger, desk, clock=clock)

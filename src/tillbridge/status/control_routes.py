@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tillbridge.errors import BridgeError
+from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.status.acting import acting_as
 from tillbridge.status.community_routes import community_routes
 from tillbridge.status.ports import Answer, Control
@@ -31,7 +31,7 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
                 with acting_as(_who(request), "technician"):
                     return web.json_response(await ask(request, body))
             except BridgeError as failure:
-                told = _error(type(failure).__name__, failure.text, failure.fix)
+                told = _error(_kind(failure), failure.text, failure.fix)
                 return web.json_response(told, status=409)
             except (KeyError, TypeError, ValueError) as slip:
                 told = _error("BadRequest", f"The request is not understood: {slip}", "")
@@ -219,6 +219,11 @@ def _integration_routes(
         route("POST", f"{path}/remove", asks("remove")),
         route("POST", f"{path}/reintegrate", asks("reintegrate")),
     ]
+
+
+def _kind(failure: BridgeError) -> str:
+    """Return the name by which a command knows what to end with."""
+    return "ConfigError" if isinstance(failure, ConfigError) else type(failure).__name__
 
 
 def _allowed(request: web.Request, token: str) -> bool:

@@ -1,0 +1,261 @@
+"""Who keeps a store closed, its settings and its taxes: a real ledger and a strict service."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.test_stores_standing import Bench, standing
+from tillbridge.config import ScheduleSettings
+from tillbridge.configfile.store_files import StoreFiles
+from tillbridge.errors import ConfigError, Refused, ServiceDown
+from tillbridge.ledger.facts import put_fact
+from tillbridge.ledger.menu import acknowledge_items
+from tillbridge.ledger.menu_rows import AcceptedItem
+from tillbridge.model.catalogue import Item, ItemTax, TaxComponent
+from tillbridge.sandbox import SandboxSettings
+from tillbridge.stores.keeper import StoreKeeper
+from tillbridge.stores.settings_flow import SettingsFlow, SettingsRules
+from tillbridge.stores.standing import Planned, Who
+from tillbridge.stores.tax_rounds import TaxRounds
+
+
+async def paused(keeper: StoreKeeper, until_ms: int | None = None) -> None:
+    await keeper.pause(by="anna", reason="busy", until_ms=until_ms)
+
+
+async def test_a_persons_pause_is_not_undone_by_the_till_that_comes_back(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper = bench.keeper()
+        await paused(keeper)
+        await keeper.pos_away()
+        await keeper.pos_back()
+        assert await bench.status() == "inactive"
+        after = bench.keeper()  # a restart
+        await after.pos_back()
+        assert (await after.standing()).by == "anna"
+        assert await bench.status() == "inactive"
+        assert bench.desk.is_open("store.paused_by_staff", "main")
+        assert (await after.resume(by="anna")).who is None
+        assert await bench.status() == "active"
+
+
+async def test_the_bridges_pause_is_not_lost_when_a_person_resumes(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper = bench.keeper()
+        await paused(keeper)
+        await keeper.pos_away()
+        assert (await keeper.resume(by="anna")).who is Who.POS_AWAY
+        assert await bench.status() == "inactive"
+        await keeper.pos_back()
+        assert await bench.status() == "active"
+
+
+async def test_a_pause_with_an_end_ends_though_the_bridge_was_down_then(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        await paused(bench.keeper(), bench.service.clock.now_ms() + 60_000)
+        assert await bench.status() == "inactive"
+        bench.service.clock.pass_s(61)
+        await bench.keeper().settle()
+        assert await bench.status() == "active"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_crash_while_the_service_is_told_takes_nobody_for_somebody_else(
+    tmp_path: Path, when: str
+) -> None:
+    async with standing(tmp_path, attempts=1) as bench:
+        await bench.service.integrate()
+        await bench.keeper().settle()
+        await bench.service.fault("error", "/st_main/status", status=503, when=when)
+        with pytest.raises(ServiceDown):
+            await paused(bench.keeper())
+        after = bench.keeper()
+        await after.settle()
+        assert await bench.status() == "inactive"
+        assert "others" not in await bench.fact("standing")
+        await after.resume(by="anna")
+        assert await bench.status() == "active"
+
+
+async def test_the_schedule_opens_and_closes_and_yields_to_a_person(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper, clock = bench.keeper(), bench.service.clock
+        opens = clock.now_ms() + 3_600_000
+
+        def plan(now: int) -> Planned:
+            if now < opens:
+                return Planned(closed=True, until_ms=opens, reason="outside opening hours")
+            return Planned(until_ms=opens + 3_600_000)
+
+        keeper.follow(plan)
+        await keeper.settle()
+        assert await bench.status() == "inactive"
+        assert bench.desk.current() == ()
+        assert (await keeper.resume(by="anna")).who is None
+        await keeper.settle()
+        assert await bench.status() == "active"
+        await paused(keeper)
+        clock.pass_s(3601)
+        await keeper.settle()
+        assert (await keeper.standing()).who is Who.PERSON
+        assert await bench.status() == "inactive"
+
+
+async def test_a_ledger_of_an_older_version_remembers_the_bridges_pause(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        await bench.service.client.set_store_status("st_main", "inactive")
+        fact = {"by": "bridge", "since_ms": 1, "told": True}
+        await bench.ledger.write(lambda db: put_fact(db, "main", "pause", fact, at=1))
+        keeper = bench.keeper()
+        assert (await keeper.standing()).who is Who.POS_AWAY
+        await keeper.pos_back()
+        assert await bench.status() == "active"
+        assert await bench.fact("pause") is None
+
+
+# -- settings
+
+
+def settings_flow(bench: Bench, folder: Path, **schedule: Any) -> SettingsFlow:  # noqa: ANN401 -- settings by name
+    files = StoreFiles(folder / "store.toml", None, "EUR", "Europe/Rome")
+    return SettingsFlow(
+        "main",
+        SettingsRules(files, ScheduleSettings(**schedule)),
+        bench.service.client,
+        lambda: "st_main",
+        bench.ledger,
+        bench.desk,
+        clock=bench.service.clock,
+    )
+
+
+async def test_only_what_changed_is_sent_and_a_restart_sends_nothing(tmp_path: Path) -> None:
+    async with standing(tmp_path / "data") as bench:
+        await bench.service.integrate()
+        path = tmp_path / "store.toml"
+        path.write_text('name = "A"\nphone = "+39 02 1234"\n', "utf-8")
+        assert set((await settings_flow(bench, tmp_path).push()).part) == {"name", "contactDetails"}
+        assert (await settings_flow(bench, tmp_path).push()).part == {}
+        path.write_text('name = "B"\n', "utf-8")
+        plan = await settings_flow(bench, tmp_path).push()
+        assert (plan.part, plan.unsaid) == ({"name": "B"}, ("contactDetails",))
+        assert (await bench.remote())["settings"]["contactDetails"] == {"phone": "+39 02 1234"}
+        fact = await bench.fact("store_settings")
+        assert (fact["pending"], fact["sent_at"]) == ([], bench.service.clock.now_ms())
+
+
+async def test_settings_that_are_refused_stay_to_be_sent(tmp_path: Path) -> None:
+    strict = SandboxSettings(settings_accept_unknown=False)
+    async with standing(tmp_path / "data", strict) as bench:
+        await bench.service.integrate()
+        (tmp_path / "store.toml").write_text("[pass_through]\nwhatIsThis = true\n", "utf-8")
+        flow = settings_flow(bench, tmp_path)
+        with pytest.raises(Refused, match="whatIsThis"):
+            await flow.push()
+        assert (await bench.fact("store_settings"))["pending"] == ["whatIsThis"]
+        assert (await flow.plan()).part == {"whatIsThis": True}
+
+
+async def test_a_file_that_cannot_be_read_sends_nothing(tmp_path: Path) -> None:
+    async with standing(tmp_path / "data") as bench:
+        await bench.service.integrate()
+        (tmp_path / "store.toml").write_text('name = "A"\nimage = "front.jpg"\n', "utf-8")
+        with pytest.raises(ConfigError, match="line 2: image"):
+            await settings_flow(bench, tmp_path).push()
+        assert await bench.service.asked("/settings") == []
+
+
+async def test_the_hours_of_the_last_life_count_while_the_file_is_bad(tmp_path: Path) -> None:
+    async with standing(tmp_path / "data") as bench:
+        await bench.service.integrate()
+        path = tmp_path / "store.toml"
+        days = "monday tuesday wednesday thursday friday saturday sunday".split()
+        path.write_text("[hours]\n" + "".join(f"{day} = []\n" for day in days), "utf-8")
+        first = settings_flow(bench, tmp_path, follow_hours=True)
+        plans: list[Callable[[int], Planned]] = []
+        await first._round(plans.append)
+        path.write_text("[hours]\nmonday = 7\n", "utf-8")
+        second = settings_flow(bench, tmp_path, follow_hours=True)
+        await second.recall(plans.append)
+        await second._round(plans.append)
+        assert [plan(bench.service.clock.now_ms()).closed for plan in plans] == [True, True]
+        assert bench.desk.is_open("store.file_unreadable", "main")
+
+
+# -- taxes
+
+
+def tax_rounds(bench: Bench) -> TaxRounds:
+    return TaxRounds(
+        "main",
+        bench.service.client,
+        lambda: "st_main",
+        bench.ledger,
+        bench.desk,
+        clock=bench.service.clock,
+    )
+
+
+async def accepted(bench: Bench, **rates: str) -> None:
+    """Let the service have accepted items, each with a tax of that rate."""
+    rows = [
+        AcceptedItem(
+            Item(name, name, 100, tax=ItemTax("Sales tax", (TaxComponent("State", rate),))),
+            fingerprint=0,
+            pos_available=True,
+        )
+        for name, rate in rates.items()
+    ]
+    await bench.ledger.write(lambda db: acknowledge_items(db, "main", rows, at=1))
+
+
+async def test_items_whose_taxes_differ_are_told_until_they_agree(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        await accepted(bench, tea="8.25", margherita="7", calzone="7")
+        fact = await tax_rounds(bench).check()
+        (told,) = fact["differences"]
+        assert told.startswith("the till says 7 % on 2 items, the service says 8.25 %; first: ")
+        assert bench.desk.is_open("tax.differs", "main")
+        await accepted(bench, margherita="8.25", calzone="8.25")
+        assert (await tax_rounds(bench).check())["differences"] == []
+        assert not bench.desk.is_open("tax.differs", "main")
+
+
+async def test_orders_count_until_the_taxes_change_or_newer_ones_agree(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        rounds = tax_rounds(bench)
+        await rounds.check()
+        bad = '{"prices_include_tax": false, "tax_breakdown": [{"rate": 9.5, "amount": 5}]}'
+        good = '{"prices_include_tax": false, "tax_breakdown": [{"rate": 2, "amount": 5}]}'
+        rounds.order_came(bad, "17")
+        await rounds._round()
+        assert bench.desk.is_open("tax.differs", "main")
+        for number in range(5):
+            rounds.order_came(good, str(number))
+        await rounds._round()
+        assert not bench.desk.is_open("tax.differs", "main")
+
+
+async def test_taxes_are_read_once_a_day_not_at_every_start(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+
+        async def start() -> float | None:
+            rounds = tax_rounds(bench)
+            rounds.service_back()
+            return await rounds._round()
+
+        assert await start() == 30
+        await tax_rounds(bench).check()
+        assert await start() is None
+        bench.service.clock.pass_s(25 * 3600)
+        assert await start() == 30
