@@ -207,6 +207,21 @@ async def test_what_somebody_else_did_is_noticed_and_left_alone(world: World) ->
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the daemon is stopped by a signal")
+async def test_an_event_tells_at_once_what_somebody_else_did(world: World) -> None:
+    assert await world.bridge.stop() == 0
+    text = world.config.read_text("utf-8")
+    world.config.write_text(text.replace("store_look_s = 0.3", "store_look_s = 9999"), "utf-8")
+    await world.bridge.start()
+    await stands(world, told="active")
+    await world.control("stores/st_main/status", {"status": "inactive"})
+    event = {"store_id": "st_main", "event_type": "store.status_changed", "wait": True}
+    await world.control("webhooks/send", event)
+    await stands(world, status="inactive", paused_by="somebody else")
+    _code, out, _err = await world.bridge.run("status")
+    assert "somebody else at the ordering service" in out
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the daemon is stopped by a signal")
 async def test_pausing_works_while_no_bridge_runs(world: World) -> None:
     assert await world.bridge.stop() == 0
     assert (await asked(world, "pause", "main"))["status"] == "inactive"

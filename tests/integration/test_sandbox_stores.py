@@ -220,6 +220,23 @@ async def test_settings_take_the_camel_case_body_and_show_on_the_storefront(brid
         ({"app_id": "app_123"}, "request.unknown_field", "app_id"),
         ({"imageUrl": "x"}, "request.validation", "imageUrl"),
         (
+            {"availability": {"friday": [{"open": "18:00", "close": "02:00"}]}},
+            "request.validation",
+            "availability.friday[0].close",
+        ),
+        (
+            {
+                "availability": {
+                    "friday": [
+                        {"open": "12:00", "close": "15:00"},
+                        {"open": "14:00", "close": "16:00"},
+                    ]
+                }
+            },
+            "request.validation",
+            "availability.friday[1]",
+        ),
+        (
             {"availability": {"Monday": []}},
             "request.unknown_field",
             "availability.Monday",

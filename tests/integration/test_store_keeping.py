@@ -54,6 +54,19 @@ async def test_the_bridges_pause_is_not_lost_when_a_person_resumes(tmp_path: Pat
         assert await bench.status() == "active"
 
 
+async def test_a_store_that_a_cancel_paused_is_the_bridges_to_open(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper = bench.keeper()
+        await keeper.settle()
+        # The service does this by itself when an order is cancelled with POS_OFFLINE.
+        await bench.service.client.set_store_status("st_main", "inactive")
+        await keeper.pos_away(told_by="cancel")
+        assert (await keeper.standing()).who is Who.POS_AWAY
+        await keeper.pos_back()
+        assert await bench.status() == "active"
+
+
 async def test_a_pause_with_an_end_ends_though_the_bridge_was_down_then(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
         await bench.service.integrate()

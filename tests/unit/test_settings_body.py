@@ -1,5 +1,6 @@
 """What of the store's settings is sent: the camelCase body, and only what changed of it."""
 
+import json
 from typing import Any
 
 from hypothesis import given
@@ -95,4 +96,12 @@ def test_sending_what_changed_brings_the_service_in_line(
     now = {**(accepted or {}), **part}
     assert all(now[key] == value for key, value in body.items())
     assert changed_part(body, now) == {}
-    assert all((accepted or {}).get(key, ...) != value for key, value in part.items())
+    before = accepted or {}
+    assert all(
+        key not in before or json.dumps(before[key]) != json.dumps(value)
+        for key, value in part.items()
+    )
+
+
+def test_true_is_not_one() -> None:
+    assert changed_part({"toggle": True}, {"toggle": 1}) == {"toggle": True}

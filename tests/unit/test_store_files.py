@@ -179,6 +179,10 @@ acceptsScheduledOrders = true
         ("https://www.example.com/a.jpg", "front.jpg", 2, "write its https:// address"),
         ("https://www.example.com/a.jpg", "http://www.example.com/a.jpg", 2, "https://"),
         ("15.00", "15.005", 4, "minimum = 15.00"),
+        ("15.00", "1e999999", 4, "minimum = 15.00"),
+        ("minimum = 15.00", "radius_km = 1e99", 4, "from 0 to 20000"),
+        ("acceptsScheduledOrders = true", "x = 1e999", 6, "cannot be written in JSON"),
+        ("acceptsScheduledOrders = true", "x = " + "[" * 5000, 0, "store.toml"),
         ("15.00", "-1", 4, "must not be less than nothing"),
         ("minimum", "minimun", 4, 'Did you mean "minimum"?'),
         ('"Trattoria"', '""', 1, "must not be empty"),
@@ -200,7 +204,7 @@ def test_a_slip_in_the_settings_names_line_and_remedy(
 ) -> None:
     assert old in STORE
     told = store_faults(tmp_path, STORE.replace(old, new, 1))
-    assert f"store.toml, line {line}: " in told
+    assert (f"store.toml, line {line}: " if line else "store.toml: ") in told
     assert words in told
 
 

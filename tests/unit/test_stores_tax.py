@@ -134,3 +134,31 @@ def test_a_rate_that_changes_what_is_paid_is_always_told(found: list[str], more:
     taxes = Taxes(enabled=True, level="store", inclusive=None, default=tax, taxes=(tax,))
     told = differences(taxes, [item("Tea", *found, more)])
     assert bool(told) == (Decimal(more) > 0)
+
+
+odd = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["1e999999", "-1e999999", "9" * 50, 1e308, 10**400]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["rate", "amount", "name"]), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@given(odd, odd, st.text(max_size=5))
+def test_no_order_makes_the_comparison_stumble(lines: object, mode: object, number: str) -> None:
+    order = taxed_orders({"tax_breakdown": lines, "prices_include_tax": mode}, number)
+    differences(STORE, [TaxedItem(number, number, order.rates)], [order])
+
+
+@given(st.lists(st.sampled_from(["1e999999", "-7", "x", "", "NaN", "9" * 60]), max_size=4))
+def test_no_till_makes_the_comparison_stumble(found: list[str]) -> None:
+    compound = Levied("t", "T", tuple((rate, True) for rate in found))
+    taxes = Taxes(enabled=True, level="store", inclusive=None, default=compound, taxes=(compound,))
+    differences(taxes, [item("Tea", *found)])

@@ -126,6 +126,15 @@ def _show(told: Mapping[str, Any]) -> None:
         say.line("  " + say.clean(f"{_('orders'):<10}{text or _('none yet')}"))
 
 
+def _store_line(told: Mapping[str, Any] | None) -> list[tuple[str, str]]:
+    """Return the line about a store that takes no orders; none for one that does."""
+    if told is None or told["status"] == "active":
+        return []
+    from tillbridge.cli.store import standing_line
+
+    return [(_("store"), standing_line(told)[0])]
+
+
 def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
     from tillbridge.status.words import span, waiting
 
@@ -144,6 +153,7 @@ def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
             _("{n} items, last synced {when}").format(n=menu["acknowledged_items"], when=synced)
             + (_(", a change waits for a person") if menu["held"] else ""),
         ),
+        *_store_line(store.get("store")),
         (
             _("consent"),
             _("none") if days is None else _("{span} left").format(span=span(days * 86_400)),

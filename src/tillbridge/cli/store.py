@@ -1,6 +1,7 @@
 """`tillbridge store ...`: open or paused, the store's settings and hours, its taxes."""
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -209,7 +210,7 @@ def _lines(answer: Answer) -> list[tuple[str, str]]:
     return lines
 
 
-def standing_line(answer: Answer) -> tuple[str, str]:
+def standing_line(answer: Mapping[str, Any]) -> tuple[str, str]:
     """Return how the store stands in one line, and its level."""
     if answer["status"] == "active":
         return _("The store takes orders."), "ok"

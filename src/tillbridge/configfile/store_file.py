@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from math import isfinite
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,6 +30,8 @@ _TOP = (
 _ADDRESS = ("street", "city", "state", "country", "zip")
 _DELIVERY = ("enabled", "minimum", "fee", "radius_km")
 _PASS_THROUGH = "pass_through"  # noqa: S105 -- no password
+
+_FARTHEST_KM = 20_000
 
 _PHONE = re.compile(r"\+?[0-9][0-9 ()./-]{3,24}")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
@@ -148,6 +151,9 @@ def _money(table: TableReader, key: str, currency: str) -> int | None:
         return None
     try:
         minor = to_minor(value if isinstance(value, str) else Decimal(value), currency)
+    except ArithmeticError:
+        table.fault(key, _("is more than any money."), fix)
+        return None
     except ValueError as slip:
         table.fault(key, _("is wrong: {slip}.").format(slip=slip), fix)
         return None
@@ -166,10 +172,10 @@ def _radius(table: TableReader) -> str | None:
     if value is None:
         return None
     fine = isinstance(value, int | Decimal) and not isinstance(value, bool)
-    if not fine or not Decimal(value).is_finite() or value < 0:
+    if not fine or not Decimal(value).is_finite() or not 0 <= value <= _FARTHEST_KM:
         table.fault(
             "radius_km",
-            _("must be a distance in kilometres, 0 or more."),
+            _("must be a distance in kilometres, from 0 to {most}.").format(most=_FARTHEST_KM),
             _("Write for example radius_km = 4.5, without quotes."),
         )
         return None
@@ -232,7 +238,7 @@ def _json(table: TableReader, key: str | int, value: Any) -> Any:  # noqa: ANN40
     match value:
         case bool() | int() | str():
             return value
-        case Decimal() if value.is_finite():
+        case Decimal() if isfinite(float(value)):
             return float(value)
         case Mapping():
             return {name: _json(inner, name, each) for name, each in value.items()}

@@ -18,7 +18,13 @@ _MISSING = object()
 
 def required_file(path: FilePath, setting: str) -> Fault | None:
     """Return a fault where there is no such file; `setting` is the one that names it."""
-    if path.is_file():
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError:
+        return None  # whoever reads it tells why not
+    else:
         return None
     return Fault(
         (),

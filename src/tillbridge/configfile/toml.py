@@ -56,6 +56,11 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as slip:
         raise ConfigFaults(str(path), [_slip(str(slip), text)]) from None
+    except RecursionError:
+        fault = Fault(
+            (), _("is nested too deeply."), _("Look for brackets that stand for nothing.")
+        )
+        raise ConfigFaults(str(path), [fault]) from None
 
 
 def data_dir_of(path: Path, document: dict[str, Any]) -> Path:

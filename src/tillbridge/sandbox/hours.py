@@ -49,10 +49,20 @@ HOURS: Check = record(
 
 def check_hours(body: Mapping[str, Any], *, past_midnight: bool) -> None:
     """Refuse hours that end before they begin, overlap, or speak of one date twice."""
+    check_week(body["weekly"], "weekly", past_midnight=past_midnight)
+    seen: set[str] = set()
+    for index, override in enumerate(body.get("overrides", ())):
+        if override["date"] in seen:
+            raise wrong(f"overrides[{index}].date", f"{override['date']} stands twice")
+        seen.add(override["date"])
+
+
+def check_week(week: Mapping[str, Any], field: str, *, past_midnight: bool) -> None:
+    """Refuse a week whose times end before they begin, or overlap; `field` is what holds it."""
     spans: list[tuple[int, int, str]] = []
-    for index, (day, entries) in enumerate((day, body["weekly"][day]) for day in WEEKDAYS):
+    for index, (day, entries) in enumerate((day, week.get(day, ())) for day in WEEKDAYS):
         for position, entry in enumerate(entries):
-            path = f"weekly.{day}[{position}]"
+            path = f"{field}.{day}[{position}]"
             opens, closes = _minutes(entry["open"]), _minutes(entry["close"])
             if opens >= _DAY:
                 raise wrong(f"{path}.open", "must be before 24:00")
@@ -70,11 +80,6 @@ def check_hours(body: Mapping[str, Any], *, past_midnight: bool) -> None:
     for (_, end, path), (start, _, other) in zip(spans, following, strict=True):
         if start < end and path != other:
             raise wrong(other, f"overlaps {path}")
-    seen: set[str] = set()
-    for index, override in enumerate(body.get("overrides", ())):
-        if override["date"] in seen:
-            raise wrong(f"overrides[{index}].date", f"{override['date']} stands twice")
-        seen.add(override["date"])
 
 
 def is_open(hours: Mapping[str, Any] | None, now_ms: int) -> bool:

@@ -9,6 +9,7 @@ from tillbridge.sandbox.bodies import INTEGRATE, STORE_STATUS, integration_updat
 from tillbridge.sandbox.clock import Clock, as_timestamp
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.gate import Gate
+from tillbridge.sandbox.hours import check_week
 from tillbridge.sandbox.requests import read_body, reply
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import Integration, Link, World, new_id
@@ -141,6 +142,11 @@ class StoreRoutes:
     async def _store_settings(self, request: web.Request) -> web.Response:
         link, _ = self._gate.integrated(request)
         body = await read_body(request, self._settings_check)
+        check_week(
+            body.get("availability", {}),
+            "availability",
+            past_midnight=self._settings.hours_past_midnight,
+        )
         store = link.store
         for name, value in body.items():
             if isinstance(value, dict):

@@ -7,7 +7,7 @@ away makes the bridge forget who paused the store, or take its own doing for som
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection
 
@@ -90,11 +90,17 @@ class StoreKeeper:
             log.info("store.resumed_by_staff", store=self._store, by=by)
             return await self._change(standing.resumed(causes, self._planned_at(now), now))
 
-    async def pos_away(self) -> None:
-        """Close the store because its till is away. A service that fails is told again later."""
+    async def pos_away(self, *, told_by: Literal["bridge", "cancel"] = "bridge") -> None:
+        """Close the store because its till is away. A service that fails is told again later.
+
+        An order that was cancelled with POS_OFFLINE ("cancel") may have told the service already:
+        it can pause the store by itself then, and that is the bridge's doing.
+        """
         async with self._lock:
             causes = await self._known()
             pause = causes.pos_away or Pause(self._clock.now_ms(), by="bridge")
+            if told_by == "cancel" and causes.told == "active":
+                causes = replace(causes, telling="inactive")
             await self._change_quietly(replace(causes, pos_away=pause))
 
     async def pos_back(self) -> None:

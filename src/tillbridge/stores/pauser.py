@@ -53,7 +53,7 @@ class StorePauser:
             order_lost=self._order_lost,
         )
         if isinstance(decision, Pause):
-            await self._keeper.pos_away()
+            await self._keeper.pos_away(told_by="cancel" if self._order_lost else "bridge")
             self._pauses.append(now)
         elif isinstance(decision, Resume):
             await self._keeper.pos_back()

@@ -4,6 +4,7 @@ The body is forwarded verbatim to the merchant catalogue service; no call reads 
 was accepted last is all that one can compare with.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,7 +63,11 @@ def settings_body(
 def changed_part(body: Body, acknowledged: Mapping[str, Any] | None) -> Body:
     """Return the fields at the top that differ from what was accepted, each of them whole."""
     known = acknowledged or {}
-    return {key: value for key, value in body.items() if key not in known or known[key] != value}
+    return {
+        key: value
+        for key, value in body.items()
+        if key not in known or not _same(known[key], value)
+    }
 
 
 def no_longer_said(body: Body, acknowledged: Mapping[str, Any] | None) -> tuple[str, ...]:
@@ -74,6 +79,11 @@ def no_longer_said(body: Body, acknowledged: Mapping[str, Any] | None) -> tuple[
         elif isinstance(before, Mapping) and isinstance(body[key], Mapping):
             gone += [f"{key}.{inner}" for inner in before if inner not in body[key]]
     return tuple(gone)
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are the same in JSON: true is not 1 there."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _told(values: Mapping[str, Any]) -> Body:

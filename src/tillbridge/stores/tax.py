@@ -15,6 +15,8 @@ from tillbridge.i18n import _, ngettext
 
 Rates = tuple[str, ...]
 
+_MOST = Decimal(1_000_000)  # percent: what is beyond is no tax, and no reason to stumble
+
 
 @dataclass(frozen=True, slots=True)
 class Levied:
@@ -166,8 +168,9 @@ def _rate_text(value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        return str(value) if Decimal(str(value)).is_finite() else None
-    except InvalidOperation:
+        found = Decimal(str(value))
+        return str(value) if found.is_finite() and abs(found) <= _MOST else None
+    except (InvalidOperation, ValueError):
         return None
 
 
@@ -176,7 +179,7 @@ def _decimal(text: str) -> Decimal:
         found = Decimal(text)
     except InvalidOperation:
         return Decimal(0)
-    return found if found.is_finite() else Decimal(0)
+    return min(max(found, -_MOST), _MOST) if found.is_finite() else Decimal(0)
 
 
 def _same(one: str, other: str) -> bool:
