@@ -10,9 +10,14 @@ from tillbridge.errors import BridgeError
 
 def main() -> None:
     """Run the program and exit with the contract's codes."""
-    from tillbridge.cli.app import app
+    from tillbridge.cli.start import plain_run, start
 
     try:
+        plain = plain_run(sys.argv[1:])
+        if plain is not None:
+            sys.exit(start(*plain))
+        from tillbridge.cli.app import app
+
         app(prog_name="tillbridge")
     except BridgeError as failure:
         from tillbridge.cli.exits import exit_code_of

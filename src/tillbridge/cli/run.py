@@ -2,7 +2,8 @@
 
 import typer
 
-from tillbridge.cli.settings import load_settings, set_up_log
+from tillbridge.cli.settings import config_path
+from tillbridge.cli.start import start
 
 
 def run(context: typer.Context) -> None:
@@ -12,9 +13,4 @@ def run(context: typer.Context) -> None:
 
     Example: tillbridge --config bridge.toml run
     """
-    loaded = load_settings(context)
-    set_up_log(loaded, quiet=False)
-
-    from tillbridge import daemon
-
-    raise typer.Exit(daemon.run(loaded))
+    raise typer.Exit(start(config_path(context)))

@@ -4,28 +4,33 @@ import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-import typer
-
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 
 if TYPE_CHECKING:
+    import typer
+
     from tillbridge.config import StoreSettings
     from tillbridge.configfile import LoadedSettings
 
 
-def config_path(context: typer.Context) -> Path | None:
+def config_path(context: "typer.Context") -> Path | None:
     """Return what --config named, None for the search order."""
     return cast("Path | None", context.find_root().obj)
 
 
-def load_settings(context: typer.Context) -> "LoadedSettings":
+def load_settings(context: "typer.Context") -> "LoadedSettings":
     """Load the configuration, and set up the log that it asks for. Raises ConfigError."""
-    from tillbridge.configfile import load
-
-    loaded = load(config_path(context))
+    loaded = load_file(config_path(context))
     set_up_log(loaded)
     return loaded
+
+
+def load_file(path: Path | None) -> "LoadedSettings":
+    """Load the configuration from this file, or from the first of the usual ones."""
+    from tillbridge.configfile import load
+
+    return load(path)
 
 
 def set_up_log(loaded: "LoadedSettings", *, quiet: bool = True) -> None:
