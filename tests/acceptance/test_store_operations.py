@@ -278,5 +278,20 @@ async def test_taxes_that_differ_are_told_in_words_until_they_agree(world: World
     await world.order("p11", "p12")
     await world.problem("tax.differs")
     assert "was taxed with 7.5 %" in (await store(world))["tax"]["differences"][0]
-    assert (await asked(world, "tax", "main"))["differences"] == []
+    code, out, _err = await world.bridge.run("store", "show", "main")
+    assert code == 0
+    assert "The store takes orders." in out
+    assert "was taxed with 7.5 %" in out
+    code, out, _err = await world.bridge.run("store", "tax", "main")
+    assert code == 0
+    assert "VAT: City 7.5 %" in out
+    assert "Till, service and orders agree." in out
     await world.problem("tax.differs", open_=False)
+
+
+async def test_a_time_that_a_change_of_clocks_skips_is_noted_with_its_date(world: World) -> None:
+    write(world, "hours.toml", WEEK.replace('sunday = ["12:00', 'sunday = ["02:30'))
+    code, out, err = await world.bridge.run("config", "check")
+    assert code == 0, out + err
+    assert "hours.toml, line 9: weekly.sunday[0] 02:30 does not exist on" in out
+    assert "jump over it to 03:00" in out

@@ -66,6 +66,7 @@ class StoreKeeper:
         self._wake = asyncio.Event()
         self._look_due = True
         self._not_before = 0.0
+        self._failing = False  # since the last time that the service could be told
 
     # -- what others tell it; each raises LedgerError where it cannot be kept
 
@@ -175,9 +176,14 @@ class StoreKeeper:
         try:
             await self._change(causes)
         except ServiceError as failure:
-            log.warning(
-                "store.status_not_told", store=self._store, code=failure.code, detail=failure.text
-            )
+            if not self._failing:
+                log.warning(
+                    "store.status_not_told",
+                    store=self._store,
+                    code=failure.code,
+                    detail=failure.text,
+                )
+            self._failing = True
 
     async def _change(self, causes: Causes) -> Standing:
         """Keep the causes, and tell the service what follows. Raises ServiceError, LedgerError."""
@@ -196,6 +202,7 @@ class StoreKeeper:
         except ServiceError:
             self._not_before = self._clock.monotonic() + _AGAIN_S
             raise
+        self._failing = False
         return standing_of(await self._known())
 
     async def _tell(self, store_id: str, causes: Causes) -> None:
