@@ -1,5 +1,6 @@
 """Who keeps a store closed, its settings and its taxes: a real ledger and a strict service."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
+from tests.support.bridge_process import until
 from tillbridge.config import ScheduleSettings
 from tillbridge.configfile.store_files import StoreFiles
 from tillbridge.errors import ConfigError, Refused, ServiceDown
@@ -118,6 +120,42 @@ async def test_the_schedule_opens_and_closes_and_yields_to_a_person(tmp_path: Pa
         await keeper.settle()
         assert (await keeper.standing()).who is Who.PERSON
         assert await bench.status() == "inactive"
+
+
+async def test_a_clock_that_jumps_back_closes_the_store_again(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper, clock = bench.keeper(), bench.service.clock
+        opens = clock.now_ms() + 3_600_000
+        keeper.follow(
+            lambda now: Planned(closed=now < opens, until_ms=opens if now < opens else None)
+        )
+        await keeper.settle()
+        assert await bench.status() == "inactive"
+        clock.wall_ms += 7_200_000  # the wall clock alone: somebody set it
+        await keeper.settle()
+        assert await bench.status() == "active"
+        clock.wall_ms -= 7_200_000
+        await keeper.settle()
+        assert await bench.status() == "inactive"
+
+
+async def test_the_running_keeper_ends_a_pause_by_itself(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper = bench.keeper()
+        await paused(keeper, bench.service.clock.now_ms() + 60_000)
+        running = asyncio.create_task(keeper.run(look_every_s=3600))
+        bench.service.clock.pass_s(61)
+        keeper.look()  # instead of waiting for the wall clock to be looked at
+        try:
+            await until("the store is open", lambda: is_open(bench))
+        finally:
+            running.cancel()
+
+
+async def is_open(bench: Bench) -> bool:
+    return await bench.status() == "active"
 
 
 async def test_a_ledger_of_an_older_version_remembers_the_bridges_pause(tmp_path: Path) -> None:
