@@ -69,6 +69,25 @@ async def test_a_store_that_a_cancel_paused_is_the_bridges_to_open(tmp_path: Pat
         assert await bench.status() == "active"
 
 
+async def test_a_till_that_goes_away_closes_what_others_have_opened_meanwhile(
+    tmp_path: Path,
+) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper, service = bench.keeper(), bench.service.client
+        await keeper.settle()
+        await service.set_store_status("st_main", "inactive")
+        keeper.look()
+        await keeper.settle()
+        assert (await keeper.standing()).who is Who.OTHERS
+        await service.set_store_status("st_main", "active")  # and nobody tells the bridge
+        await keeper.pos_away()
+        assert await bench.status() == "inactive"
+        assert (await keeper.standing()).who is Who.POS_AWAY
+        await keeper.pos_back()
+        assert await bench.status() == "active"
+
+
 async def test_a_pause_with_an_end_ends_though_the_bridge_was_down_then(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
         await bench.service.integrate()

@@ -100,6 +100,8 @@ class StoreKeeper:
         async with self._lock:
             causes = await self._known()
             pause = causes.pos_away or Pause(self._clock.now_ms(), by="bridge")
+            # Whoever closed it may have opened it since, and orders would be lost.
+            self._look_due = self._look_due or causes.pos_away is None
             if told_by == "cancel" and causes.told == "active":
                 causes = replace(causes, telling="inactive")
             await self._change_quietly(replace(causes, pos_away=pause))
