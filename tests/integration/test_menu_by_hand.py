@@ -66,3 +66,17 @@ async def test_what_a_partial_answer_says_is_told_until_a_full_push_is_taken_who
         assert house.desk.codes == {"menu.taken_in_part"}
         await house.flow.push_full()
         assert not house.desk.opened
+
+
+async def test_a_push_by_hand_sends_what_was_refused_and_removes_nothing(tmp_path: Path) -> None:
+    async with catalogue_house(tmp_path) as house:
+        await pushed(house)
+        await house.linked.fault("error", "", method="PATCH", status=400, count=1)
+        house.pos.menu = dishes(3, p1={"price": 150})
+        await house.flow.push_again()
+        assert await house.calls() == ["PATCH items/p1"]
+        report = await house.flow.push_again()
+        assert report is not None
+        assert await house.calls() == ["PATCH items/p1"]
+        storefront = (await house.linked.driver.state())["stores"]["st_main"]["integrations"][0]
+        assert storefront["items"]["p1"]["price"] == 150

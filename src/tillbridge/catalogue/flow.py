@@ -29,7 +29,6 @@ from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings, StoreSettings
 from tillbridge.ledger.holds import Hold, approve_hold
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu_refused import forgive_items, refused_items
 from tillbridge.ledger.overrides import drop_overrides, put_override
 from tillbridge.log import get_logger
 
@@ -147,18 +146,16 @@ class CatalogueFlow:
 
         What the service refused before is tried again. Raises ServiceError, JobLost, LedgerError.
         """
-        return await self._push_now(Wish())
+        return await self._push_now(Wish(forgive=True))
 
     async def push_full(self) -> PlanReport | None:
         """Push it all now, refused items included; a plan that must wait still waits.
 
         As `push_again`.
         """
-        return await self._push_now(Wish(full=True))
+        return await self._push_now(Wish(full=True, forgive=True))
 
     async def _push_now(self, wish: Wish) -> PlanReport | None:
-        await self._forgive()
-        self._menu.forgive()
         await self._availability.read()
         assessment = await self._menu.now(wish)
         return None if assessment is None else await self._report(assessment)
@@ -226,12 +223,6 @@ class CatalogueFlow:
         await self._shared.ledger.write(put)
         log.info("item.taken_off", store=self._store, items=len(external_ids), by=by)
         self._availability.changed()
-
-    async def _forgive(self) -> None:
-        def forgive(connection: Connection) -> None:
-            forgive_items(connection, self._store, refused_items(connection, self._store).keys())
-
-        await self._shared.ledger.write(forgive)
 
 
 def end_of_day(now_ms: int, timezone: tzinfo | None) -> int:

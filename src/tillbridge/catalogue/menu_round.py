@@ -68,10 +68,6 @@ class MenuRounds:
         self._in_vain = ""
         self._shared.menu_lane.poke()
 
-    def forgive(self) -> None:
-        """Let the next round send what the service refused before."""
-        self._in_vain = ""
-
     def mistrusted(self) -> None:
         """Push it all: the storefront is said to show what the service never was told.
 
@@ -127,6 +123,8 @@ class MenuRounds:
 
     async def _round(self, wish: Wish) -> Assessment | None:
         store_id = await self._shared.store_id()
+        if wish.forgive:
+            await self._forgive()
         if store_id is not None and await self._open_pushes.settle(store_id):
             self._reading.forget()
         assessment = await self._reading.assess(wish)
@@ -170,6 +168,20 @@ class MenuRounds:
             steps = plan(kind, comparison.changes, Catalogue(), self._rules.plan)
             await self._pusher.run(store_id, steps, comparison.records)
             self._reading.forget()
+
+    async def _forgive(self) -> None:
+        """Let what the service refused be sent again.
+
+        Only here, between two readings: a refused record counts as known, so that a reading with
+        it and a comparison without it would take its item for gone.
+        """
+
+        def forgive(connection: Connection) -> None:
+            forgive_items(connection, self._store, refused_items(connection, self._store).keys())
+
+        await self._ledger.write(forgive)
+        self._in_vain = ""
+        self._reading.forget()
 
     # -- remembering what was read
 

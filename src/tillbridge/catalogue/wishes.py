@@ -8,16 +8,25 @@ DRIFT_CALM_S = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What the next round shall do beyond the usual: compare everything, or push it all."""
+    """What the next round shall do beyond the usual.
+
+    Compare everything, push it all, or send what the service refused before (`forgive`).
+    """
 
     whole: bool = False
     full: bool = False
+    forgive: bool = False
     since: float | None = None  # monotonic, when the export changed
 
     def joined(self, other: "Wish") -> "Wish":
         """Return both wishes in one."""
         begun = [each for each in (self.since, other.since) if each is not None]
-        return Wish(self.whole or other.whole, self.full or other.full, min(begun, default=None))
+        return Wish(
+            whole=self.whole or other.whole,
+            full=self.full or other.full,
+            forgive=self.forgive or other.forgive,
+            since=min(begun, default=None),
+        )
 
 
 class DriftPauses:
