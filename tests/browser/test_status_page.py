@@ -15,7 +15,15 @@ from tillbridge.status.doorkeeper import AccessRules
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 LONG = "W" * 120  # a name without a place to break
-PATHS = ["/", "/stores/main/menu/approve", "/login", "/nowhere"]
+PATHS = [
+    "/",
+    "/tables",
+    "/store",
+    "/stores/main/pause",
+    "/stores/main/menu/approve",
+    "/login",
+    "/nowhere",
+]
 
 pytestmark = [
     pytest.mark.browser,

@@ -11,6 +11,7 @@ from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.problem_history import PastProblem
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
+from tillbridge.stores.standing import Causes, Pause, to_json
 
 _MINUTE = 60_000
 
@@ -38,6 +39,12 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
             "consent": {"expires_at": now + 33 * HOUR_MS},
             "integration": {"status": "active"},
             "last_synced_at": now - HOUR_MS,
+            "service_store_id": "st_main",
+            "standing": to_json(
+                Causes(person=Pause(now - HOUR_MS, now + HOUR_MS, text, text), told="inactive")
+            ),
+            "tax": {"checked_at": now - HOUR_MS, "differences": [text]},
+            "store_settings": {"pending": [text], "sent_at": now - HOUR_MS},
         },
     )
     control.facts = replace(
@@ -48,6 +55,30 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
         pos_seen={"main": now - 4 * _MINUTE},
     )
     control.day = _day(now, text)
+    control.tables.rows = [
+        {
+            "external_id": "t1",
+            "name": text,
+            "zone": text,
+            "seats": 4,
+            "qr_url": "https://order.example/t/1",
+            "code": "c1",
+            "print_again": True,
+        },
+        {
+            "external_id": "t2",
+            "name": text,
+            "zone": "",
+            "seats": None,
+            "qr_url": "",
+            "code": "",
+            "print_again": False,
+        },
+    ]
+    control.tables.held = [text]
+    control.tables.lines = [text]
+    control.store.lines = [text]
+    control.store.differences = [text]
     control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
 
 

@@ -19,11 +19,16 @@ class PretendTables:
     def __init__(self, told: Callable[..., Answer]) -> None:
         self._told = told
 
+        self.rows: list[Answer] = []
+        self.held: list[str] = []
+        self.lines: list[str] = []
+
     async def list(self, store: str) -> Answer:
-        return {**self._told("tables", store), "title": "", "told": True, "held": [], "tables": []}
+        told = self._told("tables", store)
+        return {**told, "title": "", "told": True, "held": self.held, "tables": self.rows}
 
     async def plan(self, store: str) -> Answer:
-        return self._told("tables plan", store)
+        return {**self._told("tables plan", store), "held": self.held, "lines": self.lines}
 
     async def push(self, store: str) -> Answer:
         return self._told("tables push", store)
@@ -127,12 +132,14 @@ class PretendStore:
 
     def __init__(self, told: Callable[..., Answer]) -> None:
         self._told = told
+        self.lines: list[str] = []
+        self.differences: list[str] = []
 
     async def show(self, store: str) -> Answer:
         return self._told("store", store)
 
     async def plan(self, store: str, *, full: bool) -> Answer:
-        return self._told("settings plan", store, full)
+        return {**self._told("settings plan", store, full), "lines": self.lines, "notes": []}
 
     async def push(self, store: str, *, full: bool) -> Answer:
         return self._told("settings push", store, full)
@@ -144,7 +151,7 @@ class PretendStore:
         return self._told("resume", store, by)
 
     async def tax(self, store: str) -> Answer:
-        return self._told("tax", store)
+        return {**self._told("tax", store), "differences": self.differences}
 
 
 class PretendControl:

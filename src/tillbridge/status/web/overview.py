@@ -95,33 +95,6 @@ async def _push_all(visit: Visit) -> Done:
     return Done.of(await visit.control.menu_push(visit.params["store"], full=True))
 
 
-async def _ask_tables(visit: Visit) -> Question:
-    plan = await visit.control.tables.plan(visit.params["store"])
-    return Question(
-        _("The floor plan of {store} that is held goes to the service as it is.").format(
-            store=visit.params["store"]
-        ),
-        _("Release it"),
-        points=[*plan.get("held", ()), *plan.get("lines", ())][:40],
-        risky=True,
-    )
-
-
-async def _approve_tables(visit: Visit) -> Done:
-    return Done.of(await visit.control.tables.approve(visit.params["store"]))
-
-
-async def _ask_push_tables(visit: Visit) -> Question:
-    return Question(
-        _("The floor plan of {store} is pushed now.").format(store=visit.params["store"]),
-        _("Push the floor plan"),
-    )
-
-
-async def _push_tables(visit: Visit) -> Done:
-    return Done.of(await visit.control.tables.push(visit.params["store"]))
-
-
 async def _ask_retry(visit: Visit) -> Question:
     return Question(
         _("Order {order} is tried again at once.").format(order=visit.params["order"]),
@@ -179,24 +152,6 @@ SUBJECT = Subject(
             _push_all,
             _ask_push_all,
             section="/menu",
-        ),
-        Action(
-            "/stores/{store}/tables/approve",
-            _("Look at it and release it"),
-            "tables.approve",
-            Role.TECHNICIAN,
-            _approve_tables,
-            _ask_tables,
-            section="/tables",
-        ),
-        Action(
-            "/stores/{store}/tables/push",
-            _("Push the floor plan now"),
-            "tables.push",
-            Role.TECHNICIAN,
-            _push_tables,
-            _ask_push_tables,
-            section="/tables",
         ),
         Action(
             "/orders/{order}/retry",

@@ -18,6 +18,11 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "menu.push_failed": ("/stores/{store}/menu/push",),
     "menu.taken_in_part": ("/stores/{store}/menu/push-all",),
     "tables.held": ("/stores/{store}/tables/approve",),
+    "tables.codes_changed": ("/stores/{store}/tables/printed",),
+    "store.paused_by_staff": ("/stores/{store}/resume",),
+    "store.paused_elsewhere": ("/stores/{store}/resume",),
+    "store.settings_not_sent": ("/stores/{store}/settings",),
+    "tax.differs": ("/stores/{store}/tax",),
     "tables.push_failed": ("/stores/{store}/tables/push",),
     "order.not_written": ("/orders/{order}/retry",),
 }
