@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tillbridge.clock import Clock
 from tillbridge.service.caller import (
@@ -64,20 +64,24 @@ class AppLink:
 
 
 class ServiceLink:
-    """One per base_url. Durations in seconds; `sleep` and `jitter` are for tests."""
+    """One per base_url, to be closed: `async with ServiceLink(...) as link`.
+
+    Durations in seconds; `sleep` and `jitter` are for tests.
+    """
 
     def __init__(
         self,
         base_url: str,
         app: App,
         *,
-        clock: Clock,
+        clock: Clock | None = None,
         timeout_s: float = 15.0,
         refresh_early_s: float = 60.0,
         limits: Limits | None = None,
         sleep: Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        clock = clock or Clock()
         self._clock = clock
         self._refresh_early_s = refresh_early_s
         self._limits = limits or Limits()
@@ -104,6 +108,12 @@ class ServiceLink:
             clock=clock,
             scope_field=app.scope_field,
         )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_how: object) -> None:
+        await self.close()
 
     def store(
         self,
