@@ -50,6 +50,31 @@ class PretendAudit:
         return {"ok": True, "text": "Whole.", "entries": 0, "head": "", "broken": None}
 
 
+class PretendDiagnostics:
+    """Its part for the bridge's own health."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+        self.report: Answer = {
+            "ok": True,
+            "level": "ok",
+            "text": "Everything works.",
+            "counts": {"ok": 1, "warning": 0, "failed": 0, "skipped": 0},
+            "results": [],
+            "done": True,
+            "running": [],
+            "took_ms": 5,
+        }
+
+    async def begin(self) -> Answer:
+        self._told("doctor")
+        return {"run": "r1"}
+
+    async def result(self, run: str) -> Answer:
+        self._told("doctor result", run)
+        return self.report
+
+
 class PretendCommunities:
     """Its part for communities."""
 
@@ -164,6 +189,7 @@ class PretendControl:
         self.audit = PretendAudit()
         self.day = Day(1_795_287_720_000 - 86_400_000)
         self.communities = PretendCommunities(self._told)
+        self.diagnostics = PretendDiagnostics(self._told)
         self.asked: list[tuple[object, ...]] = []
         self.failure: BridgeError | None = None
         self.facts = BridgeFacts(

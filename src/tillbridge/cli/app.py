@@ -13,6 +13,7 @@ from tillbridge.cli import (
     config,
     connect,
     demonstrate,
+    doctor,
     integration,
     item,
     menu,
@@ -74,6 +75,7 @@ app.command("signup")(signup.signup)
 app.command("connect")(connect.connect)
 app.add_typer(integration.app, name="integration")
 app.command("status")(status.status)
+app.command("doctor")(doctor.doctor)
 app.add_typer(menu.app, name="menu")
 app.add_typer(orders.app, name="orders")
 app.add_typer(item.app, name="item")

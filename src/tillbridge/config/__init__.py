@@ -12,6 +12,7 @@ from pydantic import Field
 from tillbridge.config.bridge import (
     AssumptionSettings,
     BridgeSettings,
+    DiagnosticSettings,
     PageUser,
     ReceiverSettings,
     Secret,
@@ -37,6 +38,7 @@ __all__ = [
     "AssumptionSettings",
     "BridgeSettings",
     "CommunitySettings",
+    "DiagnosticSettings",
     "MenuSettings",
     "MenuSyncDirection",
     "OrderSettings",
@@ -68,6 +70,7 @@ class Settings(Section):
     service: ServiceSettings
     receiver: ReceiverSettings
     status_page: StatusPageSettings = Field(default_factory=StatusPageSettings)
+    diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings)
     assumptions: AssumptionSettings = Field(default_factory=AssumptionSettings)
     stores: dict[StoreName, StoreSettings] = Field(min_length=1)
     communities: dict[StoreName, CommunitySettings] = Field(default_factory=dict)

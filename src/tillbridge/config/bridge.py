@@ -254,6 +254,36 @@ class StatusPageSettings(Section):
     )
 
 
+class DiagnosticSettings(Section):
+    """The table [diagnostics]."""
+
+    probe_every_s: Annotated[float, Field(ge=0)] = Field(
+        300,
+        description=(
+            "How often the public address is probed from outside in; 0 probes it only in doctor."
+        ),
+    )
+    outside_probe_url: HttpUrl | None = Field(
+        None,
+        description=(
+            "A prober outside this network, asked where the public address does not answer from "
+            "inside; see docs/diagnostics.md."
+        ),
+    )
+    log_kept_kib: int = Field(
+        256,
+        ge=16,
+        le=4096,
+        description="How much of the log a running bridge keeps in memory, for logs and the page.",
+    )
+    log_file_mib: int = Field(
+        0,
+        ge=0,
+        le=1024,
+        description="How much log is kept in data_dir/log, in two files; 0 keeps none there.",
+    )
+
+
 class AssumptionSettings(Section):
     """[assumptions] What the specification does not show; see docs/assumptions.md."""
 

@@ -1,6 +1,12 @@
 """The daemon: builds everything, supervises the tasks, and ends in order (floor 6)."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 from tillbridge.without import without, without_certificates
+
+if TYPE_CHECKING:
+    from tillbridge.configfile import LoadedSettings
 
 # Both are memory for nothing; see docs/decisions/0010.
 with without("greenlet"), without_certificates():
@@ -9,4 +15,22 @@ with without("greenlet"), without_certificates():
     from tillbridge.daemon.life import run
     from tillbridge.stores.consent import ConsentRequest
 
-__all__ = ["ConsentRequest", "SigningUp", "Wanted", "alone", "connect_alone", "run"]
+__all__ = [
+    "ConsentRequest",
+    "SigningUp",
+    "Wanted",
+    "alone",
+    "connect_alone",
+    "examine_alone",
+    "run",
+]
+
+
+def examine_alone(
+    loaded: "LoadedSettings", *, hung: bool, told: "Callable[[dict[str, Any]], None]"
+) -> "dict[str, Any]":
+    """Examine what can be seen without a daemon; see `examining`."""
+    # A bridge that nobody examines carries nothing of it.
+    from tillbridge.daemon.examining import examine_alone as examine  # noqa: PLC0415 -- see above
+
+    return examine(loaded, hung=hung, told=told)

@@ -30,6 +30,8 @@ READS = frozenset(
         "connect_result",
         "integration.plan",
         "integration.show",
+        "diagnostics.begin",
+        "diagnostics.result",
         "menu_plan",
         "overview",
         "status",

@@ -47,7 +47,7 @@ async def built(
         open_things.push_async_callback(ledger.close)
         desk = await ProblemDesk.start(ledger, clock=clock)
         open_things.push_async_callback(desk.settle)
-        link = _link(loaded, ledger.vault, clock)
+        link = service_link(loaded, ledger.vault, clock)
         open_things.push_async_callback(link.close)
         house = House(settings, loaded.base_dir, ledger, desk, link, FolderEvents(), Tally(), clock)
         stores = {}
@@ -71,7 +71,8 @@ def _communities(house: House, stores: dict[str, StoreRooms]) -> "dict[str, Comm
     return build(house, stores)
 
 
-def _link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceLink:
+def service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceLink:
+    """Return the link to the service. Raises ConfigError where the app's secret cannot be had."""
     service = loaded.settings.service
     learn_secret(loaded.client_secret().get_secret_value())
 

@@ -11,7 +11,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
@@ -28,6 +28,7 @@ from tillbridge.daemon.downtime import keep_downtime
 from tillbridge.daemon.housekeeping import Housekeeping, forget
 from tillbridge.daemon.lean import give_back, spare_arenas, started
 from tillbridge.daemon.operations import Operations
+from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.daemon.supervise import supervise
@@ -38,6 +39,9 @@ from tillbridge.ledger.writer import Storage
 from tillbridge.log import get_logger
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.status.listener import MerchantReturn, StatusListener
+
+if TYPE_CHECKING:
+    from tillbridge.diagnostics.subject import Subject
 
 log = get_logger()
 
@@ -118,6 +122,7 @@ class _Life:
         )
         for store in building.stores.values():
             store.integrator.attend(self._receiver)
+        self._operations.diagnostics = DiagnosticOperations(self._subject)
         self._by_key = {rooms.key: rooms for rooms in building.communities.values()}
         for rooms in self._by_key.values():
             rooms.flow.subscriber.on_secret = self._receiver.refresh_community
@@ -153,6 +158,13 @@ class _Life:
         for community in self._building.communities.values():
             tasks |= community.tasks()
         return tasks
+
+    def _subject(self) -> "Subject":
+        """Return this bridge, to be examined."""
+        # Only where somebody asks for it.
+        from tillbridge.daemon.examining import running_subject  # noqa: PLC0415 -- see above
+
+        return running_subject(self._building, self._loaded, self._receiver)
 
     def _deliveries_arrived(self, key: str) -> None:
         """Wake the flow whose inbox has something new: a store's, or a community's."""

@@ -12,6 +12,7 @@ from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations_audit import AuditOperations
+from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.operations_integration import IntegrationOperations
 from tillbridge.daemon.operations_store import StoreOperations
 from tillbridge.daemon.operations_tables import TableOperations
@@ -56,6 +57,7 @@ class Operations:
         self._connecting = connecting
         self._running_since = running_since
         self._house = building.house
+        self.diagnostics = DiagnosticOperations()
         self.tables = TableOperations(self._rooms, self._later)
         self.integration = IntegrationOperations(self._rooms, building.house.ledger)
         self.store = StoreOperations(self._rooms, self._later)

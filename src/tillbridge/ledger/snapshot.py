@@ -39,6 +39,7 @@ _HOLDS = (
 _TABLES = "SELECT store, count(*) FROM tables GROUP BY store"
 _PUSHES_RUNNING = "SELECT store, count(*) FROM pushes WHERE state = 'running' GROUP BY store"
 _PROBLEMS = "SELECT code, store, subject, since, detail FROM problems ORDER BY since, code"
+_LAST_DELIVERY = "SELECT received_at FROM inbox ORDER BY id DESC LIMIT 1"
 _FACTS = "SELECT store, name, value FROM facts"
 
 _Query = Callable[[str], Iterable[Any]]
@@ -81,6 +82,7 @@ class Snapshot:
     stores: Mapping[str, StoreSnapshot]
     problems: tuple[OpenProblem, ...]
     facts: Mapping[str, Any]
+    last_delivery_at: int | None = None  # ms; of any store
 
     def store(self, name: str) -> StoreSnapshot:
         """Return the store's part; an empty one where the ledger knows nothing of it."""
@@ -151,4 +153,5 @@ def _snapshot(query: _Query) -> Snapshot:
         for code, store, subject, since, detail in query(_PROBLEMS)
         if code in PROBLEMS
     )
-    return Snapshot(stores, problems, bridge)
+    last = next((at for (at,) in query(_LAST_DELIVERY)), None)
+    return Snapshot(stores, problems, bridge, last)

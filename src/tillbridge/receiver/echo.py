@@ -9,7 +9,9 @@ import re
 import secrets
 
 NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
-PROOF = re.compile(r"\bproof: ([0-9a-f]{64})\b")
+PROOF = re.compile(
+    r"proof: ([0-9a-f]{64})(?![0-9a-f])"
+)  # also where JSON has escaped what is before it
 
 
 class Echo:

@@ -11,6 +11,7 @@ from aiohttp import web
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.status.acting import acting_as
 from tillbridge.status.community_routes import community_routes
+from tillbridge.status.diagnostic_routes import diagnostic_routes
 from tillbridge.status.ports import Answer, Control
 
 _Ask = Callable[[web.Request, dict[str, Any]], Awaitable[Answer]]
@@ -198,6 +199,7 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
             "token/reporting",
             lambda _request, body: control.reporting_token(_text(body, "scope")),
         ),
+        *diagnostic_routes(control.diagnostics, route),
         *community_routes(control, route),
     ]
 

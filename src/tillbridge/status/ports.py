@@ -66,6 +66,22 @@ class AuditControl(Protocol):
         ...
 
 
+class DiagnosticsControl(Protocol):
+    """What is asked about the bridge's own health."""
+
+    async def begin(self) -> Answer:
+        """Begin to examine every link, or join who has begun; return `run`."""
+        ...
+
+    async def result(self, run: str) -> Answer:
+        """Return the report so far: `ok`, `level`, `text`, `counts`, `results`, `took_ms`.
+
+        `done` is false while links are still looked at; `running` names them. A result has `name`,
+        `store`, `level` (ok, warning, failed, skipped), `text`, `fix`, `took_ms`, `details`.
+        """
+        ...
+
+
 class CommunitiesControl(Protocol):
     """What commands ask about a community, by its name in the configuration; as `Control`."""
 
@@ -196,6 +212,11 @@ class Control(Protocol):
     @property
     def audit(self) -> AuditControl:
         """What is asked about the audit trail."""
+        ...
+
+    @property
+    def diagnostics(self) -> DiagnosticsControl:
+        """What is asked about the bridge's own health."""
         ...
 
     @property

@@ -1,0 +1,193 @@
+"""The subject of an examination: the running bridge, or what is left of it while it does not run.
+
+Without a daemon nothing is opened for writing: no lock is taken, nothing is mended or migrated, and
+a token that is refreshed is not kept (the refresh token stays the same; specification:
+Authentication, rule 4). So `doctor` may be run at any time, beside a bridge that is starting too.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tillbridge.adapter import AdapterContext
+from tillbridge.adapters.loader import open_adapter
+from tillbridge.adapters.runner import PosRunner
+from tillbridge.clock import Clock
+from tillbridge.config import StoreSettings
+from tillbridge.configfile import LoadedSettings
+from tillbridge.daemon.building import Building, service_link
+from tillbridge.diagnostics.apart import UnwaitedThreads, apart
+from tillbridge.diagnostics.examination import examination
+from tillbridge.diagnostics.subject import StoreSubject, Subject
+from tillbridge.errors import BridgeError, ConfigError, LedgerError
+from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
+from tillbridge.ledger.vault import Vault
+from tillbridge.receiver.receiver import Receiver
+from tillbridge.service.link import App, ServiceLink
+from tillbridge.service.types import Tokens
+from tillbridge.stores.vaulted import VaultTokenStore
+
+Answer = dict[str, Any]
+
+
+def running_subject(building: Building, loaded: LoadedSettings, receiver: Receiver) -> Subject:
+    """Return the bridge that runs in this process."""
+    house = building.house
+    return Subject(
+        settings=house.settings,
+        config_path=loaded.path,
+        base_dir=house.base_dir,
+        data_dir=house.ledger.data_dir,
+        clock=house.clock,
+        snapshot=lambda: house.ledger.read(take_snapshot),
+        stores={
+            name: StoreSubject(
+                name,
+                rooms.settings,
+                rooms.tokens,
+                rooms.client,
+                rooms.service_store_id,
+                _parts(rooms.tills.menu, rooms.tills.orders),
+            )
+            for name, rooms in building.stores.items()
+        },
+        running=True,
+        echo=receiver.echo,
+        writable=house.ledger.writable,
+    )
+
+
+def examine_alone(loaded: LoadedSettings, *, hung: bool, told: Callable[[Answer], None]) -> Answer:
+    """Examine what can be seen without a daemon; `told` hears how far it is, twice a second.
+
+    `hung`: a daemon is there, and does not answer. Blocks for 20 seconds at most.
+    """
+    with asyncio.Runner() as runner:
+        # A look-up that hangs must not be waited for at the end.
+        runner.get_loop().set_default_executor(UnwaitedThreads())
+        return runner.run(_examine(loaded, hung=hung, told=told))
+
+
+async def _examine(loaded: LoadedSettings, *, hung: bool, told: Callable[[Answer], None]) -> Answer:
+    async with subject_alone(loaded, hung=hung) as subject:
+        checkup = examination(subject)
+        work = asyncio.ensure_future(checkup.run())
+        while not work.done():
+            await asyncio.wait({work}, timeout=0.5)
+            told(checkup.so_far())
+        return work.result()
+
+
+@asynccontextmanager
+async def subject_alone(loaded: LoadedSettings, *, hung: bool = False) -> AsyncIterator[Subject]:
+    """Open what may be read, and close it at the end."""
+    clock = Clock()
+    path = loaded.data_dir / "ledger.db"
+
+    async def snapshot() -> Snapshot:
+        return await apart(lambda: read_snapshot(path))
+
+    async with AsyncExitStack() as opened:
+        vault, no_vault = await apart(lambda: _vault(loaded.data_dir))
+        link, no_secret = _link(loaded, vault, clock)
+        opened.push_async_callback(link.close)
+        known = await _store_ids(snapshot)
+        stores = {}
+        for name, settings in loaded.settings.stores.items():
+            tills, failure = _tills(name, settings, loaded.base_dir)
+            for till in tills.values():
+                opened.callback(till.close)
+            access = link.store(_KeptOnly(vault, name))
+            stores[name] = StoreSubject(
+                name, settings, access.tokens, access.client, known.get(name), tills, failure
+            )
+        yield Subject(
+            settings=loaded.settings,
+            config_path=loaded.path,
+            base_dir=loaded.base_dir,
+            data_dir=loaded.data_dir,
+            clock=clock,
+            snapshot=snapshot,
+            stores=stores,
+            hung=hung,
+            no_secret=no_secret or no_vault,
+        )
+
+
+class _KeptOnly:
+    """A store's tokens as they are kept; new ones are not written down."""
+
+    def __init__(self, vault: Vault | None, store: str) -> None:
+        self._kept = None if vault is None else VaultTokenStore(vault, store)
+
+    def load(self) -> Tokens | None:
+        """Return the kept tokens."""
+        return None if self._kept is None else self._kept.load()
+
+    def save(self, tokens: Tokens) -> None:
+        """Keep nothing."""
+
+
+def _vault(data_dir: Path) -> tuple[Vault | None, str]:
+    # Without its file there is nothing to read, and opening would make a key.
+    if not (data_dir / "ledger.vault").exists():
+        return None, ""
+    try:
+        return Vault(data_dir), ""
+    except LedgerError as failure:
+        return None, str(failure)
+
+
+def _link(loaded: LoadedSettings, vault: Vault | None, clock: Clock) -> tuple[ServiceLink, str]:
+    service = loaded.settings.service
+    try:
+        if vault is not None:
+            return service_link(loaded, vault, clock), ""
+        loaded.client_secret()
+        why = ""
+    except ConfigError as failure:
+        why = str(failure)
+    app = App(service.client_id, lambda: "", service.redirect_uri)
+    return ServiceLink(service.base_url, app, clock=clock), why
+
+
+async def _store_ids(snapshot: Callable[[], Any]) -> Mapping[str, str]:
+    try:
+        seen: Snapshot = await snapshot()
+    except LedgerError:
+        return {}
+    found = {name: store.facts.get("service_store_id") for name, store in seen.stores.items()}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def _tills(
+    store: str, settings: StoreSettings, base_dir: Path
+) -> tuple[Mapping[str, PosRunner], str]:
+    context = AdapterContext(
+        store=store,
+        currency=settings.currency,
+        location_id=settings.location_id,
+        base_dir=base_dir,
+    )
+
+    def opened(adapter: str, options: dict[str, Any], table: str) -> PosRunner:
+        return PosRunner(
+            open_adapter(adapter, options, context, table=table),
+            store=store,
+            adapter=adapter,
+            ticket_timeout_s=settings.orders.write_timeout_s,
+            on_fault=lambda _operation, _detail: None,
+        )
+
+    try:
+        menu = opened(*settings.pos_adapter, "pos")
+        apart_from_it = settings.order_adapter
+        return _parts(menu, opened(*apart_from_it, "orders") if apart_from_it else menu), ""
+    except BridgeError as failure:
+        return {}, str(failure)
+
+
+def _parts(menu: PosRunner, orders: PosRunner) -> Mapping[str, PosRunner]:
+    return {"pos": menu} if menu is orders else {"pos": menu, "orders": orders}

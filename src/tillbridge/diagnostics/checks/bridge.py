@@ -1,0 +1,133 @@
+"""The bridge itself: does it run, does its loop turn, and are its ports its own?"""
+
+import asyncio
+import socket
+from dataclasses import dataclass
+
+from tillbridge.config import host_and_port
+from tillbridge.diagnostics.apart import apart
+from tillbridge.diagnostics.line import trouble_of
+from tillbridge.diagnostics.result import Finding, failed, ok, skipped, warning
+from tillbridge.diagnostics.subject import Subject
+from tillbridge.errors import LedgerError
+from tillbridge.i18n import _
+
+_SLOW_LOOP_S = 1.0
+_OLD_ORDER_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of the configuration, and whether somebody listens there ("" as trouble)."""
+
+    name: str
+    listen: str
+    trouble: str = ""
+
+
+async def check_bridge(subject: Subject) -> Finding:
+    """Look at what only the bridge itself can know."""
+    if subject.hung:
+        return failed(
+            _("The bridge is there, but does not answer."),
+            _("Look at its log, then restart it: systemctl restart tillbridge"),
+        )
+    if not subject.running:
+        return failed(
+            _("The bridge is not running, so no orders can arrive."),
+            _("Start it: systemctl start tillbridge, or tillbridge run"),
+        )
+    lag_s = await _lag_s()
+    try:
+        snapshot = await subject.snapshot()
+    except LedgerError as failure:
+        return failed(failure.text, failure.fix, lag_ms=round(lag_s * 1000))
+    oldest = [s.oldest_waiting_at for s in snapshot.stores.values() if s.oldest_waiting_at]
+    waited_s = (subject.clock.now_ms() - min(oldest)) / 1000 if oldest else 0.0
+    waiting = sum(store.waiting for store in snapshot.stores.values())
+    return verdict(lag_s, waiting, waited_s)
+
+
+def verdict(lag_s: float, waiting: int, waited_s: float) -> Finding:
+    """Return what a running bridge tells of itself; `waiting` orders are not in the till yet."""
+    details = {"lag_ms": round(lag_s * 1000), "waiting": waiting, "oldest_s": round(waited_s)}
+    if lag_s > _SLOW_LOOP_S:
+        return warning(
+            _("The bridge is slow: it took {seconds} seconds to come back to itself.").format(
+                seconds=f"{lag_s:.1f}"
+            ),
+            _("See what else uses this machine's processor and disk."),
+            **details,
+        )
+    if waited_s > _OLD_ORDER_S:
+        return failed(
+            _("{n} orders wait for the till, the oldest for {minutes} minutes.").format(
+                n=waiting, minutes=int(waited_s // 60)
+            ),
+            _("Look at the till, and at: tillbridge orders list"),
+            **details,
+        )
+    return ok(_("The bridge runs; {n} orders wait for the till.").format(n=waiting), **details)
+
+
+async def _lag_s() -> float:
+    """Return how much longer a short sleep took than it should."""
+    loop = asyncio.get_running_loop()
+    worst = 0.0
+    for _round in range(5):
+        before = loop.time()
+        await asyncio.sleep(0.02)
+        worst = max(worst, loop.time() - before - 0.02)
+    return worst
+
+
+async def check_ports(subject: Subject) -> Finding:
+    """Look who listens where the bridge should."""
+    listeners = {
+        "receiver": subject.settings.receiver.listen,
+        "status_page": subject.settings.status_page.listen,
+    }
+    ports = [
+        Port(name, listen, await apart(lambda listen=listen: _trouble(listen)))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        for name, listen in listeners.items()
+        if host_and_port(listen)[1]
+    ]
+    return ports_verdict(ports, running=subject.running or subject.hung)
+
+
+def ports_verdict(ports: list[Port], *, running: bool) -> Finding:
+    """Return what the ports mean: taken by the bridge, by another program, or free."""
+    details = {port.name: port.trouble or "listening" for port in ports}
+    if not ports:
+        return skipped(_("The bridge takes any free ports."))
+    if running:
+        silent = [port for port in ports if port.trouble]
+        if silent:
+            return failed(
+                _("Nothing answers at {listen}, where [{name}] listens ({trouble}).").format(
+                    listen=silent[0].listen, name=silent[0].name, trouble=silent[0].trouble
+                ),
+                _("Check that no firewall on this machine closes the port; restart the bridge."),
+                **details,
+            )
+        return ok(_("The bridge listens where it should."), **details)
+    taken = [port for port in ports if not port.trouble]
+    if taken:
+        return failed(
+            _("Another program listens at {listen}, which [{name}] wants.").format(
+                listen=taken[0].listen, name=taken[0].name
+            ),
+            _("Stop that program, or change listen in [{name}].").format(name=taken[0].name),
+            **details,
+        )
+    return ok(_("The ports that the bridge wants are free."), **details)
+
+
+def _trouble(listen: str) -> str:
+    host, port = host_and_port(listen)
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- recognised
+    try:
+        socket.create_connection((reached, port), 2).close()
+    except OSError as failure:
+        return trouble_of(failure)
+    return ""

@@ -1,0 +1,134 @@
+"""Is it the ordering service that answers, and does its clock agree with ours?
+
+One request without any credential: the service's own answer to that is 401 with its envelope.
+"""
+
+import asyncio
+import json
+from email.utils import parsedate_to_datetime
+
+from tillbridge.diagnostics.apart import apart
+from tillbridge.diagnostics.line import Exchange, no_trust
+from tillbridge.diagnostics.line import exchange as fetch
+from tillbridge.diagnostics.result import Finding, failed, ok, skipped, warning
+from tillbridge.diagnostics.subject import Subject
+from tillbridge.i18n import _
+
+_SKEW_WARN_S = 30.0
+_SKEW_FAIL_S = 300.0
+
+
+async def asked(subject: Subject) -> Exchange:
+    """Return what came of asking the service; asked once for all checks."""
+    if "service" not in subject.asked:
+        url = f"{subject.settings.service.base_url}/pos/stores"
+        subject.asked["service"] = asyncio.ensure_future(apart(lambda: subject.fetch(url)))
+    return await asyncio.shield(subject.asked["service"])
+
+
+async def check_service(subject: Subject) -> Finding:
+    """Look whether the service answers."""
+    return answer_verdict(await asked(subject))
+
+
+async def check_clock(subject: Subject) -> Finding:
+    """Compare the clocks."""
+    seen = await asked(subject)
+    if seen.trouble == "tls":
+        # A wrong clock is why certificates look wrong: its time is asked without trust, since
+        # nothing but the time is taken from the answer.
+        url = f"{subject.settings.service.base_url}/pos/stores"
+        seen = await apart(lambda: fetch(url, names=subject.names, trust=no_trust))
+    return clock_verdict(seen)
+
+
+def answer_verdict(seen: Exchange) -> Finding:
+    """Return what an answer to a call without a token means."""
+    details = {"status": seen.status, "rtt_ms": round(seen.rtt_s * 1000), "trouble": seen.trouble}
+    if seen.trouble:
+        return failed(
+            _("The ordering service cannot be reached ({detail}).").format(
+                detail=seen.detail or seen.trouble
+            ),
+            _("Check the internet connection, the firewall, and base_url in [service]."),
+            **details,
+        )
+    if seen.status >= 500:
+        return failed(
+            _("The ordering service answers, but is out of order ({status}).").format(
+                status=seen.status
+            ),
+            _("Wait; if it lasts, ask the service's support. Orders that arrive are kept."),
+            **details,
+        )
+    if 300 <= seen.status < 400 or not _is_envelope(seen.body):
+        return failed(
+            _(
+                "Something that is not the ordering service answers under base_url ({status})."
+            ).format(status=seen.status),
+            _(
+                "Check base_url; look whether this network wants a sign-in in the browser first "
+                "(captive portal), or a proxy stands between."
+            ),
+            **details,
+        )
+    return ok(
+        _("The ordering service answers within {ms} ms.").format(ms=details["rtt_ms"]), **details
+    )
+
+
+def clock_verdict(seen: Exchange) -> Finding:
+    """Return how far this machine's clock is off, by the Date of an answer."""
+    date = seen.headers.get("date", "")
+    try:
+        told_ms = round(parsedate_to_datetime(date).timestamp() * 1000)
+    except (TypeError, ValueError):
+        if seen.trouble:
+            return skipped(_("The service cannot be asked for its time."))
+        return skipped(_("The service does not tell its time."))
+    off_s = skew_s(told_ms, seen.sent_ms, seen.received_ms)
+    details = {"skew_s": round(off_s, 1), "rtt_ms": round(seen.rtt_s * 1000)}
+    if abs(off_s) <= _SKEW_WARN_S:
+        return ok(_("This machine's clock agrees with the service's."), **details)
+    text = (
+        _("This machine's clock is {span} behind the service's.")
+        if off_s > 0
+        else _("This machine's clock is {span} ahead of the service's.")
+    ).format(span=_span(abs(off_s)))
+    fix = _("Let this machine set its clock by itself (NTP), for example: timedatectl set-ntp true")
+    if abs(off_s) <= _SKEW_FAIL_S:
+        return warning(text, fix, **details)
+    return failed(
+        text, _("Certificates and tokens look expired to it. {fix}").format(fix=fix), **details
+    )
+
+
+def skew_s(told_ms: int, sent_ms: int, received_ms: int) -> float:
+    """Return how far ours is surely off, in seconds; positive where ours is behind.
+
+    The service's time was taken somewhere between sending and receiving, and is told in whole
+    seconds: within that there is no difference.
+    """
+    earliest, latest = told_ms - received_ms, told_ms + 1000 - sent_ms
+    if earliest <= 0 <= latest:
+        return 0.0
+    return (earliest if earliest > 0 else latest) / 1000
+
+
+def _is_envelope(body: str) -> bool:
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return False
+    error = document.get("error") if isinstance(document, dict) else None
+    return isinstance(document, list) or (isinstance(error, dict) and "code" in error)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return _("{n} seconds").format(n=round(seconds))
+    if seconds < 7200:
+        return _("{n} minutes").format(n=round(seconds / 60))
+    if seconds < 2 * 86_400:
+        return _("{n} hours").format(n=round(seconds / 3600))
+    return _("{n} days").format(n=round(seconds / 86_400))

@@ -1,0 +1,248 @@
+"""TLS: whose certificate is shown, is it trusted, how long, and does anybody open it on the way?"""
+
+import re
+import socket
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+from urllib.parse import urlsplit
+
+from tillbridge.diagnostics.addresses import is_local_name, is_loopback
+from tillbridge.diagnostics.apart import apart
+from tillbridge.diagnostics.line import (
+    Trust,
+    connect,
+    look_up,
+    no_trust,
+    port_of,
+    trouble_of,
+)
+from tillbridge.diagnostics.result import Finding, failed, ok, skipped, warning
+from tillbridge.diagnostics.subject import Subject
+from tillbridge.i18n import _
+
+Role = Literal["service", "public"]
+
+_DAY_MS = 86_400_000
+_SOON_DAYS = 14
+
+# Firewalls, virus scanners and proxies that sign what they open with a name of their own.
+_OPENERS = re.compile(
+    r"forti(?:gate|net)|sophos|zscaler|netskope|kaspersky|avast|\bavg\b|\beset\b|bitdefender|"
+    r"palo ?alto|umbrella|watchguard|sonicwall|blue ?coat|symantec web|check ?point|barracuda|"
+    r"untangle|arista edge|pfsense|opnsense|squid|mitmproxy|charles proxy|fiddler|burp|portswigger|"
+    r"mcafee|skyhigh|norton|smoothwall|securly|forcepoint|websense|trend ?micro|f-secure|"
+    r"dr\.? ?web|withsecure|cloudflare gateway|gateway ca|lightspeed|"
+    r"iboss|contentkeeper|cyberoam|stormshield|"
+    r"endian|clavister|gfi |web filter|ssl inspection|ssl proxy|deep inspection",
+    re.IGNORECASE,
+)
+# Organisations that sign certificates of the public internet, as their certificates write them.
+_PUBLIC = re.compile(
+    r"let's encrypt|internet security research|digicert|geotrust|rapidssl|thawte|sectigo|comodo|"
+    r"usertrust|zerossl|ssl\.com|ssl corporation|globalsign|google trust|amazon|microsoft|"
+    r"cloudflare|godaddy|starfield|entrust|identrust|quovadis|swisssign|certum|asseco|buypass|"
+    r"actalis|harica|hellenic academic|telia|d-trust|bundesdruckerei|deutsche telekom|t-systems|"
+    r"trustwave|certigna|certsign|izenpe|firmaprofesional|camerfirma|e-szigno|microsec|netlock|"
+    r"secom|cybertrust|japan registry|twca|taiwan-ca|chunghwa|wosign|trustasia|cfca|gdca|e-tugra|"
+    r"emudhra|disig|network solutions|gandi|apple|atos|oiste|wisekey|certinomis|naver|telekom",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """What was seen. `trusted` by this machine's store; `issuer` as organisation and name.
+
+    `trouble` is why no handshake came about at all, `refusal` why the certificate is not trusted.
+    """
+
+    host: str
+    scheme: str = "https"
+    trouble: str = ""
+    trusted: bool = False
+    refusal: str = ""
+    issuer: Sequence[str] = ()
+    self_signed: bool = False
+    from_ms: int = 0
+    ends_ms: int = 0
+    version: str = ""
+
+
+async def check_tls(subject: Subject, role: Role) -> Finding:
+    """Look at the certificate under base_url, or under public_url."""
+    settings = subject.settings
+    url = settings.service.base_url if role == "service" else settings.receiver.public_url
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme == "http":
+        return verdict(Handshake(host, "http"), role, subject.clock.now_ms())
+    addresses, trouble, detail = await apart(lambda: look_up(host, subject.names))
+    if trouble:
+        seen = Handshake(host, trouble=detail)
+    else:
+        seen = await apart(lambda: shake_hands(host, addresses, port_of(parts), subject.trust))
+    return verdict(seen, role, subject.clock.now_ms())
+
+
+def shake_hands(
+    host: str, addresses: tuple[str, ...], port: int, trust: Trust, timeout_s: float = 6.0
+) -> Handshake:
+    """Shake hands as calls to the service do; where that fails, only to see the certificate."""
+    refusal = ""
+    for context in (trust, no_trust):
+        try:
+            with connect(addresses, port, timeout_s) as line:
+                line.settimeout(timeout_s)
+                with context().wrap_socket(line, server_hostname=host) as secure:
+                    return _seen(host, secure, refusal)
+        except ssl.SSLError as failure:
+            refusal = getattr(failure, "verify_message", "") or failure.reason or str(failure)
+        except OSError as failure:
+            return Handshake(host, trouble=failure.strerror or trouble_of(failure))
+    return Handshake(host, trouble=refusal)
+
+
+def _seen(host: str, secure: ssl.SSLSocket | socket.socket, refusal: str) -> Handshake:
+    from cryptography import x509  # noqa: PLC0415 -- only where a certificate is looked at
+
+    shown = secure.getpeercert(binary_form=True) if isinstance(secure, ssl.SSLSocket) else None
+    if not shown:
+        return Handshake(host, trouble="no certificate")
+    certificate = x509.load_der_x509_certificate(shown)
+    names = (x509.NameOID.ORGANIZATION_NAME, x509.NameOID.COMMON_NAME)
+    issuer = [
+        str(each.value) for oid in names for each in certificate.issuer.get_attributes_for_oid(oid)
+    ]
+    return Handshake(
+        host,
+        trusted=not refusal,
+        refusal=refusal,
+        issuer=issuer,
+        self_signed=certificate.issuer == certificate.subject,
+        from_ms=_ms(certificate.not_valid_before_utc),
+        ends_ms=_ms(certificate.not_valid_after_utc),
+        version=(secure.version() or "") if isinstance(secure, ssl.SSLSocket) else "",
+    )
+
+
+def verdict(seen: Handshake, role: Role, now_ms: int) -> Finding:
+    """Return what a handshake means."""
+    if seen.scheme == "http":
+        return _plain(seen, role)
+    if seen.trouble:
+        return failed(
+            _("No encrypted connection to {host} comes about ({detail}).").format(
+                host=seen.host, detail=seen.trouble
+            ),
+            _("Check the internet connection, the firewall, and the port in the address."),
+        )
+    issuer = ", ".join(seen.issuer) or _("nobody named")
+    details = {
+        "host": seen.host,
+        "issuer": list(seen.issuer),
+        "trusted": seen.trusted,
+        "self_signed": seen.self_signed,
+        "ends_ms": seen.ends_ms,
+        "version": seen.version,
+    }
+    product = _OPENERS.search(issuer)
+    details["opened_by"] = product[0] if product else None
+    if product:
+        finding = warning if seen.trusted else failed
+        return finding(
+            _(
+                "Something between here and {host} opens the encryption: its certificate is "
+                "signed by {issuer}."
+            ).format(host=seen.host, issuer=issuer),
+            _exception(seen.host, role),
+            **details,
+        )
+    days = (seen.ends_ms - now_ms) // _DAY_MS
+    if seen.trusted:
+        return _trusted(seen, issuer, days, details)
+    if seen.ends_ms < now_ms or seen.from_ms > now_ms:
+        return failed(
+            _("The certificate of {host} is not valid today.").format(host=seen.host),
+            _("Check this machine's date and time first; if they are right, it must be renewed."),
+            **details,
+        )
+    if role == "service" and not is_local_name(seen.host):
+        return failed(
+            _(
+                "The certificate of {host} is not trusted ({detail}); it is signed by {issuer}. "
+                "Probably something between here and the service opens the encryption."
+            ).format(host=seen.host, detail=seen.refusal, issuer=issuer),
+            _exception(seen.host, role),
+            **details,
+        )
+    return failed(
+        _("The certificate of {host} is not trusted ({detail}); it is signed by {issuer}.").format(
+            host=seen.host, detail=seen.refusal, issuer=issuer
+        ),
+        _("Use a certificate of a public authority, or let a tunnel serve one: tillbridge reach")
+        if role == "public"
+        else _("Add the authority to this machine's store of trusted certificates."),
+        **details,
+    )
+
+
+def _trusted(seen: Handshake, issuer: str, days: int, details: dict[str, object]) -> Finding:
+    if days < _SOON_DAYS:
+        return warning(
+            _("The certificate of {host} ends in {days} days.").format(host=seen.host, days=days),
+            _("Whoever runs {host} has to renew it; mostly that happens by itself.").format(
+                host=seen.host
+            ),
+            **details,
+        )
+    if not _PUBLIC.search(issuer) and not is_local_name(seen.host):
+        return warning(
+            _(
+                "{host} is trusted here, but signed by {issuer}, which is no public authority "
+                "that is known: perhaps something between here and there opens the encryption."
+            ).format(host=seen.host, issuer=issuer),
+            _(
+                "If the machine's owner did not mean that: ask for an exception for {host} in the "
+                "firewall or virus scanner."
+            ).format(host=seen.host),
+            **details,
+        )
+    return ok(
+        _("{host} is trusted; its certificate is of {issuer} and good for {days} days.").format(
+            host=seen.host, issuer=issuer, days=days
+        ),
+        **details,
+    )
+
+
+def _exception(host: str, role: Role) -> str:
+    if role == "service":
+        return _(
+            "Something between here and the service opens the encryption: ask for an exception for "
+            "{host} in the firewall or virus scanner."
+        ).format(host=host)
+    return _(
+        "From outside it may look otherwise. Ask for an exception for {host} in the firewall or "
+        "virus scanner, so that it can be seen from here."
+    ).format(host=host)
+
+
+def _plain(seen: Handshake, role: Role) -> Finding:
+    if is_loopback(seen.host):
+        return ok(
+            _("{host} is this machine: no encryption is needed.").format(host=seen.host), plain=True
+        )
+    if role == "public":
+        return warning(
+            _("public_url is plain http: whoever sits on the way can read the orders."),
+            _("Let a tunnel or proxy serve https; see: tillbridge reach"),
+            plain=True,
+        )
+    return skipped(_("base_url is plain http: nothing is encrypted."), plain=True)
+
+
+def _ms(moment: datetime) -> int:
+    return int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)

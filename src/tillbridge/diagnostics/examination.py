@@ -1,0 +1,93 @@
+"""All the checks of a subject, in the order in which a person reads them."""
+
+from functools import partial
+
+from tillbridge.diagnostics.checks.bridge import check_bridge, check_ports
+from tillbridge.diagnostics.checks.consent import check_consent
+from tillbridge.diagnostics.checks.disk import check_disk
+from tillbridge.diagnostics.checks.integration import check_integration
+from tillbridge.diagnostics.checks.ledger import check_ledger
+from tillbridge.diagnostics.checks.machine import (
+    check_secret_files,
+    check_service_manager,
+    check_time_sync,
+    check_versions,
+)
+from tillbridge.diagnostics.checks.names import check_names
+from tillbridge.diagnostics.checks.public import check_public
+from tillbridge.diagnostics.checks.service import check_clock, check_service
+from tillbridge.diagnostics.checks.till import check_till
+from tillbridge.diagnostics.checks.tls import check_tls
+from tillbridge.diagnostics.checkup import Check, Checkup
+from tillbridge.diagnostics.result import Finding, failed
+from tillbridge.diagnostics.subject import StoreSubject, Subject
+from tillbridge.i18n import _
+
+_CALLS_S = 15.0  # a call is tried several times
+
+
+def examination(subject: Subject) -> Checkup:
+    """Return the checkup; nothing is looked at before it runs."""
+    checks = [
+        Check("bridge", _("the bridge"), partial(check_bridge, subject)),
+        Check("dns.service", _("the service's name"), partial(check_names, subject, "service")),
+        Check(
+            "tls.service", _("the service's certificate"), partial(check_tls, subject, "service")
+        ),
+        Check("service", _("the ordering service"), partial(check_service, subject), limit_s=12),
+        Check("clock", _("the clock"), partial(check_clock, subject), limit_s=15),
+        Check("dns.public", _("the public name"), partial(check_names, subject, "public")),
+        Check("tls.public", _("the public certificate"), partial(check_tls, subject, "public")),
+        Check("public", _("the public address"), partial(check_public, subject), limit_s=17),
+    ]
+    for store in subject.stores.values():
+        checks += _of_store(subject, store)
+    checks += [
+        Check("ledger", _("the ledger"), partial(check_ledger, subject), limit_s=10),
+        Check("disk", _("the disk"), partial(check_disk, subject)),
+        Check("ports", _("the ports"), partial(check_ports, subject)),
+        Check("secret_files", _("files with secrets"), partial(check_secret_files, subject)),
+        Check("time_sync", _("the time server"), check_time_sync, limit_s=5),
+        Check("manager", _("the service manager"), partial(check_service_manager, subject)),
+        Check("versions", _("the versions"), partial(check_versions, subject)),
+    ]
+    return Checkup(checks, subject.clock)
+
+
+def _of_store(subject: Subject, store: StoreSubject) -> list[Check]:
+    name = store.name
+    parts = list(store.tills) or ["pos"]
+    if subject.no_secret:
+        link = [
+            Check("consent", _("the consent"), partial(_no_secret, subject), name),
+        ]
+    else:
+        link = [
+            Check(
+                "consent", _("the consent"), partial(check_consent, subject, store), name, _CALLS_S
+            ),
+            Check(
+                "integration",
+                _("the integration"),
+                partial(check_integration, subject, store),
+                name,
+                _CALLS_S,
+            ),
+        ]
+    tills = [
+        Check(
+            "till" if part == "pos" else f"till.{part}",
+            _("the till"),
+            partial(check_till, store, part),
+            name,
+        )
+        for part in parts
+    ]
+    return [*link, *tills]
+
+
+async def _no_secret(subject: Subject) -> Finding:
+    return failed(
+        _("The app's secret cannot be read: {detail}").format(detail=subject.no_secret),
+        _("Put the client_secret where the configuration says; see: tillbridge config check"),
+    )

@@ -1,0 +1,94 @@
+"""What a check has found: a level, a sentence, and what to do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from tillbridge.i18n import _, ngettext
+
+
+class Level(StrEnum):
+    """How a link is. `skipped`: it could not be looked at, and the text says why."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The verdict of a check; `details` are JSON values for machines and support."""
+
+    level: Level
+    text: str
+    fix: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finding, with the check's name, its store ("" for the bridge), and how long it took."""
+
+    name: str
+    store: str
+    finding: Finding
+    took_ms: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `doctor --json` shows it."""
+        return {
+            "name": self.name,
+            "store": self.store,
+            "level": str(self.finding.level),
+            "text": self.finding.text,
+            "fix": self.finding.fix,
+            "took_ms": self.took_ms,
+            "details": dict(self.finding.details),
+        }
+
+
+def ok(text: str, **details: object) -> Finding:
+    """Return that all is well."""
+    return Finding(Level.OK, text, "", details)
+
+
+def warning(text: str, fix: str, **details: object) -> Finding:
+    """Return what a person should look at."""
+    return Finding(Level.WARNING, text, fix, details)
+
+
+def failed(text: str, fix: str, **details: object) -> Finding:
+    """Return what is broken."""
+    return Finding(Level.FAILED, text, fix, details)
+
+
+def skipped(text: str, fix: str = "", **details: object) -> Finding:
+    """Return that there was nothing to look at, or no way to."""
+    return Finding(Level.SKIPPED, text, fix, details)
+
+
+def report(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the whole examination: `ok` is false where something failed."""
+    levels = [result.finding.level for result in results]
+    broken, odd = levels.count(Level.FAILED), levels.count(Level.WARNING)
+    return {
+        "ok": not broken,
+        "level": "failed" if broken else "warning" if odd else "ok",
+        "text": _verdict(broken, odd),
+        "counts": {str(level): levels.count(level) for level in Level},
+        "results": [result.to_json() for result in results],
+    }
+
+
+def _verdict(broken: int, odd: int) -> str:
+    if broken:
+        return ngettext("{n} link is broken.", "{n} links are broken.", broken).format(n=broken)
+    if odd:
+        return ngettext(
+            "Everything works; {n} thing should be looked at.",
+            "Everything works; {n} things should be looked at.",
+            odd,
+        ).format(n=odd)
+    return _("Everything works.")

@@ -1,0 +1,83 @@
+"""What is examined: the bridge as it runs, or what can be seen of it while it does not."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from tillbridge.adapters.runner import PosRunner
+from tillbridge.clock import Clock
+from tillbridge.config import Settings, StoreSettings
+from tillbridge.diagnostics.line import Exchange, Resolve, Trust, exchange, resolve, system_trust
+from tillbridge.ledger.snapshot import Snapshot
+from tillbridge.service.tokens import TokenKeeper
+from tillbridge.service.types import Integration, Store
+
+Fetch = Callable[..., Exchange]
+
+
+class Echo(Protocol):
+    """Sends a nonce out, and knows its proof when it comes back."""
+
+    def new_nonce(self) -> str:
+        """Return a nonce."""
+        ...
+
+    def proves(self, nonce: str, text: str) -> bool:
+        """Whether a text holds this bridge's proof of the nonce."""
+        ...
+
+
+class Asked(Protocol):
+    """The calls to the service that only read."""
+
+    async def stores(self) -> list[Store]:
+        """Return all stores of the merchant."""
+        ...
+
+    async def integration(self, store_id: str) -> Integration:
+        """Return the store's integration."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSubject:
+    """One store. A till that could not be opened has `tills_failure` instead of runners."""
+
+    name: str
+    settings: StoreSettings
+    tokens: TokenKeeper
+    client: Asked
+    store_id: str | None
+    tills: Mapping[str, PosRunner] = field(default_factory=dict)  # "pos", and "orders" if apart
+    tills_failure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Everything checks may look at. `running`: a daemon runs, and this is inside it.
+
+    `echo` is None where no receiver of this process listens. `snapshot` raises LedgerError.
+    """
+
+    settings: Settings
+    config_path: Path
+    base_dir: Path
+    data_dir: Path
+    clock: Clock
+    snapshot: Callable[[], Awaitable[Snapshot]]
+    stores: Mapping[str, StoreSubject]
+    running: bool = False
+    echo: Echo | None = None
+    writable: bool | None = None  # None: not known from here
+    hung: bool = False  # a daemon is there and does not answer
+    no_secret: str = ""  # why the app's secret cannot be read
+    names: Resolve = resolve
+    trust: Trust = system_trust
+    # What came of asking the service without any credential; several checks look at it.
+    asked: "dict[str, asyncio.Task[Exchange]]" = field(default_factory=dict)
+
+    def fetch(self, url: str, timeout_s: float = 8.0) -> Exchange:
+        """Ask an address (blocking)."""
+        return exchange(url, names=self.names, trust=self.trust, timeout_s=timeout_s)

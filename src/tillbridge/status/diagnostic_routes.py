@@ -1,0 +1,23 @@
+"""`/control/diagnostics/...`: what commands ask a running bridge about its own health."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+from tillbridge.status.ports import Answer, DiagnosticsControl
+
+_Ask = Callable[[web.Request, dict[str, Any]], Awaitable[Answer]]
+Route = Callable[[str, str, _Ask], web.RouteDef]
+
+
+def diagnostic_routes(diagnostics: DiagnosticsControl, route: Route) -> list[web.RouteDef]:
+    """Return the routes, each made by `route(method, path, ask)`."""
+    return [
+        route("POST", "diagnostics/doctor", lambda _request, _body: diagnostics.begin()),
+        route(
+            "GET",
+            "diagnostics/doctor/{run}",
+            lambda request, _body: diagnostics.result(request.match_info["run"]),
+        ),
+    ]
