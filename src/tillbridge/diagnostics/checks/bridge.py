@@ -125,7 +125,7 @@ def ports_verdict(ports: list[Port], *, running: bool) -> Finding:
 
 def _trouble(listen: str) -> str:
     host, port = host_and_port(listen)
-    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- recognised
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- recognised, not listened on
     try:
         socket.create_connection((reached, port), 2).close()
     except OSError as failure:
