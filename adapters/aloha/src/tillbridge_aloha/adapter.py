@@ -1,0 +1,186 @@
+"""The adapter: the menu of an Aloha till, from its DBF files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tillbridge.adapter import (
+    Adapter,
+    AdapterContext,
+    AddOn,
+    BadRow,
+    Catalogue,
+    Category,
+    ExportUnreadable,
+    Item,
+    Menu,
+)
+from tillbridge.model.money import to_minor
+from tillbridge_aloha.modifiers import Modifiers, declared, label, number, sold
+from tillbridge_aloha.options import AlohaOptions
+from tillbridge_aloha.tables import Row, find_table, read_table
+
+_MENU = Menu("menu", "Menu")
+_TABLES = ("ITM", "CAT", "CIT", "MOD", "GNDITEM")
+
+
+@dataclass(frozen=True, slots=True)
+class _Priced:
+    """A row of ITM.DBF with its price, in minor units."""
+
+    row: Row
+    identity: str
+    name: str
+    price: int
+
+
+class AlohaAdapter:
+    """Reads ITM, CAT and CIT; and MOD or GNDITEM for modifiers."""
+
+    def __init__(self, options: AlohaOptions, context: AdapterContext) -> None:
+        self._folder = context.base_dir / options.folder
+        self._options = options
+        self._currency = context.currency
+
+    def catalogue_files(self) -> Sequence[Path]:
+        """Return the files that make the menu; the sales are read with them, and not waited for."""
+        return [self._path(name) or self._folder / f"{name}.DBF" for name in ("ITM", "CAT", "CIT")]
+
+    def availability_files(self) -> Sequence[Path]:
+        """Return none: the stop list is a category."""
+        return []
+
+    def table_files(self) -> Sequence[Path]:
+        """Return none: tables are not read."""
+        return []
+
+    def update_folders(self) -> Sequence[Path]:
+        """Return none: Aloha tells no news of orders by files."""
+        return []
+
+    def read_catalogue(self) -> Catalogue:
+        """Return the menu. Raises ExportUnreadable."""
+        rows = {name: self._rows(name) for name in _TABLES}
+        if rows["ITM"] is None:
+            raise ExportUnreadable(
+                f"{self._folder} has no ITM.DBF.",
+                place=str(self._folder),
+                fix="Correct the option folder: it is Aloha's DATA or NEWDATA.",
+                passing=True,
+            )
+        bad_rows: list[BadRow] = []
+        priced = {each.identity: each for each in self._priced(rows["ITM"], bad_rows)}
+        names = {number(row, "id"): label(row, "name") for row in rows["CAT"] or ()}
+        members = _members(rows["CIT"] or (), names)
+        modifiers = self._modifiers(rows, priced)
+        items = [
+            self._item(each, names, members.get(each.identity, ()), modifiers)
+            for each in priced.values()
+            if each.price or self._options.zero_prices == "sell"
+        ]
+        used = {category for item in items for category in item.categories}
+        return Catalogue.of(
+            items,
+            categories=[Category(each, name) for each, name in names.items() if each in used],
+            add_ons=modifiers.add_ons.values(),
+            addon_groups=modifiers.groups.values(),
+            menus=[_MENU],
+            bad_rows=bad_rows,
+        )
+
+    def _path(self, name: str) -> Path | None:
+        try:
+            return find_table(self._folder, name)
+        except ExportUnreadable:
+            return None
+
+    def _rows(self, name: str) -> Sequence[Row] | None:
+        path = find_table(self._folder, name)
+        return None if path is None else read_table(path, self._options.encoding)
+
+    def _priced(self, rows: Sequence[Row], bad_rows: list[BadRow]) -> Iterator[_Priced]:
+        seen: dict[str, str] = {}
+        for place, row in enumerate(rows, 1):
+            identity, name = number(row, "id"), label(row, "longname", "shortname", "chitname")
+            try:
+                if identity in seen:
+                    raise _Slip(f'It has the id of "{seen[identity]}"')
+                price = _price(row, identity, name, self._currency)
+            except ValueError as failure:
+                bad_rows.append(
+                    BadRow(
+                        place=f"ITM.DBF, record {place}",
+                        text=f"{failure}.",
+                        fix="Correct the item in Aloha Manager; it counts after the next refresh.",
+                        external_id=identity,
+                    )
+                )
+                continue
+            seen[identity] = name
+            yield _Priced(row, identity, name, price)
+
+    def _modifiers(
+        self, rows: Mapping[str, Sequence[Row] | None], priced: Mapping[str, _Priced]
+    ) -> Modifiers:
+        if self._options.modifiers == "none":
+            return Modifiers()
+        # An item may be a modifier too, and one id must not stand for both.
+        known = {
+            key: AddOn(f"modifier-{key}", each.name, each.price) for key, each in priced.items()
+        }
+        if rows["MOD"] is not None:
+            return declared(rows["ITM"] or (), rows["MOD"], known)
+        return sold(rows["GNDITEM"] or (), known)
+
+    def _item(
+        self,
+        each: _Priced,
+        names: Mapping[str, str],
+        categories: Sequence[str],
+        modifiers: Modifiers,
+    ) -> Item:
+        stopped = (self._options.stop_list or "").casefold()
+        off = [category for category in categories if names[category].casefold() == stopped]
+        return Item(
+            external_id=each.identity,
+            name=each.name,
+            price=each.price,
+            available=not off,
+            categories=tuple(category for category in categories if category not in off),
+            addon_groups=modifiers.of_item.get(each.identity, ()),
+            menus=(_MENU.external_id,),
+        )
+
+
+class _Slip(ValueError):
+    """What is wrong with a row."""
+
+
+def _price(row: Row, identity: str, name: str, currency: str) -> int:
+    if not identity or not name:
+        raise _Slip("It has no id or no name")
+    if row.get("askprice") == "Y":
+        raise _Slip(f'"{name}" has an open price: a storefront cannot sell it')
+    price = to_minor(row.get("price") or "0", currency)
+    if price < 0:
+        raise _Slip(f'"{name}" has a price below zero')
+    return price
+
+
+def _members(rows: Sequence[Row], names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return the categories of each item, in the order of CAT.DBF."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(number(row, "itemid"), set()).add(number(row, "category"))
+    return {
+        item: tuple(category for category in names if category in categories)
+        for item, categories in found.items()
+    }
+
+
+ADAPTER = Adapter(
+    name="aloha",
+    summary="Aloha, by its folder of DBF files",
+    options=AlohaOptions,
+    open=AlohaAdapter,
+)

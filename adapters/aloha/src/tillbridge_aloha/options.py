@@ -1,0 +1,34 @@
+"""The options of the adapter: the keys of its table in bridge.toml."""
+
+import codecs
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from tillbridge.adapter import AdapterOptions
+
+
+def _known(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise ValueError('is no encoding; try "cp1251", "cp866", "cp850" or "cp1252"') from None
+
+
+class AlohaOptions(AdapterOptions):
+    """Where Aloha keeps its tables, and how their odd places are meant."""
+
+    folder: Path = Field(description="Aloha's folder of DBF files, usually DATA or NEWDATA.")
+    encoding: Annotated[str, AfterValidator(_known)] | None = Field(
+        None, description="Code page of the files; without it, the files' own mark, or a guess."
+    )
+    zero_prices: Literal["leave_out", "sell"] = Field(
+        "leave_out", description="Whether items without a price are sold by themselves."
+    )
+    stop_list: str | None = Field(
+        None, min_length=1, description="The category whose items are sold out, by its name."
+    )
+    modifiers: Literal["auto", "none"] = Field(
+        "auto", description="Whether modifiers are read: from MOD.DBF, else from what was sold."
+    )
