@@ -1,4 +1,5 @@
 import pytest
+
 from tillbridge_aloha.code_pages import code_page, guess
 
 
