@@ -27,6 +27,7 @@ from tillbridge.model.instant import to_iso
 from tillbridge.model.order import ReasonCode
 from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
+from tillbridge.status.words import clock_time
 
 if TYPE_CHECKING:
     from tillbridge.daemon.operations_communities import CommunityOperations
@@ -172,7 +173,7 @@ class Operations:
             if until_ms is None
             else _("{item} is off sale until {until}.")
         )
-        until = "" if until_ms is None else to_iso(until_ms)
+        until = "" if until_ms is None else clock_time(until_ms, self._house.clock.now_ms())
         return _done(self._later(text).format(item=external_id, until=until))
 
     async def item_restore(self, store: str, external_id: str, *, by: str) -> Answer:  # noqa: ARG002 -- the audit trail comes with the page's actions

@@ -8,6 +8,7 @@ from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ServiceError
 from tillbridge.i18n import _, ngettext
 from tillbridge.model.instant import to_iso
+from tillbridge.status.words import clock_time
 from tillbridge.stores.standing import Standing, Who
 
 Answer = dict[str, Any]
@@ -74,7 +75,7 @@ class StoreOperations:
             text = self._later(_("The store takes no orders until {until}."))
         return {
             "ok": True,
-            "text": text.format(until=_iso(until_ms)),
+            "text": text.format(until="" if until_ms is None else _clock(until_ms)),
             **_standing(stands),
         }
 
@@ -127,6 +128,10 @@ class StoreOperations:
                 fix=_("Run: tillbridge connect {store}").format(store=store),
             )
         return self._rooms_of(store)
+
+
+def _clock(at_ms: int) -> str:
+    return clock_time(at_ms, round(datetime.now(UTC).timestamp() * 1000))
 
 
 def _resumed(stands: Standing) -> str:
