@@ -401,6 +401,12 @@ _KINDS = (
         _("Keep the file for support. Orders are compared with the till before any is written."),
     ),
     ProblemKind(
+        "alerts.not_sent",
+        Severity.WARNING,
+        _("Alerts by {way} do not go out: {detail}"),
+        _("{remedy}"),
+    ),
+    ProblemKind(
         "bridge.stopped",
         Severity.DOWN,
         _("The bridge is not running, so no orders can arrive."),
@@ -409,3 +415,8 @@ _KINDS = (
 )
 
 PROBLEMS: dict[str, ProblemKind] = {kind.code: kind for kind in _KINDS}
+
+
+def anchor(code: str) -> str:
+    """Return the end of an address that leads to a code's section in docs/problems.md."""
+    return code.replace(".", "")

@@ -75,6 +75,34 @@ class PretendDiagnostics:
         return self.report
 
 
+class PretendProblems:
+    """Its part for problems."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+
+    async def list(self) -> Answer:
+        return {**self._told("problems"), "verdict": {"level": "ok", "text": ""}, "problems": []}
+
+    async def show(self, code: str) -> Answer:
+        told = {"code": code, "severity": "warning", "text": "Text.", "fix": "Fix.", "docs": "docs"}
+        return {**self._told("problem", code), **told, "open": []}
+
+    async def acknowledge(self, code: str, *, store: str | None, by: str) -> Answer:
+        return {**self._told("acknowledge", code, store), "acknowledged": 1}
+
+
+class PretendAlerts:
+    """Its part for alerts."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+
+    async def test(self) -> Answer:
+        told = {"way": "email", "ok": True, "text": "sent", "fix": ""}
+        return {**self._told("alerts test"), "ways": [told]}
+
+
 class PretendCommunities:
     """Its part for communities."""
 
@@ -190,6 +218,8 @@ class PretendControl:
         self.day = Day(1_795_287_720_000 - 86_400_000)
         self.communities = PretendCommunities(self._told)
         self.diagnostics = PretendDiagnostics(self._told)
+        self.problems = PretendProblems(self._told)
+        self.alerts = PretendAlerts(self._told)
         self.asked: list[tuple[object, ...]] = []
         self.failure: BridgeError | None = None
         self.facts = BridgeFacts(

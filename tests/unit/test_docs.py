@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jsonschema
 import pytest
@@ -40,8 +40,9 @@ def settings() -> Iterator[tuple[str, str, FieldInfo]]:
     """Each setting as (table, key, field); the tables within a table are tables of their own."""
     for table, model in TABLES.items():
         for key, field in model.model_fields.items():
-            kind = field.annotation
-            nested = isinstance(kind, type) and issubclass(kind, BaseModel)
+            kinds = get_args(field.annotation)
+            kinds = kinds if type(None) in kinds else (field.annotation,)
+            nested = any(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds)
             if table and not nested:
                 yield table, key, field
 

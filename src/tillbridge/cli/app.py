@@ -8,6 +8,7 @@ import typer
 import tillbridge
 from tillbridge.cli import (
     adapter,
+    alerts,
     audit,
     community,
     config,
@@ -19,6 +20,7 @@ from tillbridge.cli import (
     menu,
     orders,
     password,
+    problems,
     run,
     sandbox,
     signup,
@@ -76,6 +78,8 @@ app.command("connect")(connect.connect)
 app.add_typer(integration.app, name="integration")
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
+app.add_typer(problems.app, name="problems")
+app.add_typer(alerts.app, name="alerts")
 app.add_typer(menu.app, name="menu")
 app.add_typer(orders.app, name="orders")
 app.add_typer(item.app, name="item")

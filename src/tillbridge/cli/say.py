@@ -55,6 +55,17 @@ def local_time(at: int | str | None) -> str:
     return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
+def problem(told: Mapping[str, Any]) -> None:
+    """Say a problem of the status document: what is wrong, what to do, since when."""
+    where = f"{told['store']}: " if told["store"] else ""
+    line(clean(f"{where}{told['text']}"), level=told["severity"])
+    line("  " + clean(told["fix"]))
+    since = local_time(told["since"])
+    line("  " + _("since {since} ({code})").format(since=since, code=told["code"]))
+    if noted := told.get("acknowledged"):
+        line("  " + clean(_("acknowledged by {by}").format(by=noted["by"])))
+
+
 def answered(answer: Mapping[str, Any], *, as_json: bool = False) -> None:
     """Say what an action answered: its sentence, or all of it as JSON."""
     if as_json:

@@ -69,6 +69,7 @@ def _from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any
         stores=snapshot.stores,
         problems=snapshot.problems,
         stopped_at=stopped if isinstance(stopped, int) else None,
+        facts=snapshot.facts,
         communities=_communities(configured),
     )
     return document(facts, time.time_ns() // 1_000_000)
@@ -104,11 +105,7 @@ def _show(told: Mapping[str, Any]) -> None:
     say.line(say.clean(verdict["text"]), level=verdict["level"])
     for problem in told["problems"]:
         say.line()
-        where = f"{problem['store']}: " if problem["store"] else ""
-        say.line(say.clean(f"{where}{problem['text']}"), level=problem["severity"])
-        say.line("  " + say.clean(problem["fix"]))
-        since = say.local_time(problem["since"])
-        say.line("  " + _("since {since} ({code})").format(since=since, code=problem["code"]))
+        say.problem(problem)
     for name, store in told["stores"].items():
         say.line()
         say.line(say.clean(name))

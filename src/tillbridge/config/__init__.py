@@ -9,6 +9,12 @@ from typing import Annotated
 
 from pydantic import Field
 
+from tillbridge.config.alerts import (
+    AlertSettings,
+    AppriseSettings,
+    EmailSettings,
+    WebhookSettings,
+)
 from tillbridge.config.bridge import (
     AssumptionSettings,
     BridgeSettings,
@@ -35,10 +41,13 @@ from tillbridge.config.values import Section, host_and_port, is_loopback
 
 __all__ = [
     "AdapterSection",
+    "AlertSettings",
+    "AppriseSettings",
     "AssumptionSettings",
     "BridgeSettings",
     "CommunitySettings",
     "DiagnosticSettings",
+    "EmailSettings",
     "MenuSettings",
     "MenuSyncDirection",
     "OrderSettings",
@@ -55,6 +64,7 @@ __all__ = [
     "StoreName",
     "StoreSettings",
     "TableSettings",
+    "WebhookSettings",
     "host_and_port",
     "is_loopback",
 ]
@@ -71,6 +81,7 @@ class Settings(Section):
     receiver: ReceiverSettings
     status_page: StatusPageSettings = Field(default_factory=StatusPageSettings)
     diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings)
+    alerts: AlertSettings = Field(default_factory=AlertSettings)
     assumptions: AssumptionSettings = Field(default_factory=AssumptionSettings)
     stores: dict[StoreName, StoreSettings] = Field(min_length=1)
     communities: dict[StoreName, CommunitySettings] = Field(default_factory=dict)

@@ -59,7 +59,28 @@ def _time_of_day(text: str) -> str:
     return text
 
 
+def _heartbeat_url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.fragment:
+        msg = "must end before any #"
+        raise ValueError(msg)
+    _http_url(parts._replace(query="").geturl())
+    return text
+
+
+def _quiet_hours(text: str) -> str:
+    begin, dash, end = text.partition("-")
+    if not dash or begin == end:
+        msg = 'must be two times of day as "23:00-07:00"'
+        raise ValueError(msg)
+    _time_of_day(begin)
+    _time_of_day(end)
+    return text
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
+HeartbeatUrl = Annotated[str, AfterValidator(_heartbeat_url)]
+QuietHours = Annotated[str, AfterValidator(_quiet_hours)]
 Listener = Annotated[str, AfterValidator(_listener)]
 TimeOfDay = Annotated[str, AfterValidator(_time_of_day)]
 Seconds = Annotated[float, Field(gt=0)]

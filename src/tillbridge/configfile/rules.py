@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from tillbridge.config import Settings, StoreSettings, host_and_port, is_loopback
+from tillbridge.configfile.alerting import alert_faults
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path
 from tillbridge.configfile.pauses import pause_faults
@@ -27,6 +28,7 @@ def contradictions(settings: Settings) -> Iterator[Fault]:
     yield from _redirect(settings)
     yield from _service(settings)
     yield from _names(settings)
+    yield from alert_faults(settings)
     for name, store in settings.stores.items():
         yield from _store(("stores", name), store)
     if settings.communities:

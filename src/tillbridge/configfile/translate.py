@@ -8,10 +8,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from tillbridge.config import (
+    AlertSettings,
+    AppriseSettings,
     AssumptionSettings,
     BridgeSettings,
     CommunitySettings,
     DiagnosticSettings,
+    EmailSettings,
     MenuSettings,
     OrderSettings,
     PageUser,
@@ -24,6 +27,7 @@ from tillbridge.config import (
     StatusPageSettings,
     StoreSettings,
     TableSettings,
+    WebhookSettings,
 )
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path, dotted
@@ -39,6 +43,10 @@ TABLES: Mapping[str, Section] = {
     "receiver": ReceiverSettings,
     "status_page": StatusPageSettings,
     "diagnostics": DiagnosticSettings,
+    "alerts": AlertSettings,
+    "alerts.email": EmailSettings,
+    "alerts.webhook": WebhookSettings,
+    "alerts.apprise": AppriseSettings,
     "assumptions": AssumptionSettings,
     "stores.NAME": StoreSettings,
     "stores.NAME.pos": PosSettings,
@@ -51,7 +59,7 @@ TABLES: Mapping[str, Section] = {
 
 
 # Settings that are a text or say where one is.
-_SECRETS = (["client_secret"], ["password"])
+_SECRETS = {"client_secret", "password", "secret", "url", "urls"}
 
 
 def faults_of(error: ValidationError, document: Mapping[str, Any]) -> Iterator[Fault]:
@@ -87,7 +95,8 @@ def _real_path(location: Sequence[str | int]) -> Path:
     """Drop what pydantic adds to a path: tags of unions, and the mark of a mapping's key."""
     path: list[str | int] = []
     for part in location:
-        if part == "[key]" or (part in {"text", "source"} and path[-1:] in _SECRETS):
+        named = [each for each in path[-2:] if isinstance(each, str)]
+        if part == "[key]" or (part in {"text", "source"} and named[-1:] and named[-1] in _SECRETS):
             continue
         path.append(part)
     return tuple(path)
@@ -100,6 +109,8 @@ def _section(path: Path) -> tuple[Section | None, str]:
     if path[0] in {"stores", "communities"} and len(path) > 1:
         name = ".".join([f"{path[0]}.NAME", *map(str, path[2:])])
         return TABLES.get(name), name
+    if path[0] == "alerts" and len(path) > 2:
+        return SecretSource, ".".join(map(str, path))
     if path == ("service", "client_secret"):
         return SecretSource, "service.client_secret"
     if path[:2] == ("status_page", "users") and len(path) > 2:
@@ -218,6 +229,10 @@ _WORDS: Mapping[str, Callable[[Mapping[str, Any], str], str]] = {
 }
 
 _PATTERNS: Mapping[str, str] = {
+    r"^[^@\s<>\",;]+@[^@\s<>\",;]+$": _(
+        'must be a plain e-mail address, for example "anna@example.com".'
+    ),
+    r"^(|/[A-Za-z0-9._~/-]+)$": _('must be the end of an address, for example "/fail", or "".'),
     r"^[A-Z]{3}$": _('must be the three capital letters of a currency, for example "EUR".'),
     r"^[a-z0-9][a-z0-9_-]{0,62}$": _(
         "cannot be a name here: it stands in the webhook's address. "

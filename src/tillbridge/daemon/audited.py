@@ -34,6 +34,8 @@ READS = frozenset(
         "diagnostics.result",
         "menu_plan",
         "overview",
+        "problems.list",
+        "problems.show",
         "status",
         "store.plan",
         "store.show",
@@ -43,7 +45,7 @@ READS = frozenset(
     }
 )
 # Arguments that name what was acted on, and those worth keeping: no customer's data, no secret.
-_TARGETS = ("order_id", "external_id", "table", "item_id", "target")
+_TARGETS = ("order_id", "code", "external_id", "table", "item_id", "target")
 _KEPT = frozenset(
     {"full", "reason_code", "until_ms", "reintegrate", "available", "status", "scope", "store_id"}
 )

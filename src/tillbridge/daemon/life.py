@@ -157,6 +157,11 @@ class _Life:
             )
         for community in self._building.communities.values():
             tasks |= community.tasks()
+        if self._settings.alerts.are_wanted:
+            # Only where somebody wants to be told: see decision 10.
+            from tillbridge.daemon import alerting  # noqa: PLC0415 -- (as above)
+
+            tasks |= alerting.tasks(self._building, receiver_url=lambda: self._receiver.url)
         return tasks
 
     def _subject(self) -> "Subject":

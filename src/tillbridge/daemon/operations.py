@@ -14,6 +14,7 @@ from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.operations_integration import IntegrationOperations
+from tillbridge.daemon.operations_problems import AlertOperations, ProblemOperations
 from tillbridge.daemon.operations_store import StoreOperations
 from tillbridge.daemon.operations_tables import TableOperations
 from tillbridge.daemon.rooms import StoreRooms
@@ -63,6 +64,8 @@ class Operations:
         self.integration = IntegrationOperations(self._rooms, building.house.ledger)
         self.store = StoreOperations(self._rooms, self._later)
         self.audit = AuditOperations(self._house.ledger)
+        self.problems = ProblemOperations(self._house, self.status)
+        self.alerts = AlertOperations(self._house)
 
     @cached_property
     def communities(self) -> "CommunityOperations":

@@ -5,6 +5,7 @@ written down as soon as it can be.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Self
@@ -39,6 +40,7 @@ class ProblemDesk:
         self._unwritten: set[_Key] = set()
         self._past: list[PastProblem] = []
         self._writing: asyncio.Task[None] | None = None
+        self._lookers: list[Callable[[], None]] = []
         ledger.on_writable_changed(self._writable_changed)
 
     @classmethod
@@ -60,6 +62,7 @@ class ProblemDesk:
             log.warning(
                 "problem.opened", code=code, severity=kind.severity, store=store, subject=subject
             )
+            self.noticed()
         elif before.detail == detail:
             return
         else:
@@ -75,11 +78,24 @@ class ProblemDesk:
             until = self._clock.now_ms()
             self._past.append(PastProblem(code, store, subject, over.since, until))
             log.info("problem.closed", code=code, store=store, subject=subject)
+            self.noticed()
             self._write_down(key)
 
     def is_open(self, code: str, store: str = "", subject: str = "") -> bool:
         """Whether this problem is open."""
         return (code, store, subject) in self._open
+
+    def on_change(self, callback: Callable[[], None]) -> None:
+        """Call `callback` in the event loop whenever a problem comes or goes, or is acknowledged.
+
+        It must not report problems itself.
+        """
+        self._lookers.append(callback)
+
+    def noticed(self) -> None:
+        """Tell of a change that is no report: somebody has acknowledged a problem."""
+        for callback in self._lookers:
+            callback()
 
     def current(self) -> tuple[OpenProblem, ...]:
         """Return what is open, oldest first."""

@@ -47,6 +47,22 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
             lambda request, _body: control.audit.list(_count(request.query.get("limit", "100"))),
         ),
         route("GET", "audit/verify", lambda _request, _body: control.audit.verify()),
+        route("GET", "problems", lambda _request, _body: control.problems.list()),
+        route(
+            "GET",
+            "problems/{code}",
+            lambda request, _body: control.problems.show(request.match_info["code"]),
+        ),
+        route(
+            "POST",
+            "problems/{code}/ack",
+            lambda request, body: control.problems.acknowledge(
+                request.match_info["code"],
+                store=_text(body, "store") if body.get("store") is not None else None,
+                by=_text(body, "by"),
+            ),
+        ),
+        route("POST", "alerts/test", lambda _request, _body: control.alerts.test()),
         route("GET", "status", lambda _request, _body: control.status()),
         route(
             "POST",

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tillbridge.i18n import _, ngettext
+from tillbridge.ledger.acknowledgement import FACT as ACKNOWLEDGED
+from tillbridge.ledger.acknowledgement import acknowledgement
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
@@ -40,9 +42,10 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
     uptime = None
     if facts.running and facts.started_at is not None:
         uptime = max(0, now_ms - facts.started_at) // 1000
+    noted = facts.facts.get(ACKNOWLEDGED)
     told: dict[str, Any] = {
         "verdict": _verdict(problems, known, now_ms),
-        "problems": [_problem(problem) for problem in problems],
+        "problems": [_problem(problem, noted) for problem in problems],
         "stores": {
             name: _store(store, facts.adapters[name], now_ms, facts.pos_seen.get(name))
             for name, store in known.items()
@@ -109,7 +112,8 @@ def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
     )
 
 
-def _problem(problem: OpenProblem) -> dict[str, Any]:
+def _problem(problem: OpenProblem, noted: object) -> dict[str, Any]:
+    by = acknowledgement(noted, problem)
     return {
         "code": problem.code,
         "severity": str(problem.kind.severity),
@@ -118,6 +122,8 @@ def _problem(problem: OpenProblem) -> dict[str, Any]:
         "text": problem.text,
         "fix": problem.fix,
         "since": to_iso(problem.since),
+        # who has taken note of it, so that alerts about it have stopped
+        "acknowledged": by and {"at": to_iso(by["at"]), "by": by["by"]},
     }
 
 

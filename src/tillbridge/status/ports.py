@@ -192,6 +192,30 @@ class StoreControl(Protocol):
         ...
 
 
+class ProblemsControl(Protocol):
+    """What is asked about problems; as `Control`."""
+
+    async def list(self) -> Answer:
+        """Return `problems` as the status document has them, the worst first, and `verdict`."""
+        ...
+
+    async def show(self, code: str) -> Answer:
+        """Return a kind of problem: `code`, `severity`, `text`, `fix`, `docs`, and `open`."""
+        ...
+
+    async def acknowledge(self, code: str, *, store: str | None, by: str) -> Answer:
+        """Stop the alerts about what is open of this code: everywhere, or in one store."""
+        ...
+
+
+class AlertsControl(Protocol):
+    """What is asked about alerts; as `Control`."""
+
+    async def test(self) -> Answer:
+        """Send a test by every way; return `ways`, each with `way`, `ok`, `text` and `fix`."""
+        ...
+
+
 class Control(Protocol):
     """What commands ask of a running bridge. JSON out; failures are `BridgeError`s.
 
@@ -222,6 +246,16 @@ class Control(Protocol):
     @property
     def communities(self) -> CommunitiesControl:
         """What is asked about communities."""
+        ...
+
+    @property
+    def problems(self) -> ProblemsControl:
+        """What is asked about problems."""
+        ...
+
+    @property
+    def alerts(self) -> AlertsControl:
+        """What is asked about alerts."""
         ...
 
     @property

@@ -1,0 +1,60 @@
+"""Alerts through apprise, for all that is neither e-mail nor webhook. An extra."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from tillbridge.alerts.message import Message
+from tillbridge.alerts.ways import NotTold
+from tillbridge.config import AppriseSettings
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+
+_MISSING = _("apprise is not installed, which [alerts.apprise] needs.")
+_INSTALL = _("Install it beside the bridge: pip install 'tillbridge[apprise]'")
+
+
+class AppriseWay:
+    """Sends to all addresses; they are read when they are needed, and never shown."""
+
+    name = "apprise"
+
+    def __init__(self, settings: AppriseSettings, urls: Sequence[Callable[[], str]]) -> None:
+        self._settings = settings
+        self._urls = urls
+
+    async def send(self, message: Message) -> None:
+        """Send to all of them. Raises NotTold where one fails, ConfigError without apprise."""
+        try:
+            import apprise  # noqa: PLC0415 -- an extra, and heavy: only where it is wanted
+        except ImportError as failure:
+            raise ConfigError(_MISSING, fix=_INSTALL) from failure
+        sender = apprise.Apprise()
+        for place, url in enumerate(self._urls):
+            if not sender.add(url()):
+                raise NotTold(
+                    _("Address {n} of [alerts.apprise] is not one that apprise knows.").format(
+                        n=place + 1
+                    ),
+                    fix=_("Compare it with the list of services in apprise's manual."),
+                )
+        body = "\n".join(message.lines)
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                told = await sender.async_notify(body=body, title=message.subject)
+        except TimeoutError as failure:
+            raise NotTold(
+                _("apprise did not finish within {n} seconds.").format(
+                    n=f"{self._settings.timeout_s:g}"
+                ),
+                fix=_("Check the internet connection, and the addresses in [alerts.apprise]."),
+            ) from failure
+        except Exception as failure:
+            raise NotTold(
+                _("apprise failed: {kind}").format(kind=type(failure).__name__),
+                fix=_("Bring it up to date: pip install --upgrade apprise"),
+            ) from failure
+        if not told:
+            raise NotTold(
+                _("apprise could not tell every address."),
+                fix=_("Check the addresses in [alerts.apprise] with: tillbridge alerts test"),
+            )

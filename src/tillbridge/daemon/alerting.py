@@ -1,0 +1,157 @@
+"""Wires the alerts and the heartbeat. Imported only where the configuration names them."""
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+from tillbridge.alerts.episodes import Rules
+from tillbridge.alerts.heartbeat import Heartbeat
+from tillbridge.alerts.teller import About, Manner, Teller
+from tillbridge.alerts.ways import Way
+from tillbridge.config import AlertSettings, SecretSource
+from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.daemon.access import reached_at
+from tillbridge.daemon.building import Building
+from tillbridge.daemon.rooms import House
+from tillbridge.ledger.snapshot import take_snapshot
+from tillbridge.log import learn_secret
+from tillbridge.problems import Severity
+from tillbridge.status.words import waiting
+
+_SELF_CHECK_S = 5.0
+
+
+def tasks(
+    building: Building, *, receiver_url: Callable[[], str]
+) -> Mapping[str, Coroutine[Any, Any, object]]:
+    """Return what runs for alerts and heartbeat; each is supervised."""
+    house = building.house
+    alerts = house.settings.alerts
+    running: dict[str, Coroutine[Any, Any, object]] = {}
+    if ways := ways_of(house):
+        teller = Teller(
+            ways,
+            manner_of(alerts),
+            house.ledger,
+            house.desk,
+            clock=house.clock,
+            about=partial(_about, building),
+        )
+        running["alerts"] = teller.run()
+    if alerts.heartbeat_url is not None:
+        learn_secret(alerts.heartbeat_url)
+        beat = Heartbeat(
+            alerts.heartbeat_url,
+            every_s=alerts.heartbeat_s,
+            fail=alerts.heartbeat_fail,
+            is_well=partial(_is_well, building, receiver_url),
+            clock=house.clock,
+        )
+        running["heartbeat"] = beat.run()
+    return running
+
+
+def manner_of(alerts: AlertSettings) -> Manner:
+    """Return how the configuration wants alerts."""
+    least = {Severity.DOWN} if alerts.severity == "down" else set(Severity)
+    return Manner(
+        Rules(
+            steps_s=tuple(minutes * 60 for minutes in alerts.repeat_min),
+            settle_s=alerts.settle_s,
+            severities=frozenset(least),
+            stores=frozenset(alerts.stores),
+        ),
+        quiet_hours=alerts.quiet_hours,
+        docs_url=alerts.docs_url,
+    )
+
+
+def ways_of(house: House) -> list[Way]:
+    """Return the ways that are configured; what a way needs is imported only then."""
+    alerts = house.settings.alerts
+    ways: list[Way] = []
+    if alerts.email is not None:
+        from tillbridge.alerts.by_email import EmailWay  # noqa: PLC0415 -- only where configured
+
+        password = alerts.email.password
+        ways.append(
+            EmailWay(
+                alerts.email,
+                None if password is None else _secret(house, password, "alerts.email.password"),
+            )
+        )
+    if alerts.webhook is not None:
+        from tillbridge.alerts.by_webhook import (  # noqa: PLC0415 -- only where configured
+            WebhookWay,
+        )
+
+        key = alerts.webhook.secret
+        ways.append(
+            WebhookWay(
+                alerts.webhook,
+                _secret(house, alerts.webhook.url, "alerts.webhook.url"),
+                None if key is None else _secret(house, key, "alerts.webhook.secret"),
+            )
+        )
+    if alerts.apprise is not None:
+        from tillbridge.alerts.by_apprise import (  # noqa: PLC0415 -- only where configured
+            AppriseWay,
+        )
+
+        urls = [
+            _secret(house, url, f"alerts.apprise.urls.{place}")
+            for place, url in enumerate(alerts.apprise.urls)
+        ]
+        ways.append(AppriseWay(alerts.apprise, urls))
+    return ways
+
+
+def _secret(house: House, source: SecretStr | SecretSource, key: str) -> Callable[[], str]:
+    def read() -> str:
+        # Read when it is needed, so that a new one counts without a restart.
+        value = resolve_secret(source, key=key, base_dir=house.base_dir).get_secret_value()
+        learn_secret(value)
+        return value
+
+    return read
+
+
+async def _about(building: Building, store: str) -> About:
+    rooms = building.stores.get(store)
+    if rooms is None:
+        return About(who=store.partition("/")[2])
+    house = building.house
+    snapshot = (await house.ledger.read(take_snapshot)).store(store)
+    oldest = snapshot.oldest_waiting_at
+    oldest_s = None if oldest is None else (house.clock.now_ms() - oldest) / 1000
+    return About(await rooms.title() or store, waiting(snapshot.waiting, oldest_s))
+
+
+async def _is_well(building: Building, receiver_url: Callable[[], str]) -> bool:
+    """Return whether deliveries are taken: the ledger writes, and the receiver answers itself."""
+    if not building.house.ledger.writable:
+        return False
+    parts = urlsplit(receiver_url())
+    tls = None
+    if parts.scheme == "https":
+        # It asks itself, whoever the certificate says that it is.
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    host = reached_at(parts.hostname or "").strip("[]")
+    try:
+        async with asyncio.timeout(_SELF_CHECK_S):
+            reader, writer = await asyncio.open_connection(host, parts.port, ssl=tls)
+            with contextlib.closing(writer):
+                writer.write(
+                    b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                )
+                return b" 200 " in await reader.readline()
+    except (OSError, TimeoutError):
+        return False
