@@ -186,9 +186,31 @@ async def rotate_while_orders_pour_in(world: World) -> None:
     assert not any(secret in log for secret in secrets)
 
 
+async def test_a_rotation_cut_off_by_a_power_cut_is_finished_at_the_next_start(
+    world: World,
+) -> None:
+    world.write_config(top=QUICK.replace("quiet_s = 0.3", "quiet_s = 30"))
+    await shop_of(world)
+    before = (await link(world))["webhook_secret"]
+    process = await asyncio.create_subprocess_exec(
+        *world.bridge.command("integration", "rotate-secret", "main", "--yes"),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=world.bridge.env,
+    )
+    await world.bridge.logged("integration.store_closed")
+    assert (await world.state())["stores"]["st_main"]["status"] == "inactive"
+    process.kill()  # else it would do the work by itself
+    await process.wait()
+    await world.bridge.kill()
+    await world.bridge.start()
+    await world.bridge.logged("integration.store_opened")
+    assert (await link(world))["webhook_secret"] != before
+    await works(world)
+
+
 async def test_the_old_secret_ends_without_a_restart(world: World) -> None:
     world.write_config(top="reintegrate_quiet_s = 0")
-    rewrite(world, "[status_page]", "[status_page]")
     rewrite(world, "public_url =", "old_secret_s = 3\npublic_url =")
     await shop_of(world)
     old = (await link(world))["webhook_secret"]
@@ -225,6 +247,8 @@ async def test_a_removed_store_is_left_alone_until_it_is_connected(quick: World)
     quick.till.change("p1", price="2.75")
     await asyncio.sleep(1)  # time in which a push would come
     assert len(await quick.calls("/pos/")) == calls
+    codes = {each["code"] for each in (await quick.status())["problems"]}
+    assert codes == {"integration.removed"}
     service = (await quick.status())["stores"]["main"]["service"]
     assert (service["integrated"], service["integration_status"]) == (False, "removed")
     await quick.bridge.stop()

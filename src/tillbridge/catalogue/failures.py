@@ -15,6 +15,7 @@ from tillbridge.errors import (
     Unreachable,
 )
 from tillbridge.log import get_logger
+from tillbridge.service.diagnosis import NOT_INTEGRATED
 
 log = get_logger()
 
@@ -45,6 +46,8 @@ def after_failure(
     match failure:
         case ConsentLost():
             return  # the stores' room tells it, and wakes the lanes when consent is back
+        case Refused(code=code) if code == NOT_INTEGRATED:
+            return  # (as above, for the integration)
         case Unreachable():
             lane.failed()
         case RateLimited():

@@ -118,7 +118,7 @@ class StoreRooms:
             house.settings,
             house.base_dir,
             link.client,
-            lambda: self.service_store_id,
+            lambda: self.service_store_id if self._door.is_open else None,
             house.ledger,
             house.desk,
             clock=house.clock,

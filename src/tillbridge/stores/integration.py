@@ -170,13 +170,14 @@ class Integrator:
     async def reintegrate(self) -> Integrated:
         """Remove the integration and make a new one, with a new webhook secret."""
         async with self._lock:
-            await self._resume()
-            return await self._replace(await self._chosen())
+            # What was cut off a moment ago is this very thing: it is not done twice.
+            return await self._resume() or await self._replace(await self._chosen())
 
     async def rotate(self) -> Integrated:
         """Get a new webhook secret; the old one is honoured for a while."""
         async with self._lock:
-            await self._resume()
+            if resumed := await self._resume():
+                return resumed
             store = await self._chosen()
             field = self._rules.rotate_field
             if not field or state_of(store) is not State.INTEGRATED:
@@ -195,7 +196,9 @@ class Integrator:
     async def resume(self) -> bool:
         """Finish what was cut off; False where nothing was."""
         async with self._lock:
-            return await self._resume()
+            begun = await self.books.intent() is not None
+            await self._resume()
+            return begun
 
     async def adopt(self, seen: Seen) -> None:
         """Note an integration that is ours, where the ledger was lost."""
@@ -404,15 +407,16 @@ class Integrator:
             if refused.code != NOT_INTEGRATED:
                 raise
 
-    async def _resume(self) -> bool:
+    async def _resume(self) -> Integrated | None:
+        """Finish what was cut off; return the integration that was made for it, if any."""
         intent = await self.books.intent()
         if intent is None:
-            return False
+            return None
         log.warning("integration.resumed", store=self._name, begun=intent.kind)
         store = await self._chosen()
         if intent.kind == "remove":
             await self._let_go(store.store_id)
-            return True
+            return None
         now = await self._integration_of(store.store_id)
         ours = now is not None and await self.books.secret_known(now)
         made = ours and intent.kind != "rotate"
@@ -422,9 +426,8 @@ class Integrator:
             await self._verifier.refresh(self._name)
             self._door.open()
             await self._reopen(store.store_id, intent)
-            return True
-        await self._finish(store.store_id, intent)
-        return True
+            return Integrated(store.store_id, created=True)
+        return await self._finish(store.store_id, intent)
 
 
 def _fields(plan: IntegrationPlan) -> tuple[str, ...]:

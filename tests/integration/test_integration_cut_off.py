@@ -1,0 +1,190 @@
+"""An integration that is cut off at any step, by a crash or by the service, ends whole."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.test_stores_standing import Bench, standing
+from tillbridge.config import StoreSettings
+from tillbridge.errors import ServiceDown
+from tillbridge.sandbox import SandboxSettings
+from tillbridge.service.client import ServiceClient
+from tillbridge.stores.door import StoreDoor
+from tillbridge.stores.integration import IntegrationRules, Integrator
+from tillbridge.stores.integration_keeper import IntegrationKeeper
+from tillbridge.stores.integration_plan import Kind
+
+FIELD = "rotate_webhook_secret"
+STEPS = 40  # more than any of it takes
+
+
+class PowerCut(BaseException):
+    """The machine is off: nothing catches it, and nothing after it happens."""
+
+
+class Steps:
+    """Lets so many steps happen; then the next one begins or ends with `failure`."""
+
+    def __init__(self, left: int, failure: BaseException) -> None:
+        self.left = left
+        self.failure = failure
+
+    def take(self) -> None:
+        if self.left == 0:
+            raise self.failure
+        self.left -= 1
+
+    def around(self, inner: Any) -> Any:  # noqa: ANN401 -- stands for whatever it is put before
+        return _Stepwise(inner, self)
+
+
+class _Stepwise:
+    def __init__(self, inner: object, steps: Steps) -> None:
+        self._inner = inner
+        self._steps = steps
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- (as above)
+        value = getattr(self._inner, name)
+        if not callable(value) or name == "newest_secret":
+            return value
+
+        async def stepped(*args: object, **named: object) -> object:
+            self._steps.take()
+            answer = await value(*args, **named)
+            self._steps.take()
+            return answer
+
+        return stepped
+
+
+def integrator(bench: Bench, steps: Steps | None = None, *, field: str = "") -> Integrator:
+    client: ServiceClient = bench.service.client
+    made = Integrator(
+        "main",
+        StoreSettings.model_validate(
+            {"location_id": "loc-1", "currency": "USD", "pos": {"adapter": "folder"}}
+        ),
+        client if steps is None else steps.around(client),
+        bench.ledger,
+        public_url="http://127.0.0.1:8088",
+        clock=bench.service.clock,
+        rules=IntegrationRules(quiet_s=1.0, rotate_field=field),
+        sleep=_at_once,
+    )
+    if steps is not None:
+        made.books = steps.around(made.books)
+    return made
+
+
+async def _at_once(_seconds: float) -> None:
+    pass
+
+
+async def looked_after(bench: Bench, *, field: str = "") -> IntegrationKeeper:
+    """Start again, and make a round."""
+    keeper = IntegrationKeeper(
+        "main",
+        integrator(bench, field=field),
+        bench.desk,
+        StoreDoor("main", lambda: None),
+        applied={Kind.CHANGE, Kind.REINTEGRATE},
+    )
+    await keeper.round()
+    await keeper.round()
+    return keeper
+
+
+async def is_whole(bench: Bench) -> None:
+    (link,) = (await bench.remote())["integrations"]
+    assert link["webhook_secret"] == bench.secrets()[0]
+    assert (await bench.remote())["status"] == "active"
+    assert await bench.fact("integration_intent") is None
+    assert (await bench.fact("integration"))["integration_id"] == link["integration_id"]
+    assert [each.code for each in bench.desk.current()] == []
+
+
+async def cut_off(
+    bench: Bench,
+    steps: Steps,
+    work: Callable[[Integrator], Awaitable[object]],
+    *,
+    field: str = "",
+) -> bool:
+    """Whether the work was cut off; False once there are enough steps for all of it."""
+    try:
+        await work(integrator(bench, steps, field=field))
+    except (PowerCut, ServiceDown):
+        return True
+    return False
+
+
+FAILURES = (PowerCut, lambda: ServiceDown("ill", status=503))
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=["power cut", "service down"])
+@pytest.mark.parametrize("field", ["", FIELD], ids=["anew", "update call"])
+@pytest.mark.parametrize("shows", [True, False])
+async def test_a_rotation_that_is_cut_off_is_finished(
+    tmp_path: Path, failure: Callable[[], BaseException], field: str, shows: bool
+) -> None:
+    settings = SandboxSettings(rotation_returns_secret=shows)
+    for count in range(STEPS):
+        async with standing(tmp_path / str(count), settings) as bench:
+            await integrator(bench).integrate()
+            steps = Steps(count, failure())
+            again = await cut_off(bench, steps, lambda each: each.rotate(), field=field)
+            await looked_after(bench, field=field)
+            await is_whole(bench)
+            if not again:
+                return
+    raise AssertionError("it took more steps than that")
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=["power cut", "service down"])
+async def test_a_first_integration_that_is_cut_off_is_finished_by_the_next_try(
+    tmp_path: Path, failure: Callable[[], BaseException]
+) -> None:
+    for count in range(STEPS):
+        async with standing(tmp_path / str(count)) as bench:
+            again = await cut_off(bench, Steps(count, failure()), lambda each: each.integrate())
+            await integrator(bench).integrate()
+            await looked_after(bench)
+            await is_whole(bench)
+            if not again:
+                return
+    raise AssertionError("it took more steps than that")
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=["power cut", "service down"])
+async def test_a_removal_that_is_cut_off_is_finished(
+    tmp_path: Path, failure: Callable[[], BaseException]
+) -> None:
+    for count in range(STEPS):
+        async with standing(tmp_path / str(count)) as bench:
+            await integrator(bench).integrate()
+            again = await cut_off(bench, Steps(count, failure()), lambda each: each.remove())
+            begun = await bench.fact("integration_intent") is not None
+            await looked_after(bench)
+            removed = await bench.fact("integration_removed") is not None
+            status = (await bench.remote())["integrations"][0]["integration_status"]
+            assert (status == "not_integrated") == removed
+            assert removed or not begun
+            if not again:
+                assert removed
+                return
+    raise AssertionError("it took more steps than that")
+
+
+async def test_secrets_of_a_removed_store_are_forgotten_in_time(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await integrator(bench).integrate()
+        await integrator(bench).remove()
+        await looked_after(bench)
+        assert len(bench.secrets()) == 1
+        bench.service.clock.pass_s(86_401)
+        await looked_after(bench)
+        assert bench.secrets() == []
+        assert bench.ledger.vault.get("main/webhook_secrets") is None
+        assert [each.code for each in bench.desk.current()] == ["integration.removed"]
