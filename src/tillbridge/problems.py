@@ -148,6 +148,12 @@ _KINDS = (
         _("If orders are missing, get a new one: tillbridge integration rotate-secret {store}"),
     ),
     ProblemKind(
+        "public_address.unreachable",
+        Severity.DOWN,
+        _("The public address does not lead to this bridge: {detail}"),
+        "{remedy}",
+    ),
+    ProblemKind(
         "receiver.certificate_broken",
         Severity.WARNING,
         _("The receiver's new certificate cannot be used, so the old one is kept: {detail}."),

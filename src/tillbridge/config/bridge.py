@@ -270,18 +270,6 @@ class DiagnosticSettings(Section):
             "inside; see docs/diagnostics.md."
         ),
     )
-    log_kept_kib: int = Field(
-        256,
-        ge=16,
-        le=4096,
-        description="How much of the log a running bridge keeps in memory, for logs and the page.",
-    )
-    log_file_mib: int = Field(
-        0,
-        ge=0,
-        le=1024,
-        description="How much log is kept in data_dir/log, in two files; 0 keeps none there.",
-    )
 
 
 class AssumptionSettings(Section):

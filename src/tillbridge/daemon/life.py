@@ -29,6 +29,7 @@ from tillbridge.daemon.housekeeping import Housekeeping, forget
 from tillbridge.daemon.lean import give_back, spare_arenas, started
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
+from tillbridge.daemon.probing import AddressProbe, look_at, wants_probing
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.daemon.supervise import supervise
@@ -162,7 +163,24 @@ class _Life:
             from tillbridge.daemon import alerting  # noqa: PLC0415 -- (as above)
 
             tasks |= alerting.tasks(self._building, receiver_url=lambda: self._receiver.url)
+        if (probe := self._address_probe()) is not None:
+            tasks["public_address"] = probe.run()
         return tasks
+
+    def _address_probe(self) -> AddressProbe | None:
+        """Return what probes the public address; None where nobody outside is to reach it."""
+        every_s = self._settings.diagnostics.probe_every_s
+        public_url, base_url = self._settings.receiver.public_url, self._settings.service.base_url
+        if not wants_probing(public_url, base_url, every_s):
+            return None
+        house = self._house
+        return AddressProbe(
+            lambda: look_at(self._subject()),
+            house.ledger,
+            house.desk,
+            clock=house.clock,
+            every_s=every_s,
+        )
 
     def _subject(self) -> "Subject":
         """Return this bridge, to be examined."""

@@ -1,0 +1,101 @@
+"""The bridge looks at its own public address, and tells when it is dead and well again."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.integration.test_stores_standing import Bench, standing
+from tillbridge.daemon.probing import CODE, FACT, AddressProbe, wants_probing
+from tillbridge.diagnostics.outside import Judgement
+from tillbridge.ledger.facts import get_fact
+
+REACHED = Judgement(True, "reached", "It leads here.", "")
+DEAD = Judgement(False, "tunnel_down", "The tunnel is down.", "Start the tunnel.")
+UNCLEAR = Judgement(None, "hairpin", "It cannot be told from here.", "")
+
+
+@dataclass
+class Probed:
+    bench: Bench
+    probe: AddressProbe
+    judgements: list[Judgement] = field(default_factory=list)
+
+    async def sees(self, *judgements: Judgement) -> list[float]:
+        waits = []
+        for each in judgements:
+            self.judgements[:] = [each]
+            waits.append(await self.probe.probe())
+        return waits
+
+    @property
+    def told(self) -> bool:
+        return bool(self.bench.desk.is_open(CODE, ""))
+
+
+@asynccontextmanager
+async def probed(folder: Path) -> AsyncIterator[Probed]:
+    async with standing(folder) as bench:
+        judgements: list[Judgement] = []
+
+        async def look() -> Judgement:
+            return judgements[0]
+
+        probe = AddressProbe(
+            look,
+            bench.ledger,
+            bench.desk,
+            clock=bench.service.clock,
+            every_s=300,
+            jitter=lambda: 0.5,
+        )
+        yield Probed(bench, probe, judgements)
+
+
+async def test_a_dead_address_is_told_once_it_failed_twice_in_a_row(tmp_path: Path) -> None:
+    async with probed(tmp_path) as house:
+        assert await house.sees(DEAD) == [20]  # asked again soon, and nobody is told
+        assert not house.told
+        assert await house.sees(DEAD) == [300]
+        assert house.told
+        await house.sees(REACHED)
+        assert not house.told
+
+
+async def test_one_failure_between_two_good_probes_is_nothing(tmp_path: Path) -> None:
+    async with probed(tmp_path) as house:
+        await house.sees(REACHED, DEAD, REACHED, DEAD, REACHED)
+        assert not house.told
+
+
+async def test_when_the_address_last_led_here_is_kept_for_the_page(tmp_path: Path) -> None:
+    async with probed(tmp_path) as house:
+        await house.sees(REACHED)
+        fact = await house.bench.ledger.read(lambda db: get_fact(db, "", FACT))
+        assert fact == {"ok_at": house.bench.service.clock.now_ms(), "cause": "reached"}
+
+
+async def test_without_a_verdict_what_was_known_stands(tmp_path: Path) -> None:
+    async with probed(tmp_path) as house:
+        await house.sees(UNCLEAR, UNCLEAR, UNCLEAR)
+        assert not house.told
+        await house.sees(DEAD, DEAD, UNCLEAR)
+        assert house.told
+
+
+@pytest.mark.parametrize(
+    ("url", "service", "every_s", "wanted"),
+    [
+        ("https://store-17.example.net", "https://ordering.example.com/v2", 300, True),
+        ("https://store-17.example.net", "https://ordering.example.com/v2", 0, False),
+        ("https://store-17.example.net", "http://127.0.0.1:9000/v2", 300, False),
+        ("http://127.0.0.1:8088", "https://ordering.example.com/v2", 300, False),
+        ("http://localhost:8088", "https://ordering.example.com/v2", 300, False),
+    ],
+)
+def test_only_an_address_of_the_internet_is_probed(
+    url: str, service: str, every_s: float, wanted: bool
+) -> None:
+    assert wants_probing(url, service, every_s) is wanted
