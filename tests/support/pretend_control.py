@@ -247,6 +247,14 @@ class PretendControl:
             raise self.failure
         return document(self.facts, self.now_ms)
 
+    async def measures(self) -> Answer:
+        return {
+            "status": await self.status(),
+            "pushes": [("main", "success", 3)],
+            "ledger_bytes": 4096,
+            "ledger_writable": True,
+        }
+
     async def overview(self) -> Answer:
         return overview(await self.status(), self.facts, self.day, self.now_ms)
 

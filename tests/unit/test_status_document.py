@@ -40,11 +40,14 @@ def test_waiting_orders_are_told_with_the_oldest() -> None:
     assert told["verdict"]["text"] == (
         "Taking orders. 2 orders wait for the till, the oldest for 3 minutes."
     )
-    assert told["stores"]["main"]["orders"] == {
+    orders = told["stores"]["main"]["orders"]
+    assert orders["figures"]["24h"]["orders"] == 0
+    assert {**orders, "figures": None} == {
         "waiting": 2,
         "by_state": {},
         "oldest_waiting_s": 185,
         "untold": 0,
+        "figures": None,
     }
 
 
@@ -138,10 +141,12 @@ def test_spans_are_told_in_their_largest_unit() -> None:
 
 def test_metrics_tell_the_document_and_what_was_counted() -> None:
     tally = Tally()
-    tally.count("deliveries", store="main", status="200")
+    tally.count("deliveries", store="main", result="new")
     offline = OpenProblem("pos.offline", "main", "", NOW, {"detail": "off"})
     store = StoreSnapshot(waiting=3, oldest_waiting_at=NOW - 4000, by_state={"accepted": 2})
-    text = exposition(document(facts(offline, stores={"main": store}), NOW), tally).decode()
+    told = document(facts(offline, stores={"main": store}), NOW)
+    measures = {"status": told, "pushes": [], "ledger_bytes": 9, "ledger_writable": True}
+    text = exposition(measures, tally).decode()
     for line in (
         'tillbridge_build_info{version="1.2.3"} 1.0',
         'tillbridge_verdict{level="down"} 1.0',
@@ -150,6 +155,6 @@ def test_metrics_tell_the_document_and_what_was_counted() -> None:
         'tillbridge_orders_waiting{store="main"} 3.0',
         'tillbridge_oldest_waiting_order_seconds{store="main"} 4.0',
         'tillbridge_orders{state="accepted",store="main"} 2.0',
-        'tillbridge_deliveries_total{status="200",store="main"} 1.0',
+        'tillbridge_deliveries_total{result="new",store="main"} 1.0',
     ):
         assert line in text.splitlines(), line

@@ -8,10 +8,12 @@ from typing import TypeVar
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import DBAPIError
 
+from tillbridge.clock import Clock
 from tillbridge.errors import LedgerError
 from tillbridge.i18n import _
 from tillbridge.ledger.community_orders import ParentOf, parent_of
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
+from tillbridge.ledger.figures import StoreFigures, take_figures
 from tillbridge.ledger.order_log import LogEntry, life
 from tillbridge.ledger.orders import OrderRow, find_orders, latest_orders
 
@@ -45,6 +47,12 @@ def one(data_dir: Path, order_id: str) -> FoundOrder | None:
         return FoundOrder(rows[0], life(connection, rows[0].store, order_id), parent)
 
     return _read(data_dir, find)
+
+
+def all_figures(data_dir: Path) -> dict[str, StoreFigures]:
+    """Return the orders' figures by store, as they are now. Raises LedgerError."""
+    now_ms = Clock().now_ms()
+    return _read(data_dir, lambda connection: take_figures(connection, now_ms))
 
 
 def _read(data_dir: Path, query: Callable[[Connection], T]) -> T:

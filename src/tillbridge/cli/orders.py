@@ -13,6 +13,8 @@ from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tillbridge.cli.order_reading import FoundOrder
     from tillbridge.ledger.orders import OrderRow
 
@@ -90,6 +92,52 @@ def show(context: typer.Context, order_id: OrderId, as_json: Json = False) -> No
 
 
 @app.command()
+def figures(
+    context: typer.Context,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="STORE", help=_("Only this store's figures.")),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show how well it goes: time to ticket, time to accept, how many orders needed a hand.
+
+    Over the last 24 hours and the last 7 days, by the bridge's own ledger.
+
+    Example: tillbridge orders figures
+    """
+    from tillbridge.cli.order_reading import all_figures
+
+    loaded = load_settings(context)
+    if store is not None:
+        store_of(loaded, store)
+    names = list(loaded.settings.stores) if store is None else [store]
+    known = all_figures(loaded.data_dir)
+    told = {name: known[name].to_json() for name in names if name in known}
+    if as_json:
+        say.document(told)
+    elif not told:
+        say.line(_("No orders within the last 7 days."))
+    else:
+        say.table(
+            [
+                _("STORE"),
+                _("WITHIN"),
+                _("ORDERS"),
+                _("TO TICKET"),
+                _("TO ACCEPT"),
+                _("NEEDED A HAND"),
+                _("LOST"),
+            ],
+            [
+                [name, span, *_figure_cells(each)]
+                for name, by_span in told.items()
+                for span, each in by_span.items()
+            ],
+        )
+
+
+@app.command()
 def retry(context: typer.Context, order_id: OrderId, as_json: Json = False) -> None:
     """Try at once what still has to be done for an order.
 
@@ -155,6 +203,22 @@ def _told(row: "OrderRow") -> dict[str, Any]:
         "reason_code": None if row.reason_code is None else row.reason_code.value,
         "message": row.message,
     }
+
+
+def _figure_cells(figures: "Mapping[str, Any]") -> list[str]:
+    def times(told: "Mapping[str, Any] | None") -> str:
+        if told is None:
+            return "-"
+        return _("{median:.1f} s (95%: {p95:.1f} s)").format(median=told["median"], p95=told["p95"])
+
+    share = figures["needed_a_hand_share"]
+    return [
+        str(figures["orders"]),
+        times(figures["time_to_ticket_s"]),
+        times(figures["time_to_accept_s"]),
+        "-" if share is None else f"{figures['needed_a_hand']} ({share:.1%})",
+        str(figures["lost"]),
+    ]
 
 
 def _cells(row: "OrderRow") -> list[str]:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from tillbridge.cli import say
 from tillbridge.cli.control import NotRunning, find_running
 from tillbridge.cli.settings import config_path
 from tillbridge.i18n import _, ngettext
+
+if TYPE_CHECKING:
+    from tillbridge.ledger.figures import StoreFigures
 
 _LEVELS = {"ok": 0, "warning": 1, "down": 2}
 _ANSWER_S = 5.0
@@ -58,6 +61,7 @@ def _from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any
     from tillbridge.status.document import document
     from tillbridge.status.facts import BridgeFacts
 
+    now_ms = time.time_ns() // 1_000_000
     path = data_dir / "ledger.db"
     snapshot = read_snapshot(path) if path.exists() else Snapshot({}, (), {})
     running = snapshot.facts.get("running")
@@ -70,9 +74,21 @@ def _from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any
         problems=snapshot.problems,
         stopped_at=stopped if isinstance(stopped, int) else None,
         facts=snapshot.facts,
+        figures=_figures(path, now_ms),
         communities=_communities(configured),
     )
-    return document(facts, time.time_ns() // 1_000_000)
+    return document(facts, now_ms)
+
+
+def _figures(path: Path, now_ms: int) -> "dict[str, StoreFigures]":
+    import sqlite3
+
+    from tillbridge.ledger.figures import read_figures
+
+    try:
+        return read_figures(path, now_ms)
+    except sqlite3.Error:  # as from a folder this user may not write to: the rest is told
+        return {}
 
 
 def _adapters(configured: Mapping[str, Any]) -> dict[str, str]:

@@ -32,6 +32,7 @@ READS = frozenset(
         "integration.show",
         "diagnostics.begin",
         "diagnostics.result",
+        "measures",
         "menu_plan",
         "overview",
         "problems.list",

@@ -70,3 +70,4 @@ def _count(house: House, name: str, contact: Contact) -> None:
     house.tally.count(
         "service_calls", store=f"communities/{name}", operation=contact.operation, outcome=outcome
     )
+    house.tally.took("service_call", contact.took_s, operation=contact.operation)

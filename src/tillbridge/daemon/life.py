@@ -121,6 +121,7 @@ class _Life:
                 for name, rooms in building.communities.items()
             },
         )
+        self._receiver.count_in(house.tally)
         for store in building.stores.values():
             store.integrator.attend(self._receiver)
         self._operations.diagnostics = DiagnosticOperations(self._subject)

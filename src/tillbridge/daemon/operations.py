@@ -11,6 +11,7 @@ import tillbridge
 from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting, Wanted
+from tillbridge.daemon.figures import CountedFigures
 from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.operations_integration import IntegrationOperations
@@ -63,6 +64,7 @@ class Operations:
         self.tables = TableOperations(self._rooms, self._later)
         self.integration = IntegrationOperations(self._rooms, building.house.ledger)
         self.store = StoreOperations(self._rooms, self._later)
+        self._counted = CountedFigures(building.house)
         self.audit = AuditOperations(self._house.ledger)
         self.problems = ProblemOperations(self._house, self.status)
         self.alerts = AlertOperations(self._house)
@@ -81,6 +83,13 @@ class Operations:
         """Return the status document."""
         return document(await self._facts(), self._house.clock.now_ms())
 
+    async def measures(self) -> Answer:
+        """Return what `/metrics` tells: the status document, and what it does not hold."""
+        # Only where somebody measures.
+        from tillbridge.daemon.measuring import measures  # noqa: PLC0415 -- see above
+
+        return {"status": await self.status(), **await measures(self._house)}
+
     async def overview(self) -> Answer:
         """Return the status document with the chain, the day and what waits."""
         # Only the page asks for it.
@@ -95,6 +104,7 @@ class Operations:
     async def _facts(self) -> BridgeFacts:
         house = self._house
         snapshot = await house.ledger.read(take_snapshot)
+        figures = await self._counted.figures()
         running = self._running_since is not None
         seen = {name: rooms.orders.pos_seen_at for name, rooms in self._building.stores.items()}
         return BridgeFacts(
@@ -106,6 +116,7 @@ class Operations:
             pid=os.getpid() if running else None,
             started_at=self._running_since,
             facts=snapshot.facts,
+            figures=figures,
             pos_seen={name: at for name, at in seen.items() if at is not None},
             communities={
                 name: each.community_id for name, each in house.settings.communities.items()

@@ -125,7 +125,7 @@ class StoreRooms:
         )
         self.orders = OrdersFlow(
             settings,
-            StoreBooks(name, house.ledger, house.desk, house.clock),
+            StoreBooks(name, house.ledger, house.desk, house.clock, house.tally),
             OrderPeers(
                 self.tills.orders,
                 link.client,
@@ -210,6 +210,7 @@ class StoreRooms:
         self._tally.count(
             "service_calls", store=self.name, operation=contact.operation, outcome=outcome
         )
+        self._tally.took("service_call", contact.took_s, operation=contact.operation)
         well = contact.ok and not isinstance(contact.failure, ConsentLost)
         if well and not self._well:
             self.service_back()

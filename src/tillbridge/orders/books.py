@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -13,6 +13,7 @@ from tillbridge.ledger import orders
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.orders import OrderRow
+from tillbridge.tally import Tally
 
 T = TypeVar("T")
 
@@ -28,6 +29,7 @@ class StoreBooks:
     ledger: Ledger
     desk: ProblemDesk
     clock: Clock
+    tally: Tally = field(default_factory=Tally)
 
     async def keep(self, job: Callable[[Connection], T]) -> T:
         """Write `job`, again and again until it is committed; a full disk is only a matter of time.

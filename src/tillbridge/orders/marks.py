@@ -128,6 +128,7 @@ def cancel(
         now_ms,
         code=cancellation.code,
         message=cancellation.message,
+        **({"by": "person"} if by_person else {}),
     )
     return orders.get_order(connection, row.store, row.order_id)
 

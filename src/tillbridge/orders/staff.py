@@ -126,5 +126,5 @@ def _reopen(connection: Connection, store: str, order_id: str, now_ms: int) -> O
             message="",
             closed_at=None,
         )
-        order_log.log_event(connection, store, order_id, "order.retried", now_ms)
+    order_log.log_event(connection, store, order_id, "order.retried", now_ms)
     return orders.get_order(connection, store, order_id)

@@ -206,6 +206,9 @@ class Teller:
             )
         )
         log.info(event, store=self._books.store, order=row.order_id, **detail)
+        if call is Call.ACCEPT:
+            took_s = (now_ms - row.received_at) / 1000
+            self._books.tally.took("time_to_accept", took_s, store=self._books.store)
         self._told(row.order_id)
         self._books.desk.close("service.refused", self._books.store, f"orders.{call}")
         if closed:

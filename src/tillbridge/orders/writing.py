@@ -196,6 +196,8 @@ class TicketWriter:
             reference=ticket.reference,
             ms=now_ms - row.received_at,
         )
+        took_s = (now_ms - row.received_at) / 1000
+        self._books.tally.took("time_to_ticket", took_s, store=self._books.store)
         self._books.desk.close("order.not_written", self._books.store, row.order_id)
         entry.next_try, entry.failures, entry.offline = -math.inf, 0, False
         await self._pos_answered()

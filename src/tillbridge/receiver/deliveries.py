@@ -21,6 +21,7 @@ from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
 from tillbridge.receiver.refusals import Refusals
 from tillbridge.receiver.secrets import WebhookSecret, current
 from tillbridge.receiver.signature import matches
+from tillbridge.tally import Tally
 
 log = get_logger()
 
@@ -68,6 +69,7 @@ class Deliveries:
         wake: Callable[[str], None],
         success_status: int,
     ) -> None:
+        self.tally = Tally()
         self.endpoints: dict[str, Endpoint] = {}
         self._expected: dict[str, asyncio.Event] = {}
         self._settings = settings
@@ -102,15 +104,18 @@ class Deliveries:
         if endpoint is None:
             # Its name is the sender's invention, and stays out of the log.
             self._refusals.refused("", "no_such_store")
+            self.tally.count("deliveries", store="", result="no_such_store")
             return _refusal(404)
         try:
             delivery = await self._check(request, store, endpoint)
             new = await self._ledger.deliver(delivery)
         except _Refused as refused:
             self._refusals.refused(store, refused.reason, refused.detail)
+            self.tally.count("deliveries", store=store, result=refused.reason)
             return _refusal(refused.status)
         except LedgerError as failure:
             self._refusals.refused(store, "ledger_unwritable", failure.text)
+            self.tally.count("deliveries", store=store, result="ledger_unwritable")
             return _refusal(503)
         self._log.debug(
             "delivery.received",
@@ -120,6 +125,7 @@ class Deliveries:
             delivery=delivery.delivery_id,
             new=new,
         )
+        self.tally.count("deliveries", store=store, result="new" if new else "known")
         if new:
             self._wake(store)
         return web.Response(status=self._success_status, headers=SERVER)

@@ -28,6 +28,7 @@ from tillbridge.receiver.deliveries import Deliveries, Endpoint
 from tillbridge.receiver.echo import Echo
 from tillbridge.receiver.refusals import Refusals
 from tillbridge.receiver.secrets import read_secrets
+from tillbridge.tally import Tally
 
 log = get_logger()
 
@@ -72,6 +73,10 @@ class Receiver:
         self._server: DeadlineServer | None = None
         self._listener: asyncio.Server | None = None
         self.port = 0
+
+    def count_in(self, tally: Tally) -> None:
+        """Count deliveries by store and result in this tally."""
+        self._deliveries.tally = tally
 
     @property
     def url(self) -> str:

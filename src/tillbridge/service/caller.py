@@ -33,11 +33,15 @@ _NOT_NOW = (Unreachable, ServiceDown, RateLimited, OutcomeUnknown, Unauthorised)
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """What came of a call: `ok` says whether the service was there, whatever it answered."""
+    """What came of a call: `ok` says whether the service was there, whatever it answered.
+
+    `took_s` is how long it took in all, with its waits and repetitions.
+    """
 
     operation: str
     ok: bool
     failure: ServiceError | None = None
+    took_s: float = 0.0
 
 
 OnContact = Callable[[Contact], None]
@@ -119,6 +123,7 @@ class _Course:
     token: str = ""
     waited_s: float = 0.0  # at the gate
     unknown: OutcomeUnknown | None = None
+    began: float = 0.0  # seconds of the loop's clock
 
 
 class Caller:
@@ -157,7 +162,7 @@ class Caller:
         hindered = self._hindrance(request.operation)
         if hindered is not None:
             raise hindered
-        course = _Course(request, write or Write())
+        course = _Course(request, write or Write(), began=asyncio.get_running_loop().time())
         try:
             while True:
                 outcome = await self._try(course, priority)
@@ -165,14 +170,14 @@ class Caller:
                     return outcome
         except _NOT_NOW as failure:
             told = failure if course.unknown is None else course.unknown
-            self._on_contact(Contact(request.operation, ok=_was_there(failure), failure=told))
+            self._tell(course, ok=_was_there(failure), failure=told)
             if told is failure:
                 raise
             raise told from failure
         except ServiceError as failure:
             # Without a try there was no call: the consent is known to be gone, or nothing is due.
             there = course.attempt > 0 and failure.status > 0
-            self._on_contact(Contact(request.operation, ok=there, failure=failure))
+            self._tell(course, ok=there, failure=failure)
             raise
 
     async def _try(self, course: _Course, priority: Priority) -> Outcome | None:
@@ -182,8 +187,12 @@ class Caller:
             answer = await self._exchange(course, priority)
         except ServiceError as failure:
             return await self._after(course, failure)
-        self._on_contact(Contact(course.request.operation, ok=True))
+        self._tell(course, ok=True)
         return Outcome(answer)
+
+    def _tell(self, course: _Course, *, ok: bool, failure: ServiceError | None = None) -> None:
+        took_s = asyncio.get_running_loop().time() - course.began
+        self._on_contact(Contact(course.request.operation, ok, failure, took_s))
 
     async def _exchange(self, course: _Course, priority: Priority) -> Answer:
         patience_s = max(0.0, self._limits.rate_limit_patience_s - course.waited_s)

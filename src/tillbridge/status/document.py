@@ -6,6 +6,7 @@ from typing import Any
 from tillbridge.i18n import _, ngettext
 from tillbridge.ledger.acknowledgement import FACT as ACKNOWLEDGED
 from tillbridge.ledger.acknowledgement import acknowledgement
+from tillbridge.ledger.figures import StoreFigures
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
@@ -47,7 +48,13 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
         "verdict": _verdict(problems, known, now_ms),
         "problems": [_problem(problem, noted) for problem in problems],
         "stores": {
-            name: _store(store, facts.adapters[name], now_ms, facts.pos_seen.get(name))
+            name: _store(
+                store,
+                facts.adapters[name],
+                now_ms,
+                facts.pos_seen.get(name),
+                facts.figures.get(name) or StoreFigures(),
+            )
             for name, store in known.items()
         },
         "bridge": {
@@ -127,7 +134,9 @@ def _problem(problem: OpenProblem, noted: object) -> dict[str, Any]:
     }
 
 
-def _store(store: StoreSnapshot, adapter: str, now_ms: int, pos_seen: int | None) -> dict[str, Any]:
+def _store(
+    store: StoreSnapshot, adapter: str, now_ms: int, pos_seen: int | None, figures: StoreFigures
+) -> dict[str, Any]:
     held = store.held
     oldest = store.oldest_waiting_at
     return {
@@ -151,6 +160,7 @@ def _store(store: StoreSnapshot, adapter: str, now_ms: int, pos_seen: int | None
             "by_state": dict(store.by_state),
             "oldest_waiting_s": None if oldest is None else max(0, now_ms - oldest) // 1000,
             "untold": store.untold,
+            "figures": figures.to_json(),
         },
         "tables": _tables(store),
         "store": store_part(store.facts, now_ms),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tillbridge.ledger.figures import StoreFigures
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
 
@@ -16,7 +17,7 @@ class BridgeFacts:
     knows of them. `communities` names the configured ones, each with its id; the ledger has them
     among the stores, by their keys. `pid` and `started_at` count only while the bridge is running,
     `stopped_at` only while it is not. `facts` are those of the bridge itself; `pos_seen` tells, by
-    store, when the till was last found there.
+    store, when the till was last found there; `figures`, by store, how well its orders go.
     """
 
     version: str
@@ -30,3 +31,4 @@ class BridgeFacts:
     facts: Mapping[str, Any] = field(default_factory=dict)
     pos_seen: Mapping[str, int] = field(default_factory=dict)
     communities: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, StoreFigures] = field(default_factory=dict)

@@ -142,7 +142,7 @@ class StatusListener:
             exposition,
         )
 
-        text = exposition(await self._control.status(), self._tally)
+        text = exposition(await self._control.measures(), self._tally)
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
     async def _healthz(self, _request: web.Request) -> web.StreamResponse:

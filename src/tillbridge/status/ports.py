@@ -267,6 +267,10 @@ class Control(Protocol):
         """Return the status document."""
         ...
 
+    async def measures(self) -> Answer:
+        """Return what `/metrics` is made of: `status`, `pushes`, `ledger_bytes`, ..."""
+        ...
+
     async def overview(self) -> Answer:
         """Return the status document with `chain`, `waiting` and `day` (see `overview`)."""
         ...

@@ -1,0 +1,136 @@
+"""What Prometheus reads: parsed by its own parser, named by its conventions, documented whole."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from tillbridge.ledger.figures import Figures, StoreFigures
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.snapshot import Held, StoreSnapshot
+from tillbridge.status.document import document
+from tillbridge.status.facts import BridgeFacts
+from tillbridge.status.metrics import exposition
+from tillbridge.tally import BOUNDS_S, Tally
+
+ROOT = Path(__file__).resolve().parents[2]
+NOW = 1_795_287_720_000
+LABELS = {
+    "code",
+    "level",
+    "operation",
+    "outcome",
+    "result",
+    "severity",
+    "span",
+    "state",
+    "store",
+    "version",
+    "le",
+}
+
+
+def full() -> str:
+    """Everything there is to tell."""
+    tally = Tally()
+    tally.count("deliveries", store="main", result="new")
+    tally.count("service_calls", store="main", operation="orders.accept", outcome="done")
+    tally.took("service_call", 0.2, operation="orders.accept")
+    tally.took("time_to_ticket", 0.04, store="main")
+    tally.took("time_to_accept", 400, store="main")
+    store = StoreSnapshot(
+        waiting=2,
+        oldest_waiting_at=NOW - 4_000,
+        by_state={"accepted": 2},
+        held=Held(NOW, ("too much",)),
+        facts={
+            "consent": {"expires_at": NOW + 1000},
+            "pos_health": {"online": True},
+            "last_synced_at": NOW,
+            "service_contact": {"ok_at": NOW},
+        },
+    )
+    facts = BridgeFacts(
+        version="1.2.3",
+        running=True,
+        adapters={"main": "folder"},
+        stores={"main": store},
+        problems=[OpenProblem("pos.offline", "main", "", NOW, {})],
+        started_at=NOW - 5000,
+        figures={"main": StoreFigures({"24h": Figures(orders=4, needed_a_hand=1)})},
+    )
+    measures = {
+        "status": document(facts, NOW),
+        "pushes": [("main", "success", 3)],
+        "ledger_bytes": 4096,
+        "ledger_writable": True,
+    }
+    return exposition(measures, tally).decode()
+
+
+def families() -> Iterator[Metric]:
+    yield from text_string_to_metric_families(full())
+
+
+def ours() -> list[Metric]:
+    return [each for each in families() if not each.name.startswith("process_")]
+
+
+def test_every_family_says_what_it_is_and_has_samples() -> None:
+    for family in families():
+        assert family.documentation.endswith("."), family.name
+        assert family.type != "unknown", family.name
+        assert family.samples, family.name
+
+
+@pytest.mark.parametrize("family", ours(), ids=lambda family: str(family.name))
+def test_names_follow_the_conventions(family: Metric) -> None:
+    name = family.name
+    assert re.fullmatch(r"tillbridge_[a-z][a-z0-9]*(_[a-z0-9]+)*", name)
+    assert not re.search(r"_(ms|milliseconds|minutes|hours|days|kb|mb|percent)(_|$)", name)
+    assert name == "tillbridge_build_info" or not name.endswith(
+        ("_total", "_count", "_sum", "_bucket", "_info")
+    )
+    for unit in ("seconds", "bytes", "ratio"):
+        assert f"_{unit}_" not in f"{name}_".removesuffix(f"_{unit}_")
+    if family.type == "counter":
+        assert all(each.name.endswith("_total") for each in family.samples)
+    if family.type == "histogram":
+        assert name.endswith("_seconds")
+
+
+@pytest.mark.parametrize("family", ours(), ids=lambda family: str(family.name))
+def test_labels_are_few_and_known(family: Metric) -> None:
+    for sample in family.samples:
+        assert set(sample.labels) <= LABELS, sample
+        assert len(sample.labels) <= 4
+
+
+def test_the_reference_lists_every_metric_with_its_meaning_and_no_other() -> None:
+    page = (ROOT / "docs/metrics.md").read_text("utf-8")
+    documented = dict(re.findall(r"^\| `(tillbridge_[a-z_]+)` \| (.+) \|$", page, re.MULTILINE))
+    shown = {}
+    for family in ours():
+        ends = {"counter": "_total", "gauge": "", "histogram": ""}
+        name = family.name + ends.get(family.type, "")
+        labels = sorted({label for each in family.samples for label in each.labels} - {"le"})
+        told = ", ".join(f"`{label}`" for label in labels)
+        shown[name] = f"{family.type} | {told} | {family.documentation}"
+    assert documented == shown
+
+
+@given(st.lists(st.floats(min_value=-10, max_value=1000, allow_nan=False), min_size=1))
+def test_a_histogram_counts_everything_once(seconds: list[float]) -> None:
+    tally = Tally()
+    for each in seconds:
+        tally.took("x", each, store="main")
+    (spread,) = tally.spreads("x").values()
+    assert sum(spread.counts) == len(seconds)
+    assert spread.counts[0] == sum(each <= BOUNDS_S[0] for each in seconds)
+    assert spread.counts[-1] == sum(each > BOUNDS_S[-1] for each in seconds)
+    assert spread.total_s == pytest.approx(sum(max(0.0, each) for each in seconds))
