@@ -361,10 +361,10 @@ async def test_orders_are_listed_and_shown_from_the_ledger(program: Program) -> 
     shown = await program("orders", "show", "ord_1")
     assert "2 x Burger   4.50 USD" in shown.out
     assert "! no onions" in shown.out
-    assert "order.received  lines=1" in shown.out
+    assert "order.received    Taken in: 1 line." in shown.out
     whole = json.loads((await program("orders", "show", "ord_1", "--json")).out)
     assert whole["order"] == order
-    assert whole["life"][0]["event"] == "order.received"
+    assert [each["event"] for each in whole["life"]] == ["delivery.kept", "order.received"]
     assert (await program("orders", "show", "ord_2")).code == 1
 
 

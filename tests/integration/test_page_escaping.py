@@ -57,6 +57,8 @@ async def test_a_hostile_address_is_only_an_address(house: PageHouse, action: Ac
     for text in CORPUS:
         if not 0 < len(text) < 300:
             continue  # no address is that long, and a part of it is never empty
+        if text in {".", ".."}:
+            continue  # an address without them is another one
         page = await house.get(path_of(action.path, dict.fromkeys(parts, text)))
         assert page.status in {200, 404}, text
         if page.status == 200:

@@ -8,9 +8,15 @@ from dataclasses import replace
 from tests.support.hostile import PLANT
 from tests.support.pretend_control import PretendControl
 from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
+from tillbridge.ledger.figures import SPANS, Figures, StoreFigures, Times
 from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.order_log import LogEntry
+from tillbridge.ledger.order_search import Arrived
+from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.ledger.problem_history import PastProblem
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
+from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.status.order_part import life_part, may_be_done, order_part
 from tillbridge.stores.standing import Causes, Pause, to_json
 
 _MINUTE = 60_000
@@ -53,6 +59,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
         stores={"main": store},
         started_at=now - 72 * HOUR_MS,
         pos_seen={"main": now - 4 * _MINUTE},
+        figures={"main": _figures()},
     )
     control.day = _day(now, text)
     control.tables.rows = [
@@ -79,6 +86,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
     control.tables.lines = [text]
     control.store.lines = [text]
     control.store.differences = [text]
+    fill_orders(control, text)
     control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
 
 
@@ -100,3 +108,93 @@ def _day(now: int, text: str) -> Day:
     day.last_delivery["main"] = now - _MINUTE
     day.last_ticket["main"] = now - 5 * _MINUTE
     return day
+
+
+def fill_orders(control: PretendControl, text: str = PLANT) -> None:
+    """Fill the pages of orders: one of each kind, and the first of them whole."""
+    now = control.now_ms
+    row = OrderRow(
+        "main",
+        text,
+        now - 3 * _MINUTE,
+        "{}",
+        OrderState.CREATED,
+        OrderState.CREATED,
+        TicketState.WRITING,
+        order_number=text,
+        placed_at=now - 3 * _MINUTE - 900,
+        attempts=4,
+        last_failure=text,
+    )
+    done = replace(
+        row,
+        order_id="ord_2",
+        order_number="A-103",
+        received_at=now - 9 * _MINUTE,
+        ticket=TicketState.WRITTEN,
+        ticket_reference=text,
+        written_at=now - 9 * _MINUTE + 700,
+        wanted=OrderState.READY,
+        told=OrderState.READY,
+        last_failure="",
+    )
+    cancelled = replace(
+        done,
+        order_id="ord_3",
+        order_number="A-102",
+        wanted=OrderState.CANCELLED,
+        told=OrderState.CANCELLED,
+        reason_code=ReasonCode.ITEM_OUT_OF_STOCK,
+        message=text,
+        closed_at=now - 8 * _MINUTE,
+    )
+    handled = LogEntry(now - _MINUTE, "order.handled", {"by": f"page:{text}", "how": "typed"})
+    by_hand = replace(done, order_id="ord_4", order_number="A-101")
+    entries = [
+        LogEntry(row.received_at + 40, "order.received", {"lines": 2}),
+        LogEntry(row.received_at + 50, "order.check_found", {"unknown_items": [text]}),
+        LogEntry(row.received_at + 900, "order.wait", {"reason": text}),
+        LogEntry(row.received_at + 64_000, "order.retried", {"by": f"page:{text}"}),
+        LogEntry(row.received_at + 70_000, "order.untold", {"call": "accept", "code": text}),
+        LogEntry(row.received_at + 80_000, "order.written", {"reference": text}),
+        LogEntry(row.received_at + 80_900, "order.accepted", {"ms": 212}),
+    ]
+    worth = {"items": 3, "total": 2450, "currency": "EUR"}
+    control.orders.rows = [
+        {**order_part(row), "new": True, **worth},
+        {**order_part(done), "new": False, **worth},
+        {**order_part(by_hand, handled), "new": False, **worth},
+        {**order_part(cancelled), "new": False, **worth},
+    ]
+    options = [{"name": text, "quantity": 1, "unit_price": 150}]
+    control.orders.whole = {
+        **order_part(row),
+        "may": {**may_be_done(row)},
+        "life": life_part(
+            row, entries, Arrived("evt_1", text, row.received_at, row.received_at + 40)
+        ),
+        "delivery": {"event_id": "evt_1", "delivery_id": text, "received_at": ""},
+        "ordered": {
+            "lines": [
+                {
+                    "name": text,
+                    "quantity": 2,
+                    "unit_price": 950,
+                    "external_id": "p1",
+                    "variant": None,
+                    "options": options,
+                }
+            ],
+            "total": 2450,
+            "currency": "EUR",
+            "instructions": text,
+            "order_type": "pickup",
+        },
+        "order": {"id": text, "customer": {"name": text}, "note": text},
+        "community_order": None,
+    }
+
+
+def _figures() -> StoreFigures:
+    week = Figures(812, Times(0.64, 1.9, 4.2, 811), Times(0.98, 65.4, 90.0, 811), 4, 1)
+    return StoreFigures(dict.fromkeys(SPANS, week))

@@ -5,9 +5,12 @@ from typing import Any
 
 from tillbridge.errors import BridgeError
 from tillbridge.ledger.day import Day
+from tillbridge.ledger.orders import OrderRow
 from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.model.order import OrderState
 from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
+from tillbridge.status.order_part import life_part, may_be_done, order_part
 from tillbridge.status.overview import overview
 
 Answer = dict[str, Any]
@@ -180,6 +183,53 @@ class PretendIntegration:
         return self._told("integration reintegrate", store)
 
 
+class PretendOrders:
+    """Its part for orders."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+        self.sound = False
+        self.unseen = 0
+        self.rows: list[Answer] = []
+        row = OrderRow("main", "ord_1", 0, "", OrderState.CREATED, OrderState.CREATED)
+        self.whole: Answer = {
+            **order_part(row),
+            "may": may_be_done(row),
+            "life": life_part(row, (), None),
+            "delivery": None,
+            "ordered": None,
+            "order": None,
+            "community_order": None,
+        }
+
+    async def list(
+        self, *, text: str = "", state: str = "", store: str = "", page: int = 1
+    ) -> Answer:
+        found = [
+            each
+            for each in self.rows
+            if text.lower() in f"{each['id']} {each['order_number']}".lower()
+            and (state != "by_hand" or each["handled"])
+        ]
+        pages = max(1, -(-len(found) // 50))
+        return {
+            "orders": found[(page - 1) * 50 : page * 50],
+            "count": len(found),
+            "page": page,
+            "pages": pages,
+            "unseen": self.unseen,
+            "sound": self.sound,
+        }
+
+    async def show(self, order_id: str) -> Answer:
+        self._told("order", order_id)
+        return self.whole
+
+    async def seen(self) -> Answer:
+        self.unseen = 0
+        return self._told("orders seen")
+
+
 class PretendStore:
     """Its part for a store itself."""
 
@@ -214,6 +264,7 @@ class PretendControl:
         self.tables = PretendTables(self._told)
         self.integration = PretendIntegration(self._told)
         self.store = PretendStore(self._told)
+        self.orders = PretendOrders(self._told)
         self.audit = PretendAudit()
         self.day = Day(1_795_287_720_000 - 86_400_000)
         self.communities = PretendCommunities(self._told)
@@ -299,6 +350,9 @@ class PretendControl:
 
     async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
         return self._told("cancel", order_id, reason_code)
+
+    async def order_done(self, order_id: str, *, how: str) -> Answer:
+        return self._told("done", order_id, how)
 
     async def reporting_token(self, scope: str) -> Answer:
         return {**self._told("reporting token", scope), "access_token": "t0ken"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from playwright.async_api import Browser, async_playwright
 
 from tests.support.page_house import page_house
-from tests.support.page_sample import busy
+from tests.support.page_sample import busy, fill_orders
 from tests.support.pretend_control import PretendControl
 from tillbridge.clock import Clock
 from tillbridge.ledger.snapshot import Held
@@ -34,6 +34,8 @@ class Picture:
 PICTURES = (
     Picture("status.png", "/", 960),
     Picture("status-phone-dark.png", "/", 360, dark=True),
+    Picture("orders.png", "/orders", 960),
+    Picture("order.png", "/orders/ord_8f2c", 960),
 )
 
 
@@ -53,9 +55,50 @@ def fill(control: PretendControl) -> None:
         replace(first, order_id="ord_1", order_number="A-104", failure="offline"),
         second,
     ]
+    fill_orders(control, "A-104")
+    tell_one_evening(control)
     control.plan = {
         "held": [held],
         "lines": ["- Pizza Margherita 9.50", "- Pizza Funghi 10.50", "~ Cola 2.50 to 2.80"],
+    }
+
+
+def tell_one_evening(control: PretendControl) -> None:
+    """Put plain texts where the sample has one and the same."""
+    numbers = ("A-104", "A-103", "A-102", "A-101")
+    for row, number in zip(control.orders.rows, numbers, strict=True):
+        row |= {"order_number": number, "id": f"ord_{number}"}
+        row["ticket_reference"] = "" if number == "A-104" else f"#{number[-3:]}"
+        row["last_failure"] = "offline: no paper" if number == "A-104" else ""
+        if row["handled"]:
+            row["handled"] = {**row["handled"], "by": "anna"}
+    life = [
+        {
+            **each,
+            "text": each["text"].replace(
+                "A-104", "anna" if "asked" in each["text"] else "no paper"
+            ),
+        }
+        for each in control.orders.whole["life"]
+        if each["event"] != "order.check_found"
+    ]
+    lines = [
+        {"name": "Pizza Margherita", "quantity": 2, "unit_price": 950, "options": []},
+        {"name": "Cola", "quantity": 1, "unit_price": 280, "options": []},
+    ]
+    lines[0]["options"] = [{"name": "Extra mozzarella", "quantity": 1, "unit_price": 150}]
+    ordered = control.orders.whole["ordered"]
+    control.orders.whole |= {
+        "id": "ord_8f2c",
+        "order_number": "A-104",
+        "last_failure": "offline: no paper",
+        "life": life,
+        "delivery": {"event_id": "evt_71", "delivery_id": "dlv_09", "received_at": ""},
+        "ordered": {
+            **ordered,
+            "instructions": "No onions, please",
+            "lines": [{**line, "external_id": "p1", "variant": None} for line in lines],
+        },
     }
 
 

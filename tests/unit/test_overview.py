@@ -170,7 +170,10 @@ def test_a_remedy_is_offered_with_what_it_needs() -> None:
     }
     assert offered == {
         "pos.offline": [],
-        "order.not_written": [("/orders/{order}/retry", {"order": "ord_7"})],
+        "order.not_written": [
+            ("/orders/{order}/retry", {"order": "ord_7"}),
+            ("/orders/{order}/done", {"order": "ord_7"}),
+        ],
         "menu.held": [("/stores/{store}/menu/approve", {"store": "main"})],
         "consent.ending": [("/stores/{store}/connect", {"store": "main"})],
     }

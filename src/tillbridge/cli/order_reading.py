@@ -14,7 +14,8 @@ from tillbridge.i18n import _
 from tillbridge.ledger.community_orders import ParentOf, parent_of
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
 from tillbridge.ledger.figures import StoreFigures, take_figures
-from tillbridge.ledger.order_log import LogEntry, life
+from tillbridge.ledger.order_log import LogEntry, event_of, life
+from tillbridge.ledger.order_search import Arrived, arrived, handled_entry
 from tillbridge.ledger.orders import OrderRow, find_orders, latest_orders
 
 T = TypeVar("T")
@@ -27,11 +28,13 @@ def latest(data_dir: Path, stores: Collection[str] | None, limit: int) -> list[O
 
 @dataclass(frozen=True, slots=True)
 class FoundOrder:
-    """An order, its life, and the community order that it is a part of (None: of none)."""
+    """An order, its life, its delivery, and the community order that it is a part of, if of any."""
 
     row: OrderRow
     life: list[LogEntry]
     parent: ParentOf | None
+    delivery: Arrived | None = None
+    handled: LogEntry | None = None
 
 
 def one(data_dir: Path, order_id: str) -> FoundOrder | None:
@@ -44,7 +47,15 @@ def one(data_dir: Path, order_id: str) -> FoundOrder | None:
         # A ledger that this version has never opened has no communities yet.
         there = inspect(connection).has_table("community_orders")
         parent = parent_of(connection, order_id) if there else None
-        return FoundOrder(rows[0], life(connection, rows[0].store, order_id), parent)
+        store, entries = rows[0].store, life(connection, rows[0].store, order_id)
+        event_id = event_of(entries)
+        return FoundOrder(
+            rows[0],
+            entries,
+            parent,
+            arrived(connection, store, event_id) if event_id else None,
+            handled_entry(connection, store, order_id),
+        )
 
     return _read(data_dir, find)
 

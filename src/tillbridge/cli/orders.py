@@ -1,4 +1,4 @@
-"""`tillbridge orders ...`: look at orders, try one again, cancel one."""
+"""`tillbridge orders ...`: look at orders, try one again, cancel one, see to one by hand."""
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,7 +60,9 @@ def list_orders(
         store_of(loaded, store)
     rows = latest(loaded.data_dir, None if store is None else (store,), limit)
     if as_json:
-        say.document([_told(row) for row in rows])
+        from tillbridge.status.order_part import order_part
+
+        say.document([order_part(row) for row in rows])
     elif not rows:
         say.line(_("No orders yet."))
     else:
@@ -180,29 +182,42 @@ def cancel(
     say.answered(answer, as_json=as_json)
 
 
-def _told(row: "OrderRow") -> dict[str, Any]:
-    from tillbridge.model.instant import to_iso
+class ByHand(StrEnum):
+    """What a person has done about an order."""
 
-    def iso(at: int | None) -> str | None:
-        return None if at is None else to_iso(at)
+    TYPED = "typed"
+    SETTLED = "settled"
 
-    return {
-        "id": row.order_id,
-        "store": row.store,
-        "order_number": row.order_number,
-        "state": row.told.value,
-        "wanted": row.wanted.value,
-        "ticket": row.ticket.value,
-        "ticket_reference": row.ticket_reference,
-        "placed_at": iso(row.placed_at),
-        "received_at": iso(row.received_at),
-        "written_at": iso(row.written_at),
-        "closed_at": iso(row.closed_at),
-        "attempts": row.attempts,
-        "last_failure": row.last_failure,
-        "reason_code": None if row.reason_code is None else row.reason_code.value,
-        "message": row.message,
-    }
+
+@app.command()
+def done(
+    context: typer.Context,
+    order_id: OrderId,
+    how: Annotated[
+        ByHand,
+        typer.Option(
+            "--how",
+            metavar="HOW",
+            help=_("typed: you typed it into the till; settled: you saw to it in some other way."),
+        ),
+    ] = ByHand.SETTLED,
+    as_json: Json = False,
+) -> None:
+    """Mark an order as handled by hand: the bridge stops trying.
+
+    An order that was typed into the till is accepted at the service; one that is settled is left
+    to you altogether.
+
+    Example: tillbridge orders done ord_123 --how typed
+    """
+    loaded = load_settings(context)
+    body = {"order": order_id, "how": how.value}
+    answer = ask(
+        loaded,
+        lambda bridge: bridge.ask("POST", "orders", "done", body=body),
+        lambda control: control.order_done(order_id, how=how.value),
+    )
+    say.answered(answer, as_json=as_json)
 
 
 def _figure_cells(figures: "Mapping[str, Any]") -> list[str]:
@@ -240,11 +255,11 @@ def _cells(row: "OrderRow") -> list[str]:
 def _whole(found: "FoundOrder") -> dict[str, Any]:
     import json
 
-    from tillbridge.model.instant import to_iso
+    from tillbridge.status.order_part import life_part, order_part
 
     row, parent = found.row, found.parent
     return {
-        **_told(row),
+        **order_part(row, found.handled),
         "community_order": None
         if parent is None
         else {
@@ -254,10 +269,7 @@ def _whole(found: "FoundOrder") -> dict[str, Any]:
             "status": parent.status,
         },
         "order": json.loads(row.payload) if row.payload else None,
-        "life": [
-            {"at": to_iso(entry.at), "event": entry.event, "detail": dict(entry.detail)}
-            for entry in found.life
-        ],
+        "life": life_part(row, found.life, found.delivery),
     }
 
 
@@ -266,9 +278,11 @@ def _show(found: "FoundOrder") -> None:
 
     from tillbridge.model.money import to_major
     from tillbridge.model.order import parse_order
+    from tillbridge.status.order_part import life_part
 
     row = found.row
-    for name, text in [*_facts(row), (_("part of"), _part_of(found))]:
+    more = [(_("part of"), _part_of(found)), (_("handled by hand"), _by_hand(found))]
+    for name, text in [*_facts(row), *more]:
         if text:
             say.line(say.clean(f"{name:<18}{text}"))
     say.line()
@@ -286,9 +300,8 @@ def _show(found: "FoundOrder") -> None:
     else:
         say.line(_("(What was ordered has been forgotten: keep_personal_data_days.)"))
     say.line()
-    for entry in found.life:
-        detail = " ".join(f"{name}={value}" for name, value in entry.detail.items())
-        say.line(say.clean(f"{say.local_time(entry.at)}  {entry.event}  {detail}").rstrip())
+    for entry in life_part(row, found.life, found.delivery):
+        say.line(say.clean(f"{say.local_time(entry['at'])}  {entry['event']:<18}{entry['text']}"))
 
 
 def _part_of(found: "FoundOrder") -> str:
@@ -297,6 +310,14 @@ def _part_of(found: "FoundOrder") -> str:
         return ""
     name = parent.community.partition("/")[2]
     return f"{name}: {parent.order_id} {parent.order_number} ({parent.status})"
+
+
+def _by_hand(found: "FoundOrder") -> str:
+    if found.handled is None:
+        return ""
+    from tillbridge.status.order_words import who
+
+    return _("by {who}").format(who=who(found.handled.detail.get("by")))
 
 
 def _facts(row: "OrderRow") -> list[tuple[str, str]]:

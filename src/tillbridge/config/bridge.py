@@ -252,6 +252,12 @@ class StatusPageSettings(Section):
     session_longest_s: Seconds = Field(
         57_600, description="Everybody has to sign in again after this long."
     )
+    new_orders_sound: bool = Field(
+        default=False,
+        description=(
+            "Whether the page Orders rings for new orders until somebody says to have seen them."
+        ),
+    )
 
 
 class DiagnosticSettings(Section):

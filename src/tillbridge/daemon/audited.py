@@ -34,6 +34,8 @@ READS = frozenset(
         "diagnostics.result",
         "measures",
         "menu_plan",
+        "orders.list",
+        "orders.show",
         "overview",
         "problems.list",
         "problems.show",
@@ -48,7 +50,17 @@ READS = frozenset(
 # Arguments that name what was acted on, and those worth keeping: no customer's data, no secret.
 _TARGETS = ("order_id", "code", "external_id", "table", "item_id", "target")
 _KEPT = frozenset(
-    {"full", "reason_code", "until_ms", "reintegrate", "available", "status", "scope", "store_id"}
+    {
+        "full",
+        "how",
+        "reason_code",
+        "until_ms",
+        "reintegrate",
+        "available",
+        "status",
+        "scope",
+        "store_id",
+    }
 )
 
 

@@ -27,12 +27,15 @@ from tillbridge.ledger.orders import find_orders
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import ReasonCode
+from tillbridge.orders.marks import ByHand
+from tillbridge.status.acting import actor
 from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
 from tillbridge.status.words import clock_time
 
 if TYPE_CHECKING:
     from tillbridge.daemon.operations_communities import CommunityOperations
+    from tillbridge.daemon.operations_orders import OrderOperations
 
 Answer = dict[str, Any]
 
@@ -78,6 +81,15 @@ class Operations:
         )
 
         return CommunityOperations(self._building.communities, self._later)
+
+    @cached_property
+    def orders(self) -> "OrderOperations":
+        """What is asked about orders."""
+        # Only where somebody looks at them.
+        from tillbridge.daemon.operations_orders import OrderOperations  # noqa: PLC0415 -- (as above)
+
+        house = self._house
+        return OrderOperations(house.ledger, house.settings, house.clock)
 
     async def status(self) -> Answer:
         """Return the status document."""
@@ -201,12 +213,19 @@ class Operations:
     async def order_retry(self, order_id: str) -> Answer:
         """Try at once what still has to be done for an order."""
         rooms = await self._rooms_of_order(order_id)
-        return _done(self._later(await rooms.orders.retry(order_id)))
+        return _done(self._later(await rooms.orders.retry(order_id, by=actor().who)))
 
     async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
         """Cancel an order."""
         rooms = await self._rooms_of_order(order_id)
-        return _done(self._later(await rooms.orders.cancel(order_id, ReasonCode(reason_code))))
+        code = ReasonCode(reason_code)
+        return _done(self._later(await rooms.orders.cancel(order_id, code, by=actor().who)))
+
+    async def order_done(self, order_id: str, *, how: str) -> Answer:
+        """Leave an order to a person."""
+        rooms = await self._rooms_of_order(order_id)
+        by_hand: ByHand = "typed" if how == "typed" else "settled"
+        return _done(self._later(await rooms.orders.done(order_id, by_hand, by=actor().who)))
 
     async def reporting_token(self, scope: str) -> Answer:
         """Return a token for the reporting API."""

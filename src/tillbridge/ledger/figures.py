@@ -154,7 +154,7 @@ def _take_note(course: OrderCourse, at: int, event: str, detail: Mapping[str, An
         case "ticket.rejected":
             course.rejected = True
         case "order.to_cancel":
-            course.by_person |= detail.get("by") == "person"
+            course.by_person |= bool(detail.get("by"))  # who asked for it; "" for the bridge
         case "order.withdrawn":
             course.by_person |= detail.get("how") == "left_to_person"
         case _:

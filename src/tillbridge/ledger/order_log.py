@@ -1,7 +1,7 @@
 """The life of each order, for people: dotted events with details, never a customer's data."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,18 @@ def life(connection: Connection, store: str, order_id: str) -> list[LogEntry]:
         .where(order_log.c.store == store, order_log.c.order_id == order_id)
         .order_by(order_log.c.id)
     )
-    return [LogEntry(row.at, row.event, json.loads(row.detail)) for row in rows]
+    return [log_entry(row.at, row.event, row.detail) for row in rows]
+
+
+def log_entry(at: int, event: str, detail: str) -> LogEntry:
+    """Return the entry of its columns."""
+    return LogEntry(at, event, json.loads(detail))
+
+
+def event_of(entries: Sequence[LogEntry]) -> str:
+    """Return the id of the event that brought the order, "" where its life does not tell."""
+    found = (each.detail.get("event_id") for each in entries)
+    return next((each for each in found if isinstance(each, str)), "")
 
 
 def has_event(connection: Connection, store: str, order_id: str, event: str) -> bool:

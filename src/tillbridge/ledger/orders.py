@@ -72,7 +72,7 @@ def get_order(connection: Connection, store: str, order_id: str) -> OrderRow | N
     row = connection.execute(
         select(orders).where(orders.c.store == store, orders.c.order_id == order_id)
     ).first()
-    return None if row is None else _order(row)
+    return None if row is None else order_row(row)
 
 
 def find_orders(connection: Connection, order_id: str) -> list[OrderRow]:
@@ -108,14 +108,15 @@ def update_order(connection: Connection, store: str, order_id: str, at: int, **v
 
 
 def _all(connection: Connection, query: Select[Any]) -> list[OrderRow]:
-    return [_order(row) for row in connection.execute(query)]
+    return [order_row(row) for row in connection.execute(query)]
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 -- columns of several types
     return value.value if isinstance(value, StrEnum) else value
 
 
-def _order(row: Row[Any]) -> OrderRow:
+def order_row(row: Row[Any]) -> OrderRow:
+    """Return the order of a whole row of the table."""
     return OrderRow(
         **{
             **row._mapping,  # noqa: SLF001 -- the documented way to read a row by name

@@ -102,7 +102,7 @@ def _take_one(
 ) -> tuple[str, TakenIn]:
     match read_event(delivery.event_type, delivery.body):
         case OrderCreated(order, payload):
-            return _created(connection, policy, order, payload, delivery.received_at, now_ms)
+            return _created(connection, policy, order, payload, delivery, now_ms)
         case OrderDelivered(order_id):
             return "delivered", _delivered(connection, policy.store, order_id, now_ms)
         case Unreadable(text):
@@ -116,10 +116,10 @@ def _created(
     policy: IntakePolicy,
     order: Order,
     payload: str,
-    received_at: int,
+    delivery: inbox.Delivery,
     now_ms: int,
 ) -> tuple[str, TakenIn]:
-    store = policy.store
+    store, received_at = policy.store, delivery.received_at
     completed = order_log.has_event(connection, store, order.id, "order.completed")
     found = findings(
         order,
@@ -139,7 +139,7 @@ def _created(
     def told(event: str, **detail: object) -> None:
         order_log.log_event(connection, store, order.id, event, now_ms, **detail)
 
-    told("order.received", lines=len(order.lines))
+    told("order.received", lines=len(order.lines), event_id=delivery.event_id)
     if completed:
         told("order.not_written", why="completed before it arrived")
         return "delivered_before", DeliveredBefore(order.id)

@@ -23,6 +23,7 @@ from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.closing import is_done, is_stale
 from tillbridge.orders.deadlines import Patience
 from tillbridge.orders.intake import Intake
+from tillbridge.orders.marks import ByHand
 from tillbridge.orders.ports import OrderEffects, OrderPos, OrderService
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.staff import StaffRequests
@@ -159,13 +160,17 @@ class OrdersFlow:
 
     # -- what a person asks for
 
-    async def retry(self, order_id: str) -> str:
+    async def retry(self, order_id: str, *, by: str = "staff") -> str:
         """Try at once what is left to do for the order; see `StaffRequests.retry`."""
-        return await self._staff.retry(order_id)
+        return await self._staff.retry(order_id, by=by)
 
-    async def cancel(self, order_id: str, code: ReasonCode) -> str:
+    async def cancel(self, order_id: str, code: ReasonCode, *, by: str = "staff") -> str:
         """Cancel the order, in the POS too where it can; see `StaffRequests.cancel`."""
-        return await self._staff.cancel(order_id, code)
+        return await self._staff.cancel(order_id, code, by=by)
+
+    async def done(self, order_id: str, how: ByHand, *, by: str = "staff") -> str:
+        """Leave the order to a person; see `StaffRequests.done`."""
+        return await self._staff.done(order_id, how, by=by)
 
     # -- inside
 

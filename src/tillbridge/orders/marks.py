@@ -18,6 +18,9 @@ from tillbridge.orders.lifecycle import is_final, merge_wanted
 from tillbridge.orders.reasons import Cancellation
 
 HowEnded = Literal["never_written", "taken_back", "left_to_person"]
+# What a person has done: typed the order into the till, or seen to it in some other way.
+ByHand = Literal["typed", "settled"]
+BY_HAND = "by hand"  # the reference of a ticket that a person typed
 
 
 def mark_writing(connection: Connection, store: str, order_id: str, now_ms: int) -> bool:
@@ -92,12 +95,12 @@ def cancel(
     now_ms: int,
     *,
     pos_has_none: bool,
-    by_person: bool = False,
+    by: str = "",
 ) -> OrderRow | None:
     """Note that the order is to be cancelled; `pos_has_none` where the POS surely has no ticket.
 
-    A person may cancel what the POS calls completed, as long as the service does not. Returns the
-    row as it is now.
+    `by` names the person who asks for it, "" for the bridge itself. A person may cancel what the
+    POS calls completed, as long as the service does not. Returns the row as it is now.
     """
     row = orders.get_order(connection, order.store, order.order_id)
     if row is None or row.closed_at is not None or is_final(row.told):
@@ -105,7 +108,7 @@ def cancel(
     ticket = TicketState.REFUSED if pos_has_none else row.ticket
     if row.ticket is TicketState.WAITING:
         ticket = TicketState.REFUSED
-    may = by_person or merge_wanted(row.wanted, OrderState.CANCELLED) is OrderState.CANCELLED
+    may = bool(by) or merge_wanted(row.wanted, OrderState.CANCELLED) is OrderState.CANCELLED
     if not may or row.wanted is OrderState.CANCELLED:
         orders.update_order(connection, row.store, row.order_id, now_ms, ticket=ticket)
         close_if_done(connection, row.store, row.order_id, now_ms)
@@ -128,7 +131,7 @@ def cancel(
         now_ms,
         code=cancellation.code,
         message=cancellation.message,
-        **({"by": "person"} if by_person else {}),
+        **({"by": by} if by else {}),
     )
     return orders.get_order(connection, row.store, row.order_id)
 
@@ -178,3 +181,33 @@ def mark_closed(
     """Close an order of which the service hears nothing more."""
     orders.update_order(connection, order.store, order.order_id, now_ms, closed_at=now_ms)
     order_log.log_event(connection, order.store, order.order_id, "order.closed", now_ms, **detail)
+
+
+def mark_handled(
+    connection: Connection, order: OrderRow, how: ByHand, now_ms: int, *, by: str
+) -> OrderRow | None:
+    """Note that the person `by` has seen to the order, so that the till is not tried any more.
+
+    Typed into the till it is accepted like any order that is written; settled it is closed. Why
+    the till did not have it (`last_failure`) stays. Returns the row as it is now.
+    """
+    row = orders.get_order(connection, order.store, order.order_id)
+    if row is None or row.closed_at is not None:
+        return row
+    if how == "typed" and row.ticket in UNWRITTEN:
+        orders.update_order(
+            connection,
+            row.store,
+            row.order_id,
+            now_ms,
+            ticket=TicketState.WRITTEN,
+            ticket_reference=BY_HAND,
+            written_at=now_ms,
+            wanted=merge_wanted(row.wanted, OrderState.ACCEPTED),
+        )
+    else:
+        orders.update_order(connection, row.store, row.order_id, now_ms, closed_at=now_ms)
+    order_log.log_event(
+        connection, row.store, row.order_id, "order.handled", now_ms, how=how, by=by
+    )
+    return orders.get_order(connection, row.store, row.order_id)

@@ -1,4 +1,4 @@
-"""What a person asks for about one order: try it again, cancel it."""
+"""What a person asks for about one order: try it again, cancel it, leave it to that person."""
 
 from sqlalchemy import Connection
 
@@ -22,7 +22,7 @@ log = get_logger()
 
 
 class StaffRequests:
-    """Does for one store's orders what `tillbridge orders retry` and `orders cancel` ask for."""
+    """Does for one store's orders what `tillbridge orders retry`, `cancel` and `done` ask for."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class StaffRequests:
         self._writer = writer
         self._teller = teller
 
-    async def retry(self, order_id: str) -> str:
+    async def retry(self, order_id: str, *, by: str) -> str:
         """Try at once what is left to do for the order; one that was given up is taken up again.
 
         Returns a sentence for whoever asked. Raises BridgeError where there is nothing to try.
@@ -62,7 +62,7 @@ class StaffRequests:
             raise BridgeError(_("Nothing is left to do for order {order}.").format(order=order_id))
         now_ms = self._books.clock.now_ms()
         reopened = await self._books.keep(
-            lambda connection: _reopen(connection, row.store, order_id, now_ms)
+            lambda connection: _reopen(connection, row.store, order_id, now_ms, by=by)
         )
         log.info("order.retried", store=self._books.store, order=order_id)
         if reopened is not None:
@@ -73,7 +73,7 @@ class StaffRequests:
             return _("Order {order} is being written to the till.").format(order=order_id)
         return _("Order {order} is being told to the service.").format(order=order_id)
 
-    async def cancel(self, order_id: str, code: ReasonCode) -> str:
+    async def cancel(self, order_id: str, code: ReasonCode, *, by: str) -> str:
         """Cancel the order, in the POS too where it can; return a sentence for whoever asked.
 
         Raises BridgeError where it is over already.
@@ -89,13 +89,48 @@ class StaffRequests:
         now_ms = self._books.clock.now_ms()
         changed = await self._books.keep(
             lambda connection: marks.cancel(
-                connection, row, cancelled, now_ms, pos_has_none=False, by_person=True
+                connection, row, cancelled, now_ms, pos_has_none=False, by=by
             )
         )
         log.warning("order.to_cancel", store=self._books.store, order=order_id, code=code)
         self._writer.take(changed or row)
         self._teller.nudge(order_id)
         return _("Order {order} is being cancelled.").format(order=order_id)
+
+    async def done(self, order_id: str, how: marks.ByHand, *, by: str) -> str:
+        """Stop trying: `by` has typed the order into the till, or settled it in some other way.
+
+        Returns a sentence for whoever asked. Raises BridgeError where it is over already, or the
+        till has the ticket that was "typed".
+        """
+        row = await self._known(order_id)
+        if row.closed_at is not None:
+            raise BridgeError(
+                _("Order {order} is over already.").format(order=order_id),
+                fix=_("Look at it with: tillbridge orders show {order}").format(order=order_id),
+            )
+        typed = how == "typed"
+        if typed and (row.ticket not in UNWRITTEN or row.wanted is OrderState.CANCELLED):
+            raise BridgeError(
+                _("Order {order} does not wait for the till.").format(order=order_id),
+                fix=_("Look at it with: tillbridge orders show {order}").format(order=order_id),
+            )
+        now_ms = self._books.clock.now_ms()
+        changed = await self._books.keep(
+            lambda connection: marks.mark_handled(connection, row, how, now_ms, by=by)
+        )
+        log.warning("order.handled", store=self._books.store, order=order_id, how=how)
+        for problem in ("order.not_written", "order.not_withdrawn"):
+            self._books.desk.close(problem, self._books.store, order_id)
+        self._writer.take(changed or row)
+        self._teller.nudge(order_id)
+        if typed:
+            return _("Order {order} counts as written by hand; the service is told.").format(
+                order=order_id
+            )
+        return _("Order {order} is left to you: the bridge does nothing more for it.").format(
+            order=order_id
+        )
 
     async def _known(self, order_id: str) -> OrderRow:
         row = await self._books.order(order_id)
@@ -107,7 +142,9 @@ class StaffRequests:
         return row
 
 
-def _reopen(connection: Connection, store: str, order_id: str, now_ms: int) -> OrderRow | None:
+def _reopen(
+    connection: Connection, store: str, order_id: str, now_ms: int, *, by: str
+) -> OrderRow | None:
     """Take an order up again that was given up, unless the service has finished it meanwhile."""
     row = orders.get_order(connection, store, order_id)
     if row is None or is_final(row.told):
@@ -126,5 +163,5 @@ def _reopen(connection: Connection, store: str, order_id: str, now_ms: int) -> O
             message="",
             closed_at=None,
         )
-    order_log.log_event(connection, store, order_id, "order.retried", now_ms)
+    order_log.log_event(connection, store, order_id, "order.retried", now_ms, by=by)
     return orders.get_order(connection, store, order_id)

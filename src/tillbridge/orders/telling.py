@@ -7,6 +7,7 @@ import asyncio
 from dataclasses import dataclass
 
 from tillbridge.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
+from tillbridge.ledger import order_log
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.log import get_logger
 from tillbridge.model.order import ReasonCode
@@ -44,6 +45,7 @@ class _Waiting:
 
     since: float
     failures: int = 1
+    answer: str = ""
 
 
 def waits(failure: ServiceError) -> bool:
@@ -135,12 +137,14 @@ class Teller:
         if call is None:
             self._told(order_id)
             return False
+        started = self._books.clock.monotonic()
         try:
             await self._call(call, row)
         except ServiceError as failure:
             await self._after_failure(row, standing, call, failure)
         else:
-            await self._keep_standing(row, after_answer(call), call)
+            took_ms = round((self._books.clock.monotonic() - started) * 1000)
+            await self._keep_standing(row, after_answer(call), call, took_ms=took_ms)
         return True
 
     async def _call(self, call: Call, row: OrderRow) -> None:
@@ -180,7 +184,7 @@ class Teller:
             if settled is None:
                 await self._close(row, "order.closed_by_service", call, failure)
             else:
-                await self._keep_standing(row, settled, call, refused=True)
+                await self._keep_standing(row, settled, call, took_ms=None)
         elif waits(failure):
             if isinstance(failure, OutcomeUnknown):
                 self._standings[row.order_id] = after_lost_answer(standing, call)
@@ -191,14 +195,17 @@ class Teller:
             await self._close(row, "service.refused", call, failure)
 
     async def _keep_standing(
-        self, row: OrderRow, standing: Standing, call: Call, *, refused: bool = False
+        self, row: OrderRow, standing: Standing, call: Call, *, took_ms: int | None
     ) -> None:
+        """Note where the order is; `took_ms` None where the service says it was there already."""
         self._standings[row.order_id] = standing
         event = _EVENTS[call]
         now_ms = self._books.clock.now_ms()
         detail: dict[str, object] = {"code": row.reason_code} if call is Call.CANCEL else {}
-        if refused:
+        if took_ms is None:
             detail["already"] = True
+        else:
+            detail["ms"] = took_ms
 
         closed = await self._books.keep(
             lambda connection: marks.mark_told(
@@ -257,6 +264,7 @@ class Teller:
             )
         else:
             waiting.failures += 1
+        await self._note_answer(row, waiting, call, failure)
         self._report_untold()
         pause = backoff_s(waiting.failures, _FIRST_WAIT_S, _LONGEST_WAIT_S)
         if isinstance(failure, RateLimited):
@@ -267,6 +275,22 @@ class Teller:
                 await back.wait()
         except TimeoutError:
             pass
+
+    async def _note_answer(
+        self, row: OrderRow, waiting: _Waiting, call: Call, failure: ServiceError
+    ) -> None:
+        """Add to the order's life what the service answered, unless it says the same again."""
+        answer = failure.code or type(failure).__name__
+        if waiting.answer == f"{call} {answer}":
+            return
+        waiting.answer = f"{call} {answer}"
+        now_ms = self._books.clock.now_ms()
+        detail: dict[str, object] = {"call": call, "code": answer, "status": failure.status}
+        await self._books.keep(
+            lambda connection: order_log.log_event(
+                connection, row.store, row.order_id, "order.untold", now_ms, **detail
+            )
+        )
 
     def _told(self, order_id: str) -> None:
         if self._waiting.pop(order_id, None) is not None:

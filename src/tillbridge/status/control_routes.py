@@ -212,6 +212,11 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
         ),
         route(
             "POST",
+            "orders/done",
+            lambda _request, body: control.order_done(_text(body, "order"), how=_text(body, "how")),
+        ),
+        route(
+            "POST",
             "token/reporting",
             lambda _request, body: control.reporting_token(_text(body, "scope")),
         ),

@@ -82,6 +82,29 @@ class DiagnosticsControl(Protocol):
         ...
 
 
+class OrdersControl(Protocol):
+    """What is asked about orders; what is done about one is in `Control`."""
+
+    async def list(
+        self, *, text: str = "", state: str = "", store: str = "", page: int = 1
+    ) -> Answer:
+        """Return `orders` of a page, newest first, as `order_part`; `count`, `page`, `pages`.
+
+        `text` is part of an id, a number or a ticket's reference; `state` is one of
+        `order_search.STATES`, "" for all. `unseen` counts new orders that nobody has looked at,
+        and `sound` tells whether they are to be heard.
+        """
+        ...
+
+    async def show(self, order_id: str) -> Answer:
+        """Return an order whole: also `life`, `delivery`, `ordered`, `order` and `may`."""
+        ...
+
+    async def seen(self) -> Answer:
+        """Take note that somebody has looked at the new orders."""
+        ...
+
+
 class CommunitiesControl(Protocol):
     """What commands ask about a community, by its name in the configuration; as `Control`."""
 
@@ -244,6 +267,11 @@ class Control(Protocol):
         ...
 
     @property
+    def orders(self) -> OrdersControl:
+        """What is asked about orders."""
+        ...
+
+    @property
     def communities(self) -> CommunitiesControl:
         """What is asked about communities."""
         ...
@@ -330,6 +358,10 @@ class Control(Protocol):
 
     async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
         """Cancel an order with a reason code."""
+        ...
+
+    async def order_done(self, order_id: str, *, how: str) -> Answer:
+        """Leave an order to a person, who has `typed` it into the till or `settled` it."""
         ...
 
     async def reporting_token(self, scope: str) -> Answer:

@@ -43,3 +43,17 @@ def waiting(count: int, oldest_s: float | None) -> str:
         "{n} orders wait for the till, the oldest for {span}.",
         count,
     ).format(n=count, span=span(oldest_s))
+
+
+def short_span(ms: int) -> str:
+    """Return a length of time as a measurement: `40 ms`, `1.2 s`, `3 min 5 s`, `2 h 10 min`."""
+    if ms < 1000:
+        return f"{max(0, ms)} ms"
+    if ms < 60_000:
+        return f"{ms / 1000:.1f} s"
+    seconds = ms // 1000
+    if seconds < _HOUR:
+        return f"{seconds // _MINUTE} min {seconds % _MINUTE} s"
+    if seconds < 2 * _DAY:
+        return f"{seconds // _HOUR} h {seconds % _HOUR // _MINUTE} min"
+    return span(seconds)

@@ -95,18 +95,6 @@ async def _push_all(visit: Visit) -> Done:
     return Done.of(await visit.control.menu_push(visit.params["store"], full=True))
 
 
-async def _ask_retry(visit: Visit) -> Question:
-    return Question(
-        _("Order {order} is tried again at once.").format(order=visit.params["order"]),
-        _("Try it again"),
-        points=(_("The till is asked first whether it has the order already."),),
-    )
-
-
-async def _retry(visit: Visit) -> Done:
-    return Done.of(await visit.control.order_retry(visit.params["order"]))
-
-
 SUBJECT = Subject(
     pages=(Page("/", _("Overview"), "overview.html", _fill),),
     actions=(
@@ -152,15 +140,6 @@ SUBJECT = Subject(
             _push_all,
             _ask_push_all,
             section="/menu",
-        ),
-        Action(
-            "/orders/{order}/retry",
-            _("Try it again"),
-            "order.retry",
-            Role.STAFF,
-            _retry,
-            _ask_retry,
-            section="/orders",
         ),
     ),
 )

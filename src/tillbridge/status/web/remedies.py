@@ -24,7 +24,8 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "store.settings_not_sent": ("/stores/{store}/settings",),
     "tax.differs": ("/stores/{store}/tax",),
     "tables.push_failed": ("/stores/{store}/tables/push",),
-    "order.not_written": ("/orders/{order}/retry",),
+    "order.not_written": ("/orders/{order}/retry", "/orders/{order}/done"),
+    "order.not_withdrawn": ("/orders/{order}/done",),
 }
 
 

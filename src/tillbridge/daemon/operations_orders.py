@@ -1,0 +1,134 @@
+"""What commands and the page ask about orders: lists, and one whole."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tillbridge.clock import Clock
+from tillbridge.config import Settings
+from tillbridge.errors import BridgeError
+from tillbridge.i18n import _
+from tillbridge.ledger import order_search
+from tillbridge.ledger.community_orders import parent_of
+from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.order_log import event_of, life
+from tillbridge.ledger.orders import OrderRow, find_orders
+from tillbridge.model.instant import to_iso
+from tillbridge.status import order_part
+
+Answer = dict[str, Any]
+
+_NEW_MS = 4 * 3_600_000
+_SEEN = "orders_seen"  # the fact: up to when somebody has looked at new orders (ms)
+
+
+class OrderOperations:
+    """The operations."""
+
+    def __init__(self, ledger: Ledger, settings: Settings, clock: Clock) -> None:
+        self._ledger = ledger
+        self._settings = settings
+        self._clock = clock
+
+    async def list(
+        self, *, text: str = "", state: str = "", store: str = "", page: int = 1
+    ) -> Answer:
+        """Return a page of orders, newest first."""
+        stores = (store,) if store in self._settings.stores else None
+        wanted = order_search.OrderFilter(text, state, stores)
+
+        now = self._clock.now_ms()
+
+        def read(connection: Connection) -> Answer:
+            found = order_search.find_page(connection, wanted, page=max(1, page))
+            # What is older than some hours needs no more noise.
+            seen = max(_seen_at(get_fact(connection, "", _SEEN)), now - _NEW_MS)
+            return {
+                "orders": [
+                    {
+                        **order_part.order_part(row, found.handled.get(row.order_id)),
+                        "new": row.received_at > seen,
+                        **_worth(row),
+                    }
+                    for row in found.rows
+                ],
+                "count": found.count,
+                "page": max(1, page),
+                "pages": max(1, -(-found.count // order_search.PER_PAGE)),
+                "unseen": order_search.received_since(connection, seen, stores=stores),
+            }
+
+        answer = await self._ledger.read(read)
+        return {**answer, "sound": self._settings.status_page.new_orders_sound}
+
+    async def show(self, order_id: str) -> Answer:
+        """Return an order whole."""
+
+        def read(connection: Connection) -> Answer | None:
+            rows = find_orders(connection, order_id)
+            return _whole(connection, rows[0]) if rows else None
+
+        answer = await self._ledger.read(read)
+        if answer is None:
+            raise BridgeError(
+                _("There is no order {order}.").format(order=order_id),
+                fix=_("See which there are with: tillbridge orders list"),
+            )
+        return answer
+
+    async def seen(self) -> Answer:
+        """Take note that somebody has looked at the new orders: they sound no more."""
+        now = self._clock.now_ms()
+        await self._ledger.write(
+            lambda connection: put_fact(connection, "", _SEEN, {"at": now}, at=now)
+        )
+        return {"ok": True, "text": _("Noted: you have seen the new orders.")}
+
+
+def _whole(connection: Connection, row: OrderRow) -> Answer:
+    entries = life(connection, row.store, row.order_id)
+    event_id = event_of(entries)
+    delivery = order_search.arrived(connection, row.store, event_id) if event_id else None
+    parent = parent_of(connection, row.order_id)
+    ordered = order_part.lines_part(row)
+    return {
+        **order_part.order_part(
+            row, order_search.handled_entry(connection, row.store, row.order_id)
+        ),
+        "may": order_part.may_be_done(row),
+        "life": order_part.life_part(row, entries, delivery),
+        "delivery": None
+        if delivery is None
+        else {
+            "event_id": delivery.event_id,
+            "delivery_id": delivery.delivery_id,
+            "received_at": to_iso(delivery.received_at),
+        },
+        "ordered": ordered,
+        "order": json.loads(row.payload) if row.payload else None,
+        "community_order": None
+        if parent is None
+        else {
+            "community": parent.community.partition("/")[2],
+            "order_id": parent.order_id,
+            "order_number": parent.order_number,
+            "status": parent.status,
+        },
+    }
+
+
+def _worth(row: OrderRow) -> Answer:
+    ordered = order_part.lines_part(row) or {"lines": (), "total": None, "currency": ""}
+    return {
+        "items": sum(line["quantity"] for line in ordered["lines"]),
+        "total": ordered["total"],
+        "currency": ordered["currency"],
+    }
+
+
+def _seen_at(fact: object) -> int:
+    at = fact.get("at") if isinstance(fact, Mapping) else None
+    return at if isinstance(at, int) else 0

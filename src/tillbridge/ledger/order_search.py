@@ -1,0 +1,168 @@
+"""Finding orders, page by page. Instants are milliseconds."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Select, and_, exists, func, or_, select
+from sqlalchemy.sql import ColumnElement
+
+from tillbridge.ledger.order_log import LogEntry, log_entry
+from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, order_row
+from tillbridge.ledger.schema import inbox, order_log, orders
+from tillbridge.model.order import OrderState
+
+PER_PAGE = 50
+# What shows that a person had to step in.
+_HANDS = ("order.handled", "order.retried")
+_LONGEST_QUERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class OrderFilter:
+    """Which orders to list.
+
+    `text` is part of an order's id or number, or of its ticket's reference. `state` is "" (all),
+    "waiting" (the till does not have it yet), "open", "over", "cancelled", "failed" (cancelled, or
+    never written) or "by_hand". `stores` None: of all.
+    """
+
+    text: str = ""
+    state: str = ""
+    stores: Collection[str] | None = None
+
+
+STATES = ("waiting", "open", "over", "cancelled", "failed", "by_hand")
+
+
+@dataclass(frozen=True, slots=True)
+class OrderPage:
+    """A page of orders, newest first; `handled` tells who handled which by hand, by order id."""
+
+    rows: Sequence[OrderRow]
+    count: int
+    handled: Mapping[str, LogEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The delivery that brought an order; `handled_at` None: not looked at yet."""
+
+    event_id: str
+    delivery_id: str
+    received_at: int
+    handled_at: int | None
+
+
+def find_page(
+    connection: Connection, wanted: OrderFilter, *, page: int = 1, per_page: int = PER_PAGE
+) -> OrderPage:
+    """Return a page of the orders that are wanted, and how many there are in all."""
+    where = _where(wanted)
+    count = connection.execute(select(func.count()).select_from(orders).where(where)).scalar_one()
+    rows = connection.execute(
+        select(orders)
+        .where(where)
+        .order_by(orders.c.received_at.desc(), orders.c.order_id)
+        .limit(per_page)
+        .offset((page - 1) * per_page)
+    )
+    found = [order_row(row) for row in rows]
+    return OrderPage(found, count, _handled(connection, found))
+
+
+def handled_entry(connection: Connection, store: str, order_id: str) -> LogEntry | None:
+    """Return who has seen to the order by hand, and how; None for nobody."""
+    return _handled_query(connection, [order_id], [store]).get(order_id)
+
+
+def arrived(connection: Connection, store: str, event_id: str) -> Arrived | None:
+    """Return the delivery of an event; None once it is forgotten."""
+    row = connection.execute(
+        select(
+            inbox.c.event_id, inbox.c.delivery_id, inbox.c.received_at, inbox.c.handled_at
+        ).where(inbox.c.store == store, inbox.c.event_id == event_id)
+    ).first()
+    return None if row is None else Arrived(*row)
+
+
+def received_since(
+    connection: Connection, at: int, *, stores: Collection[str] | None = None
+) -> int:
+    """Return how many orders were received after `at` (ms)."""
+    query = select(func.count()).select_from(orders).where(orders.c.received_at > at)
+    if stores is not None:
+        query = query.where(orders.c.store.in_(stores))
+    return connection.execute(query).scalar_one()
+
+
+def _where(wanted: OrderFilter) -> ColumnElement[bool]:
+    parts: list[ColumnElement[bool]] = [orders.c.received_at.is_not(None)]
+    if wanted.stores is not None:
+        parts.append(orders.c.store.in_(wanted.stores))
+    if text := wanted.text.strip()[:_LONGEST_QUERY]:
+        parts.append(
+            or_(
+                *(
+                    column.icontains(text, autoescape=True)
+                    for column in (
+                        orders.c.order_id,
+                        orders.c.order_number,
+                        orders.c.ticket_reference,
+                    )
+                )
+            )
+        )
+    cancelled = orders.c.wanted == OrderState.CANCELLED
+    is_open = orders.c.closed_at.is_(None)
+    match wanted.state:
+        case "waiting":
+            unwritten = orders.c.ticket.in_([each.value for each in UNWRITTEN])
+            parts += [is_open, unwritten, ~cancelled]
+        case "open":
+            parts.append(is_open)
+        case "over":
+            parts.append(~is_open)
+        case "cancelled":
+            parts.append(cancelled)
+        case "failed":
+            parts.append(cancelled | (orders.c.ticket == TicketState.REFUSED))
+        case "by_hand":
+            parts.append(_by_hand())
+        case _:
+            pass
+    return and_(*parts)
+
+
+def _of_order() -> ColumnElement[bool]:
+    return and_(order_log.c.store == orders.c.store, order_log.c.order_id == orders.c.order_id)
+
+
+def _by_hand() -> ColumnElement[bool]:
+    asked = and_(
+        order_log.c.event == "order.to_cancel",
+        func.json_extract(order_log.c.detail, "$.by").is_not(None),
+    )
+    return exists().where(_of_order(), order_log.c.event.in_(_HANDS) | asked).correlate(orders)
+
+
+def _handled(connection: Connection, rows: Sequence[OrderRow]) -> dict[str, LogEntry]:
+    if not rows:
+        return {}
+    return _handled_query(connection, [row.order_id for row in rows], {row.store for row in rows})
+
+
+def _handled_query(
+    connection: Connection, order_ids: Collection[str], stores: Collection[str]
+) -> dict[str, LogEntry]:
+    query: Select[tuple[str, int, str, str]] = select(
+        order_log.c.order_id, order_log.c.at, order_log.c.event, order_log.c.detail
+    ).where(
+        order_log.c.store.in_(stores),
+        order_log.c.order_id.in_(order_ids),
+        order_log.c.event.in_(("order.handled", "order.retried")),
+    )
+    found: dict[str, LogEntry] = {}
+    for row in connection.execute(query.order_by(order_log.c.id)):
+        found[row.order_id] = log_entry(row.at, row.event, row.detail)
+    # Whoever has it tried again afterwards takes it out of that person's hands.
+    return {key: each for key, each in found.items() if each.event == "order.handled"}

@@ -1,0 +1,98 @@
+"""The life of an order in sentences, for the page and for `orders show`. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tillbridge.i18n import _, ngettext
+
+_PLAIN: Mapping[str, str] = {
+    "order.completed": _("The service says that the order is completed."),
+    "order.not_written": _("Not written to the till: {why}."),
+    "order.ready": _("Told the service that it is ready."),
+    "order.preparing": _("Told the service that it is being prepared."),
+    "order.accepted": _("Told the service that it is accepted."),
+    "order.cancelled": _("Told the service that it is cancelled: {code}."),
+    "order.wait": _("The till did not take it: {reason}. It is tried again."),
+    "order.to_cancel": _("It is to be cancelled: {code}."),
+    "order.untold": _("The service could not be told ({call}): {code}. It is told again."),
+    "ticket.rejected": _("The kitchen rejected it: {reason}."),
+    "order.retried": _("Tried again, as {by} asked."),
+}
+_WITHDRAWN: Mapping[str, str] = {
+    "never_written": _("The till never had its ticket."),
+    "taken_back": _("Its ticket was taken back out of the till."),
+    "left_to_person": _("Its ticket is still in the till, and has to be removed there by hand."),
+}
+_CLOSED: Mapping[str, str] = {
+    "over": _("Nothing had happened for a day: it is over."),
+    "order.closed_by_service": _("The service had finished it by itself."),
+    "service.refused": _("The service refused what it was told ({call}): {code}."),
+}
+_HANDLED: Mapping[str, str] = {
+    "typed": _("{by} has typed it into the till by hand."),
+    "settled": _("{by} has settled it by hand; the bridge does nothing more."),
+}
+
+
+def sentence(event: str, detail: Mapping[str, Any]) -> str:
+    """Return what happened as a sentence; the event's own name where there is none for it."""
+    found = _chosen(event, detail)
+    said = found.format_map(_Told(detail)) if found else f"{event}."
+    if detail.get("already"):
+        said += " " + _("It knew already.")
+    if isinstance(detail.get("ms"), int):
+        said += " " + _("The call took {ms} ms.").format(ms=detail["ms"])
+    return said
+
+
+def who(by: object) -> str:
+    """Return the name of who acted (`page:anna`, `command:root`) for people."""
+    kind, _colon, name = str(by or "").partition(":")
+    if kind == "command":
+        return _("{name} on the command line").format(name=name or "?")
+    if kind == "page":
+        return name or _("somebody at the page")
+    return str(by or "?")
+
+
+class _Told(dict[str, Any]):
+    def __getitem__(self, name: str) -> object:
+        value = self.get(name)
+        return who(value) if name == "by" else "?" if value in (None, "") else value
+
+
+def _chosen(event: str, detail: Mapping[str, Any]) -> str:
+    match event:
+        case "order.received":
+            lines = detail.get("lines")
+            count = lines if isinstance(lines, int) else 0
+            return ngettext("Taken in: {n} line.", "Taken in: {n} lines.", count).format(n=count)
+        case "order.written":
+            if detail.get("reference"):
+                return _("The till has it as ticket {reference}.")
+            return _("The till has it.")
+        case "order.check_found":
+            return _found(detail)
+        case "order.withdrawn":
+            return _WITHDRAWN.get(str(detail.get("how")), "")
+        case "order.closed":
+            return _CLOSED.get(str(detail.get("why")), _("Closed."))
+        case "order.handled":
+            return _HANDLED.get(str(detail.get("how")), "")
+        case "order.to_cancel" if detail.get("by"):
+            return _("{by} cancels it: {code}.")
+        case _:
+            return _PLAIN.get(event, "")
+
+
+def _found(detail: Mapping[str, Any]) -> str:
+    parts = []
+    for name, text in (
+        ("unknown_items", _("not on the menu: {what}")),
+        ("prices", _("other prices than the menu's: {what}")),
+    ):
+        if found := detail.get(name):
+            listed = ", ".join(map(str, found)) if isinstance(found, list) else str(found)
+            parts.append(text.format(what=listed))
+    # What was found holds text from outside, which is no place for further fields.
+    return (_("Looked odd: ") + "; ".join(parts) + ".").replace("{", "{{").replace("}", "}}")

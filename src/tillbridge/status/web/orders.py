@@ -1,0 +1,310 @@
+"""Orders: the live list, one order's life and what was ordered, and what can be done about it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from tillbridge.i18n import _
+from tillbridge.ledger.order_search import STATES
+from tillbridge.model.money import to_major
+from tillbridge.model.order import ReasonCode
+from tillbridge.status.roles import Role
+from tillbridge.status.web.book import (
+    Action,
+    Done,
+    Field,
+    Filled,
+    Page,
+    Question,
+    Subject,
+    Visit,
+)
+from tillbridge.status.words import short_span
+
+_SPAN = "7d"
+_STATE_WORDS: Mapping[str, str] = {
+    "waiting": _("wait for the till"),
+    "open": _("not over yet"),
+    "over": _("over"),
+    "cancelled": _("cancelled"),
+    "failed": _("cancelled or not written"),
+    "by_hand": _("a person stepped in"),
+}
+_REASONS: Mapping[ReasonCode, str] = {
+    ReasonCode.ITEM_OUT_OF_STOCK: _("something is sold out"),
+    ReasonCode.STORE_CLOSED: _("the store is closed"),
+    ReasonCode.POS_OFFLINE: _("the till cannot be reached"),
+    ReasonCode.CAPACITY: _("too much to do"),
+    ReasonCode.PRICE_MISMATCH: _("the prices do not fit"),
+    ReasonCode.OTHER: _("something else"),
+}
+
+
+async def _fill(visit: Visit) -> Filled:
+    status = await visit.control.status()
+    stores = list(status["stores"])
+    asked = {
+        "q": visit.query.get("q", "")[:100],
+        "state": visit.query.get("state", "") if visit.query.get("state") in STATES else "",
+        "store": visit.query.get("store", "") if visit.query.get("store") in stores else "",
+    }
+    found = await visit.control.orders.list(
+        text=asked["q"],
+        state=asked["state"],
+        store=asked["store"],
+        page=_number(visit.query.get("page", "")),
+    )
+    return {
+        **found,
+        "orders": [{**each, **_worded(each)} for each in found["orders"]],
+        "asked": asked,
+        "stores": stores,
+        "states": [(value, _STATE_WORDS[value]) for value in STATES],
+        "figures": [
+            (name, _figures(part["orders"]["figures"][_SPAN]))
+            for name, part in status["stores"].items()
+            if asked["store"] in {"", name}
+        ],
+    }
+
+
+async def _fill_one(visit: Visit) -> Filled:
+    order = await visit.control.orders.show(visit.params["order"])
+    may_read = visit.visitor.role >= Role.STAFF
+    ordered = order["ordered"]
+    life = [
+        {**each, "after": "" if each["after_ms"] is None else short_span(each["after_ms"])}
+        for each in order["life"]
+    ]
+    return {
+        "order": {**order, **_worded(order)},
+        "lines": _lines(ordered),
+        "total": "" if ordered is None else _money(ordered["total"], ordered["currency"]),
+        "instructions": ordered["instructions"] if ordered and may_read else "",
+        "life": life,
+        "may_read": may_read,
+        "reason": _reason(order["reason_code"]),
+    }
+
+
+async def _fill_payload(visit: Visit) -> Filled:
+    order = await visit.control.orders.show(visit.params["order"])
+    payload = order["order"]
+    text = "" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False)
+    return {"order": order, "payload": text}
+
+
+async def _ask_retry(visit: Visit) -> Question:
+    return Question(
+        _("Order {order} is tried again at once.").format(order=visit.params["order"]),
+        _("Try it again"),
+        points=(_("The till is asked first whether it has the order already."),),
+    )
+
+
+async def _retry(visit: Visit) -> Done:
+    return Done.of(await visit.control.order_retry(visit.params["order"]))
+
+
+async def _ask_cancel(visit: Visit) -> Question:
+    order = visit.params["order"]
+    return Question(
+        _("Order {order} is cancelled: the guest gets the money back and is told why.").format(
+            order=order
+        ),
+        _("Cancel the order"),
+        points=(
+            _("A ticket that the till has already is taken back, where the till can do that."),
+            _("This cannot be undone."),
+        ),
+        fields=(
+            Field(
+                "reason_code",
+                _("Why"),
+                choices=tuple((code.value, words) for code, words in _REASONS.items()),
+                value=ReasonCode.ITEM_OUT_OF_STOCK.value,
+            ),
+        ),
+        risky=True,
+    )
+
+
+async def _cancel(visit: Visit) -> Done:
+    code = visit.form.get("reason_code", "")
+    if code not in {each.value for each in ReasonCode}:
+        return Done(_("Choose a reason first."), ok=False)
+    return Done.of(await visit.control.order_cancel(visit.params["order"], reason_code=code))
+
+
+async def _ask_done(visit: Visit) -> Question:
+    order = await visit.control.orders.show(visit.params["order"])
+    points: list[str] = []
+    choices = [("settled", _("seen to it in another way"))]
+    if order["may"]["typed"]:
+        choices.insert(0, ("typed", _("typed it into the till")))
+        points.append(_("Typed into the till: it is accepted at the service."))
+    points.append(_("Seen to in another way: the service hears nothing more from the bridge."))
+    if order["ticket"] == "writing":
+        points.append(_("The till may have it already: look there before you type it."))
+    return Question(
+        _("The bridge stops trying to bring order {order} into the till.").format(
+            order=order["order_number"] or order["id"]
+        ),
+        _("Handled by hand"),
+        points=points,
+        fields=(Field("how", _("What have you done?"), choices=choices, value=choices[0][0]),),
+        risky=True,
+    )
+
+
+async def _done(visit: Visit) -> Done:
+    how = visit.form.get("how", "")
+    if how not in {"typed", "settled"}:
+        return Done(_("Say first what you have done."), ok=False)
+    return Done.of(await visit.control.order_done(visit.params["order"], how=how))
+
+
+async def _seen(visit: Visit) -> Done:
+    return Done.of(await visit.control.orders.seen())
+
+
+def _worded(order: Mapping[str, Any]) -> Filled:
+    """Return how an order stands, in words and as a kind of badge."""
+    state, wanted, ticket = order["state"], order["wanted"], order["ticket"]
+    stands = _STANDS.get(state, state)
+    if order["handled"]:
+        words, kind = _("handled by hand by {who}").format(who=order["handled"]["by"]), "warn"
+    elif wanted == "cancelled" or state == "cancelled":
+        words, kind = (_("cancelled") if state == "cancelled" else _("being cancelled")), "bad"
+    elif ticket in {"waiting", "writing"} and order["closed_at"] is None:
+        words, kind = _("waits for the till"), "warn"
+    elif ticket == "refused" and state != "completed":
+        words, kind = _("not in the till"), "bad"
+    else:
+        words, kind = stands, "good" if order["closed_at"] is None else ""
+    return {
+        "words": words,
+        "kind": kind,
+        "told": _("nothing yet") if state == "created" else stands,
+        "to_tell": _STANDS.get(wanted, wanted) if wanted != state else "",
+        "worth": _money(order.get("total"), str(order.get("currency") or "")),
+    }
+
+
+_STANDS: Mapping[str, str] = {
+    "created": _("in the till, not accepted yet"),
+    "accepted": _("accepted"),
+    "preparing": _("being prepared"),
+    "ready": _("ready"),
+    "completed": _("completed"),
+    "cancelled": _("cancelled"),
+}
+
+
+def _reason(code: str | None) -> str:
+    return "" if code is None else _REASONS[ReasonCode(code)]
+
+
+def _lines(ordered: Mapping[str, Any] | None) -> list[Filled]:
+    if ordered is None:
+        return []
+    return [
+        {
+            **line,
+            "price": _money(line["unit_price"], ordered["currency"]),
+            "options": [
+                {**option, "price": _money(option["unit_price"], ordered["currency"])}
+                for option in line["options"]
+            ],
+        }
+        for line in ordered["lines"]
+    ]
+
+
+def _money(amount: int | None, currency: str) -> str:
+    if amount is None:
+        return ""
+    try:
+        return f"{to_major(amount, currency)} {currency}"
+    except (ArithmeticError, LookupError, ValueError):
+        return f"{amount} {currency}".strip()
+
+
+def _figures(figures: Mapping[str, Any]) -> Filled:
+    def both(times: Mapping[str, float] | None) -> tuple[str, str]:
+        if times is None:
+            return "-", ""
+        slow = _("95 of 100 within {span}").format(span=short_span(round(times["p95"] * 1000)))
+        return short_span(round(times["median"] * 1000)), slow
+
+    share = figures["needed_a_hand_share"]
+    return {
+        "ticket": both(figures["time_to_ticket_s"]),
+        "accept": both(figures["time_to_accept_s"]),
+        "by_hand": "-" if share is None else f"{share:.1%}",
+        "hands": figures["needed_a_hand"],
+        "orders": figures["orders"],
+        "lost": figures["lost"],
+    }
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100_000 else 1
+
+
+SUBJECT = Subject(
+    pages=(
+        Page("/orders", _("Orders"), "orders.html", _fill),
+        Page("/orders/{order}", _("Order"), "order.html", _fill_one, section="/orders"),
+        Page(
+            "/orders/{order}/payload",
+            _("What the service sent"),
+            "order_payload.html",
+            _fill_payload,
+            role=Role.STAFF,
+            section="/orders",
+            live=False,
+        ),
+    ),
+    actions=(
+        Action(
+            "/orders/{order}/retry",
+            _("Try it again"),
+            "order.retry",
+            Role.STAFF,
+            _retry,
+            _ask_retry,
+            back="/orders/{order}",
+            section="/orders",
+        ),
+        Action(
+            "/orders/{order}/cancel",
+            _("Cancel the order"),
+            "order.cancel",
+            Role.STAFF,
+            _cancel,
+            _ask_cancel,
+            back="/orders/{order}",
+            section="/orders",
+        ),
+        Action(
+            "/orders/{order}/done",
+            _("Handled by hand"),
+            "order.done",
+            Role.STAFF,
+            _done,
+            _ask_done,
+            back="/orders/{order}",
+            section="/orders",
+        ),
+        Action(
+            "/orders/seen",
+            _("I have seen them"),
+            "orders.seen",
+            Role.STAFF,
+            _seen,
+            back="/orders",
+            section="/orders",
+        ),
+    ),
+)

@@ -1,0 +1,190 @@
+"""The pages of orders in a browser: find one, read its life, act on it, hear of new ones."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from playwright.async_api import Browser, async_playwright, expect
+
+from tests.support.page_house import PASSWORD, PageHouse, page_house, users
+from tests.support.page_sample import busy
+from tillbridge.status.doorkeeper import AccessRules
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM, reason="the system has no Chromium"),
+]
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--no-proxy-server"]
+        )
+        yield opened
+        await opened.close()
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[PageHouse]:
+    async with page_house() as made:
+        busy(made.control, "ord_1")
+        yield made
+
+
+async def change(house: PageHouse) -> None:
+    async with asyncio.timeout(10):
+        while not house.changed:
+            await asyncio.sleep(0.02)
+    for tell in house.changed:
+        tell()
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_an_order_is_searched_filtered_and_opened(
+    browser: Browser, house: PageHouse, scripts: bool
+) -> None:
+    page = await browser.new_page(java_script_enabled=scripts)
+    await page.goto(house.url)
+    await page.get_by_role("link", name="Orders", exact=True).click()
+    await expect(page.locator("#orders tbody tr")).to_have_count(4)
+    await page.get_by_label("Search").fill("a-10")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#orders tbody tr")).to_have_count(3)
+    await page.get_by_label("Which").select_option(label="a person stepped in")
+    await page.get_by_role("button", name="Show").click()
+    await expect(page.locator("#orders tbody tr")).to_have_count(1)
+    await expect(page.locator("#orders")).to_contain_text("handled by hand by ord_1")
+    await expect(page.get_by_label("Search")).to_have_value("a-10")
+    await page.get_by_role("link", name="Show all").click()
+    await page.locator("#orders a").first.click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Order ord_1")
+    await expect(page.locator("#life li")).to_have_count(8)
+    await expect(page.locator("#life")).to_contain_text("+1 min 3 s Tried again, as ord_1 asked.")
+    await expect(page.locator("#ordered")).to_contain_text("24.50 EUR")
+    await page.get_by_role("link", name="What the service sent").click()
+    await expect(page.locator("pre")).to_contain_text('"customer": {')
+    await page.close()
+
+
+async def test_a_long_list_has_pages(browser: Browser, house: PageHouse) -> None:
+    first = house.control.orders.rows[1]
+    house.control.orders.rows = [
+        {**first, "id": f"o{number}", "order_number": f"N-{number}"} for number in range(120)
+    ]
+    page = await browser.new_page()
+    await page.goto(house.url + "/orders?q=n-")
+    await page.get_by_role("link", name="Further").click()
+    await expect(page.locator("#orders")).to_contain_text("page 2 of 3, 120 in all")
+    await expect(page.locator("#orders tbody tr").first).to_contain_text("N-50")
+    await expect(page.get_by_label("Search")).to_have_value("n-")
+    await page.get_by_role("link", name="Back").click()
+    await expect(page.locator("#orders tbody tr").first).to_contain_text("N-0")
+    await page.close()
+
+
+async def test_a_cancel_asks_before_it_acts(browser: Browser, house: PageHouse) -> None:
+    page = await browser.new_page()
+    await page.goto(house.url + "/orders/ord_1")
+    await page.get_by_role("link", name="Cancel the order").click()
+    await expect(page.locator("main")).to_contain_text("the guest gets the money back")
+    await page.get_by_role("link", name="No, go back").click()
+    await expect(page).to_have_url(house.url + "/orders/ord_1")
+    assert not [each for each in house.control.asked if each[0] == "cancel"]
+    await page.get_by_role("link", name="Cancel the order").click()
+    await page.get_by_label("Why").select_option(label="too much to do")
+    await page.get_by_role("button", name="Cancel the order").click()
+    await expect(page.locator(".flash")).to_contain_text("Did cancel.")
+    assert ("cancel", "ord_1", "CAPACITY") in house.control.asked
+    await page.close()
+
+
+async def test_an_order_is_handled_by_hand_with_the_keyboard_alone(
+    browser: Browser, house: PageHouse
+) -> None:
+    page = await browser.new_page(java_script_enabled=False)
+    await page.goto(house.url + "/orders/ord_1")
+    await page.get_by_role("link", name="Handled by hand").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.locator("main")).to_contain_text("look there before you type it")
+    await page.get_by_label("What have you done?").focus()
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".flash")).to_contain_text("Did done.")
+    assert ("done", "ord_1", "typed") in house.control.asked
+    await page.close()
+
+
+async def test_who_only_looks_sees_neither_notes_nor_buttons(browser: Browser) -> None:
+    async with page_house(AccessRules(users=users())) as house:
+        busy(house.control, "HIDDEN")
+        page = await browser.new_page()
+        await page.goto(house.url + "/orders/ord_1")
+        await page.get_by_label("Name").fill("lou")
+        await page.get_by_label("Password").fill(PASSWORD)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#ordered")).to_contain_text("shown to staff only")
+        await expect(page.locator(".note")).to_have_count(0)
+        await expect(page.locator("main .buttons .button")).to_have_count(0)
+        answer = await page.goto(house.url + "/orders/ord_1/payload")
+        assert answer is not None
+        assert answer.status == 403
+        await page.close()
+
+
+async def test_new_orders_ring_until_somebody_has_seen_them(
+    browser: Browser, house: PageHouse
+) -> None:
+    house.control.orders.sound = True
+    page = await browser.new_page()
+    # A browser made to tell of each tone, and to hurry.
+    await page.add_init_script(
+        "window.rung = 0;"
+        "const start = OscillatorNode.prototype.start;"
+        "OscillatorNode.prototype.start = function () { window.rung += 1; };"
+        "const slow = window.setInterval;"
+        "window.setInterval = (work, ms) => slow(work, ms === 4000 ? 50 : ms);"
+    )
+    await page.goto(house.url + "/orders")
+    await expect(page.locator("#new-orders")).to_be_empty()
+    if await page.locator("#sound-on").is_visible():
+        await page.locator("#sound-on").click()
+    await expect(page.locator("#sound-off")).to_be_hidden()
+    house.control.orders.unseen = 2
+    await change(house)
+    await expect(page.locator("#new-orders")).to_contain_text("2 new orders")
+    async with asyncio.timeout(10):
+        while await page.evaluate("window.rung") < 4:
+            await asyncio.sleep(0.02)
+    await page.get_by_role("button", name="I have seen them").click()
+    await expect(page.locator("#new-orders")).to_be_empty()
+    await page.wait_for_timeout(200)
+    assert await page.evaluate("window.rung") == 0, "the page is a new one, and silent"
+    await page.close()
+
+
+async def test_without_the_setting_nothing_rings(browser: Browser, house: PageHouse) -> None:
+    house.control.orders.unseen = 2
+    page = await browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto(house.url + "/orders")
+    assert not [url for url in asked if "ring.js" in url]
+    await expect(page.locator("#new-orders")).to_have_count(0)
+    await page.close()
+
+
+async def test_an_order_changes_while_it_is_looked_at(browser: Browser, house: PageHouse) -> None:
+    page = await browser.new_page()
+    await page.goto(house.url + "/orders/ord_1")
+    await expect(page.locator("#stands")).to_contain_text("waits for the till")
+    house.control.orders.whole |= {"ticket": "written", "state": "accepted", "wanted": "accepted"}
+    house.control.facts = replace(house.control.facts, version="9")
+    await change(house)
+    await expect(page.locator("#stands .badge")).to_have_text("accepted")
+    await page.close()

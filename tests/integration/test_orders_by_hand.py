@@ -1,0 +1,107 @@
+"""A person sees to an order: the bridge stops trying, and its life says who it was."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.order_house import House
+from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge.errors import BridgeError, ServiceDown
+from tillbridge.ledger.order_log import life as life_of
+from tillbridge.ledger.orders import TicketState
+from tillbridge.model.order import Order, OrderState, ReasonCode
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path)
+
+
+async def refuse(order: Order) -> None:
+    raise TicketOutcomeUnknown("no paper")
+
+
+async def gone(order: Order) -> None:
+    raise PosOffline("unplugged")
+
+
+async def test_an_order_typed_into_the_till_is_accepted_and_never_written(house: House) -> None:
+    house.till.on_write = refuse
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: "order.not_written" in life.problems())
+        text = await life.flow.done("ord_1", "typed", by="page:anna")
+        assert text == "Order ord_1 counts as written by hand; the service is told."
+        row = await life.until_told("ord_1", "accepted")
+        assert (row.ticket, row.ticket_reference) == (TicketState.WRITTEN, "by hand")
+        assert row.last_failure, "why the till did not have it stays"
+        assert "order.not_written" not in life.problems()
+        house.till.on_write = None
+        await life.order("ord_2")
+        await life.until_told("ord_2", "accepted")
+        assert house.till.written == ["ord_2"]
+        entries = await life.ledger.read(lambda each: life_of(each, "main", "ord_1"))
+        handled = next(each for each in entries if each.event == "order.handled")
+        assert handled.detail == {"how": "typed", "by": "page:anna"}
+
+
+async def test_an_order_that_is_settled_is_left_alone_even_after_a_restart(house: House) -> None:
+    house.till.on_write = gone
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: "offline" in house.effects.presence)
+        await life.flow.done("ord_1", "settled", by="page:anna")
+        assert (await life.until_closed("ord_1")).told is OrderState.CREATED
+    house.till.on_write = None
+    async with house.life() as life:
+        await life.order("ord_2")
+        await life.until_told("ord_2", "accepted")
+        assert house.till.written == ["ord_2"]
+        assert house.service.states["ord_1"] == "created"
+        with pytest.raises(BridgeError, match="over already"):
+            await life.flow.done("ord_1", "settled", by="page:anna")
+
+
+async def test_an_order_that_was_settled_may_be_tried_again(house: House) -> None:
+    house.till.on_write = gone
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: "offline" in house.effects.presence)
+        await life.flow.done("ord_1", "settled", by="page:anna")
+        house.till.on_write = None
+        await life.flow.retry("ord_1", by="page:bob")
+        row = await life.until_told("ord_1", "accepted")
+        assert row.ticket is TicketState.WRITTEN
+        assert house.till.written == ["ord_1"]
+
+
+async def test_what_the_till_has_cannot_be_typed_again(house: House) -> None:
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        with pytest.raises(BridgeError, match="does not wait for the till"):
+            await life.flow.done("ord_1", "typed", by="page:anna")
+        with pytest.raises(BridgeError, match="no order"):
+            await life.flow.done("ord_9", "typed", by="page:anna")
+
+
+async def test_the_life_tells_who_cancelled_and_what_the_service_answered(house: House) -> None:
+    async with house.life() as life:
+        house.service.fails = ServiceDown("down", status=503)
+        await life.order("ord_1")
+
+        async def untold() -> bool:
+            return "order.untold" in await life.events("ord_1")
+
+        await life.until(untold)
+        await life.flow.cancel("ord_1", ReasonCode.CAPACITY, by="page:anna")
+        house.service.fails = None
+        life.flow.service_back()
+        await life.until_closed("ord_1")
+        entries = await life.ledger.read(lambda each: life_of(each, "main", "ord_1"))
+        told = {each.event: each.detail for each in entries}
+        assert told["order.received"]["event_id"] == "evt_1"
+        assert told["order.untold"]["status"] == 503
+        assert told["order.to_cancel"]["by"] == "page:anna"
+        assert isinstance(told["order.cancelled"]["ms"], int)
+        assert [each.event for each in entries].count("order.untold") <= 2, "not every try"

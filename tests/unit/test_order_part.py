@@ -1,0 +1,104 @@
+"""An order in words and as JSON: what happened, and what may be done about it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tillbridge.ledger.order_log import LogEntry
+from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.model.order import OrderState
+from tillbridge.status.order_part import life_part, lines_part, may_be_done
+from tillbridge.status.order_words import sentence, who
+from tillbridge.status.words import short_span
+
+ROW = OrderRow("main", "ord_1", 1_000, "", OrderState.CREATED, OrderState.CREATED)
+DETAIL = st.dictionaries(
+    st.sampled_from(["by", "code", "why", "how", "reason", "reference", "call", "lines", "ms"]),
+    st.one_of(st.none(), st.integers(), st.text(), st.just("{by} {0} {")),
+)
+
+
+@given(
+    st.sampled_from(
+        [
+            "order.received",
+            "order.written",
+            "order.withdrawn",
+            "order.closed",
+            "order.handled",
+            "order.retried",
+            "order.to_cancel",
+            "order.untold",
+            "order.wait",
+            "something.else",
+        ]
+    ),
+    DETAIL,
+)
+def test_every_event_has_a_sentence_whatever_it_tells(event: str, detail: dict) -> None:
+    assert sentence(event, detail).strip()
+
+
+def test_text_from_outside_is_no_pattern() -> None:
+    found = {"unknown_items": ["{by}"], "prices": ["{0}"], "by": "page:x"}
+    assert "{by}" in sentence("order.check_found", found)
+    assert "{0}" in sentence("order.check_found", found)
+    assert "{code}" in sentence("order.wait", {"reason": "{code}"})
+
+
+def test_who_acted_is_named_for_people() -> None:
+    assert who("page:anna") == "anna"
+    assert who("page") == "somebody at the page"
+    assert who("command:root") == "root on the command line"
+    told = sentence("order.handled", {"by": "page:anna", "how": "typed"})
+    assert told == "anna has typed it into the till by hand."
+
+
+def test_the_life_begins_with_the_delivery_and_tells_the_times_between() -> None:
+    entries = [LogEntry(1_040, "order.received", {"lines": 2}), LogEntry(990, "order.wait", {})]
+    life = life_part(ROW, entries, None)
+    assert [each["event"] for each in life] == ["delivery.kept", "order.received", "order.wait"]
+    assert [each["after_ms"] for each in life] == [None, 40, 0]
+    assert life[1]["text"] == "Taken in: 2 lines."
+
+
+@pytest.mark.parametrize(
+    ("change", "may"),
+    [
+        ({}, {"retry", "cancel", "typed", "settled"}),
+        ({"ticket": TicketState.WRITTEN}, {"cancel", "settled"}),
+        (
+            {"ticket": TicketState.WRITTEN, "wanted": OrderState.ACCEPTED},
+            {"retry", "cancel", "settled"},
+        ),
+        ({"wanted": OrderState.CANCELLED}, {"retry", "settled"}),
+        ({"told": OrderState.CANCELLED, "closed_at": 5}, set()),
+        ({"closed_at": 5}, {"retry"}),
+        ({"told": OrderState.COMPLETED, "closed_at": 5, "ticket": TicketState.WRITTEN}, set()),
+    ],
+)
+def test_only_what_makes_sense_is_offered(change: dict, may: set) -> None:
+    offered = may_be_done(replace(ROW, **change))
+    assert {name for name, yes in offered.items() if yes} == may
+
+
+@pytest.mark.parametrize("payload", ["", "not json", "[]", "{}"])
+def test_an_order_that_cannot_be_read_has_no_lines(payload: str) -> None:
+    assert lines_part(replace(ROW, payload=payload)) is None
+
+
+@pytest.mark.parametrize(
+    ("ms", "text"),
+    [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_240, "1.2 s"),
+        (65_000, "1 min 5 s"),
+        (7_800_000, "2 h 10 min"),
+        (400_000_000, "4 days"),
+    ],
+)
+def test_a_measurement_is_short(ms: int, text: str) -> None:
+    assert short_span(ms) == text
