@@ -17,6 +17,21 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
+class Ends(StrEnum):
+    """When a problem is over."""
+
+    CAUSE = "cause"  # its finder sees that the cause is gone
+    DAY = "day"  # the same; what is about a single order goes after a day in any case
+    NOTE = "note"  # it has happened, and is over once somebody has taken note of it
+
+
+_ENDS = {
+    Ends.CAUSE: _("by itself, when its cause is gone."),
+    Ends.DAY: _("by itself, after a day at the latest."),
+    Ends.NOTE: _("when somebody acknowledges it: tillbridge problems ack {code}"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
     """A kind of problem. `text` and `fix` may hold `{field}`s that the finder of it fills in."""
@@ -25,6 +40,12 @@ class ProblemKind:
     severity: Severity
     text: str
     fix: str
+    ends: Ends = Ends.CAUSE
+
+    @property
+    def end(self) -> str:
+        """When it ends, in words."""
+        return _ENDS[self.ends].format(code=self.code)
 
 
 _KINDS = (
@@ -192,6 +213,7 @@ _KINDS = (
         Severity.WARNING,
         _("The till told of an order that this bridge does not know: {order}"),
         _("Check that this till belongs to the store {store}."),
+        Ends.DAY,
     ),
     ProblemKind(
         "adapter.failed",
@@ -276,30 +298,35 @@ _KINDS = (
         Severity.DOWN,
         _("An order arrived that cannot be read: {detail}"),
         _("Look at it with: tillbridge orders list; call the customer or the service."),
+        Ends.DAY,
     ),
     ProblemKind(
         "order.unknown_item",
         Severity.WARNING,
         _("Order {order} names an item that this bridge does not know: {detail}"),
         _("Check the ticket with the customer's order; then look why the menu differs."),
+        Ends.DAY,
     ),
     ProblemKind(
         "order.price_differs",
         Severity.WARNING,
         _("Order {order} has another price than the menu had: {detail}"),
         _("Check the menu of the till and of the storefront."),
+        Ends.DAY,
     ),
     ProblemKind(
         "order.not_written",
         Severity.DOWN,
         _("Order {order} could not be written to the till: {detail}"),
         _("Write it by hand, or try again: tillbridge orders retry {order}"),
+        Ends.DAY,
     ),
     ProblemKind(
         "order.not_withdrawn",
         Severity.WARNING,
         _("Order {order} is cancelled, but the till may still have its ticket."),
         _("Tell the kitchen not to make it, and cancel the ticket in the till."),
+        Ends.DAY,
     ),
     ProblemKind(
         "order.untold",
@@ -315,6 +342,7 @@ _KINDS = (
         Severity.WARNING,
         _("The service says that order {order} is already finished or cancelled."),
         _("Tell the kitchen; check the order on the merchant's dashboard."),
+        Ends.DAY,
     ),
     ProblemKind(
         "store.paused",
@@ -405,6 +433,7 @@ _KINDS = (
         Severity.WARNING,
         _("The ledger was damaged and has been set aside as {detail}; a new one was begun."),
         _("Keep the file for support. Orders are compared with the till before any is written."),
+        Ends.NOTE,
     ),
     ProblemKind(
         "alerts.not_sent",

@@ -88,8 +88,14 @@ class PretendProblems:
         return {**self._told("problems"), "verdict": {"level": "ok", "text": ""}, "problems": []}
 
     async def show(self, code: str) -> Answer:
-        told = {"code": code, "severity": "warning", "text": "Text.", "fix": "Fix.", "docs": "docs"}
-        return {**self._told("problem", code), **told, "open": []}
+        words = {"text": "Text.", "fix": "Fix.", "ends": "by itself.", "docs": "docs"}
+        return {
+            **self._told("problem", code),
+            "code": code,
+            "severity": "warning",
+            **words,
+            "open": [],
+        }
 
     async def acknowledge(self, code: str, *, store: str | None, by: str) -> Answer:
         return {**self._told("acknowledge", code, store), "acknowledged": 1}

@@ -20,11 +20,12 @@ def main() -> None:
 
         app(prog_name="tillbridge")
     except BridgeError as failure:
-        from tillbridge.cli.exits import exit_code_of
-        from tillbridge.cli.say import trouble
+        from tillbridge.cli.exits import exit_code_of, next_step
+        from tillbridge.cli.say import failed
 
-        trouble(failure.text, failure.fix)
-        sys.exit(exit_code_of(failure))
+        code = exit_code_of(failure)
+        failed(failure.text, next_step(failure), code, as_json="--json" in sys.argv)
+        sys.exit(code)
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as failure:  # noqa: BLE001 -- the last place: told in words, kept in a file

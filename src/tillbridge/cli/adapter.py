@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tillbridge.cli import say
+from tillbridge.cli import complete, say
 from tillbridge.cli.exits import Exit
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
@@ -113,7 +113,12 @@ def try_adapter(
     name: Name,
     store: Annotated[
         str | None,
-        typer.Option("--store", metavar="STORE", help=_("Use this store's options.")),
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help=_("Use this store's options."),
+            autocompletion=complete.stores,
+        ),
     ] = None,
     sample: Annotated[
         Path | None,

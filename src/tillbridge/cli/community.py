@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tillbridge.cli import say
+from tillbridge.cli import complete, say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings
@@ -32,12 +32,18 @@ app.add_typer(webhook, name="webhook")
 
 _BY = "staff"
 Name = Annotated[
-    str, typer.Argument(metavar="COMMUNITY", help=_("The community's name in bridge.toml."))
+    str,
+    typer.Argument(
+        metavar="COMMUNITY",
+        help=_("The community's name in bridge.toml."),
+        autocompletion=complete.communities,
+    ),
 ]
 Item = Annotated[
     str,
     typer.Argument(
         metavar="ITEM",
+        autocompletion=complete.community_items,
         help=_("The item's id in the community; or in the till, where one store alone has it."),
     ),
 ]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tillbridge.cli import say
+from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _, ngettext
@@ -16,7 +17,7 @@ app = typer.Typer(help=_("Check and show the configuration."), no_args_is_help=T
 
 
 @app.command()
-def check(context: typer.Context) -> None:
+def check(context: typer.Context, as_json: Json = False) -> None:
     """Check the configuration, with the adapters' options and the secret; nothing is started.
 
     Ends with 0 when it is right and with 2 when it is not, telling everything that is wrong.
@@ -33,6 +34,10 @@ def check(context: typer.Context) -> None:
         raise ConfigError("\n".join([head, *(f"  {fault}" for fault in faults)]))
     names = ", ".join(loaded.settings.stores)
     count = len(loaded.settings.stores)
+    if as_json:
+        told = {"ok": True, "file": str(loaded.path), "stores": list(loaded.settings.stores)}
+        say.document({**told, "notes": notes})
+        return
     say.line(
         ngettext(
             "{file} is right: {count} store ({names}).",
@@ -70,12 +75,15 @@ def schema() -> None:
 
 
 def _secret_faults(loaded: "LoadedSettings") -> list[ConfigError]:
-    try:
-        loaded.client_secret()
-    except ConfigError as fault:
-        line = loaded.line_of("service", "client_secret")
-        return [_placed(loaded, fault, line)]
-    return []
+    from tillbridge.configfile.secrets import resolve_secret
+
+    faults = []
+    for path, source in loaded.settings.secrets():
+        try:
+            resolve_secret(source, key=".".join(map(str, path)), base_dir=loaded.base_dir)
+        except ConfigError as fault:
+            faults.append(_placed(loaded, fault, loaded.line_of(*path)))
+    return faults
 
 
 def _file_faults(loaded: "LoadedSettings", notes: list[str]) -> list[ConfigError]:

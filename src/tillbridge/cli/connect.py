@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from tillbridge.cli.consenting import Wish, connect_store
-from tillbridge.cli.menu import Store
+from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.i18n import _
 
@@ -35,6 +35,7 @@ def connect(
             help=_("Remove the integration and make it anew: gives a new webhook secret."),
         ),
     ] = False,
+    as_json: Json = False,
 ) -> None:
     """Let the merchant allow this bridge to work for a store, and integrate it.
 
@@ -46,5 +47,5 @@ def connect(
     """
     loaded = load_settings(context)
     store_of(loaded, store)
-    wish = Wish(store, store_id=store_id, email=email, reintegrate=reintegrate)
+    wish = Wish(store, store_id=store_id, email=email, reintegrate=reintegrate, as_json=as_json)
     connect_store(loaded, wish, browser=not no_browser)

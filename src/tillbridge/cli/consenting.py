@@ -31,6 +31,14 @@ class Wish:
     reintegrate: bool = False
     form: dict[str, str] | None = None
     flow_type: str = ""
+    as_json: bool = False
+
+    def tell(self, text: str) -> None:
+        """Tell the person something; beside the answer where that is JSON."""
+        if self.as_json:
+            say.aside(text)
+        else:
+            say.line(text)
 
     @property
     def wait_s(self) -> float:
@@ -48,6 +56,9 @@ def connect_store(loaded: "LoadedSettings", wish: Wish, *, browser: bool) -> Non
     )
     if not answer.get("ok"):
         raise CommandFailed(str(answer.get("text", "")), fix=str(answer.get("fix", "")))
+    if wish.as_json:
+        say.document(answer)
+        return
     say.answered(answer)
     if answer.get("rotate"):
         from tillbridge.cli.integration import rotate_now
@@ -65,53 +76,48 @@ def connect_store(loaded: "LoadedSettings", wish: Wish, *, browser: bool) -> Non
         say.line(_("Next: tillbridge run, or start the service."))
 
 
-def invite(url: str, *, browser: bool, as_login: bool, wait_s: float) -> None:
+def invite(wish: Wish, url: str, *, browser: bool, as_login: bool) -> None:
     """Tell the person the address, on a line of its own, and open it in a browser if wanted."""
     if as_login:
-        say.line(_("A merchant with this e-mail exists already, and signs in instead."))
-    say.line(_("Open: {url}").format(url=url))
+        wish.tell(_("A merchant with this e-mail exists already, and signs in instead."))
+    wish.tell(_("Open: {url}").format(url=url))
     if browser:
         import webbrowser
 
         try:
             webbrowser.open(url)
         except webbrowser.Error:
-            say.line(_("No browser could be opened here: open the address yourself."))
-    say.line(
+            wish.tell(_("No browser could be opened here: open the address yourself."))
+    wish.tell(
         _(
             "Waiting for the merchant's consent, for up to {minutes} minutes (Ctrl-C ends it)."
-        ).format(minutes=round(wait_s / 60))
+        ).format(minutes=round(wish.wait_s / 60))
     )
 
 
-def choose(stores: list[dict[str, Any]]) -> str:
+def choose(wish: Wish, stores: list[dict[str, Any]]) -> str:
     """Let a person choose one of the merchant's stores; "" where nobody is there to ask."""
     if not sys.stdin.isatty():
         return ""
-    say.line(_("The merchant has several stores. Which one is this?"))
+    wish.tell(_("The merchant has several stores. Which one is this?"))
     for number, store in enumerate(stores, 1):
         name = say.clean(store["name"] or "?")
         states = ", ".join(
             say.clean(store[key]) for key in ("status", "integration_status") if store[key]
         )
-        say.line(f"  {number}. {name}  {say.clean(store['store_id'])}  ({states})")
+        wish.tell(f"  {number}. {name}  {say.clean(store['store_id'])}  ({states})")
     while True:
-        number = typer.prompt(_("Number")).strip()
+        number = typer.prompt(_("Number"), err=wish.as_json).strip()
         if number.isdecimal() and 1 <= int(number) <= len(stores):
             return str(stores[int(number) - 1]["store_id"])
-        say.line(_("Type a number from 1 to {last}.").format(last=len(stores)), level="warning")
+        wish.tell(_("Type a number from 1 to {last}.").format(last=len(stores)))
 
 
 def _through(running: RunningBridge, wish: Wish, *, browser: bool) -> Answer:
     begun = _begin(running, wish)
-    invite(
-        begun["url"],
-        browser=browser,
-        as_login=begun.get("as_login") is True,
-        wait_s=wish.wait_s,
-    )
+    invite(wish, begun["url"], browser=browser, as_login=begun.get("as_login") is True)
     answer = _waited(running, begun["state"], wish.wait_s)
-    if "choose" not in answer or not (store_id := choose(answer["choose"])):
+    if "choose" not in answer or not (store_id := choose(wish, answer["choose"])):
         return answer
     body = {"store": wish.store, "store_id": store_id, "reintegrate": wish.reintegrate}
     return {**running.ask("POST", "connect", "choose", body=body), "chosen": store_id}
@@ -157,11 +163,11 @@ def _by_itself(loaded: "LoadedSettings", wish: Wish, *, browser: bool) -> Answer
     chosen: list[str] = []
 
     def chooser(stores: list[dict[str, Any]]) -> str:
-        chosen.append(choose(stores))
+        chosen.append(choose(wish, stores))
         return chosen[0]
 
     def inviter(request: "daemon.ConsentRequest") -> None:
-        invite(request.url, browser=browser, as_login=request.as_login, wait_s=wish.wait_s)
+        invite(wish, request.url, browser=browser, as_login=request.as_login)
 
     answer = asyncio.run(
         daemon.connect_alone(

@@ -3,6 +3,7 @@
 from enum import IntEnum
 
 from tillbridge import errors
+from tillbridge.i18n import _
 
 
 class Exit(IntEnum):
@@ -50,3 +51,16 @@ def exit_code_of_name(name: str) -> Exit:
     if isinstance(kind, type) and issubclass(kind, errors.BridgeError):
         return exit_code_of_kind(kind)
     return Exit.UNREACHABLE if name == "PosOffline" else Exit.FAILED
+
+
+def next_step(failure: errors.BridgeError) -> str:
+    """Return what to do about a failure: what it says itself, else where one finds out."""
+    if failure.fix:
+        return failure.fix
+    if isinstance(failure, errors.ConfigError):
+        return _("Mend it, then check it with: tillbridge config check")
+    if isinstance(failure, errors.ConsentLost):
+        return _("Ask the merchant to consent again: tillbridge connect STORE")
+    if isinstance(failure, errors.ServiceError):
+        return _("See which link is broken with: tillbridge doctor")
+    return _("See what is wrong with: tillbridge status")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tillbridge.cli import say
+from tillbridge.cli import complete, say
 from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.reach import ask
 from tillbridge.cli.settings import load_settings, store_of
@@ -19,7 +19,12 @@ app = typer.Typer(help=_("Take items off sale and put them back."), no_args_is_h
 
 _BY = "staff"
 Item = Annotated[
-    str, typer.Argument(metavar="EXTERNAL_ID", help=_("The item's id in the till (external_id)."))
+    str,
+    typer.Argument(
+        metavar="EXTERNAL_ID",
+        help=_("The item's id in the till (external_id)."),
+        autocompletion=complete.items,
+    ),
 ]
 
 

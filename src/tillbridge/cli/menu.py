@@ -4,14 +4,19 @@ from typing import Annotated
 
 import typer
 
-from tillbridge.cli import say
+from tillbridge.cli import complete, say
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.i18n import _, ngettext
 
 app = typer.Typer(help=_("See, push and approve menu changes."), no_args_is_help=True)
 
-Store = Annotated[str, typer.Argument(metavar="STORE", help=_("The store's name in bridge.toml."))]
+Store = Annotated[
+    str,
+    typer.Argument(
+        metavar="STORE", help=_("The store's name in bridge.toml."), autocompletion=complete.stores
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help=_("Answer as JSON."))]
 
 _SHOWN = 50

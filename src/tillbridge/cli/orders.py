@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tillbridge.cli import say
+from tillbridge.cli import complete, say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.reach import ask
 from tillbridge.cli.settings import load_settings, store_of
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help=_("Look at orders, try one again, cancel one."), no_args_is_help=True)
 
-OrderId = Annotated[str, typer.Argument(metavar="ID", help=_("The order's id (ord_...)."))]
+OrderId = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help=_("The order's id (ord_...)."), autocompletion=complete.orders
+    ),
+]
 
 
 class Reason(StrEnum):
@@ -39,7 +44,12 @@ def list_orders(
     context: typer.Context,
     store: Annotated[
         str | None,
-        typer.Option("--store", metavar="STORE", help=_("Only this store's orders.")),
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help=_("Only this store's orders."),
+            autocompletion=complete.stores,
+        ),
     ] = None,
     limit: Annotated[
         int,
@@ -98,7 +108,12 @@ def figures(
     context: typer.Context,
     store: Annotated[
         str | None,
-        typer.Option("--store", metavar="STORE", help=_("Only this store's figures.")),
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help=_("Only this store's figures."),
+            autocompletion=complete.stores,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

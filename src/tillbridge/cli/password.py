@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tillbridge.cli import say
+from tillbridge.cli.menu import Json
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 
@@ -19,6 +20,7 @@ def password(
     role: Annotated[
         str, typer.Option("--role", metavar="ROLE", help=_("look, staff or technician."))
     ] = "technician",
+    as_json: Json = False,
 ) -> None:
     """Ask twice for a password, and print the lines for bridge.toml: a hash, never the password.
 
@@ -38,6 +40,9 @@ def password(
             param_hint="--role",
         )
     made = password_hash(_asked())
+    if as_json:
+        say.document({"name": name, "role": role, "password": made})
+        return
     table = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
     say.line(f"[status_page.users.{table}]")
     say.line(f'role = "{role}"')

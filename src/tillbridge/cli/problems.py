@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tillbridge.cli import say
+from tillbridge.cli import complete, say
 from tillbridge.cli.control import os_user
 from tillbridge.cli.menu import Json
 from tillbridge.cli.reach import ask
@@ -15,8 +15,10 @@ app = typer.Typer(
     help=_("What is wrong, and what to do; stop alerts about it."), no_args_is_help=True
 )
 
-Code = Annotated[
-    str, typer.Argument(metavar="CODE", help=_("The problem's code, for example pos.offline."))
+_CODE = _("The problem's code, for example pos.offline.")
+Code = Annotated[str, typer.Argument(metavar="CODE", help=_CODE, autocompletion=complete.codes)]
+OpenCode = Annotated[
+    str, typer.Argument(metavar="CODE", help=_CODE, autocompletion=complete.open_codes)
 ]
 
 
@@ -59,6 +61,7 @@ def show(context: typer.Context, code: Code, as_json: Json = False) -> None:
     say.line(say.clean(f"{answer['code']} ({answer['severity']})"), level=answer["severity"])
     say.line(say.clean(answer["text"]))
     say.line(say.clean(_("What to do: {fix}").format(fix=answer["fix"])))
+    say.line(say.clean(_("Ends: {ends}").format(ends=answer["ends"])))
     say.line(say.clean(_("More: {docs}").format(docs=answer["docs"])))
     for problem in answer["open"]:
         say.line()
@@ -70,10 +73,15 @@ def show(context: typer.Context, code: Code, as_json: Json = False) -> None:
 @app.command()
 def ack(
     context: typer.Context,
-    code: Code,
+    code: OpenCode,
     store: Annotated[
         str | None,
-        typer.Option("--store", metavar="STORE", help=_("Only where it is this store's problem.")),
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help=_("Only where it is this store's problem."),
+            autocompletion=complete.stores,
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

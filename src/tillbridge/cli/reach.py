@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from tillbridge.cli.control import NotRunning, RunningBridge, find_running, os_user
+from tillbridge.cli.progress import progress
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings
@@ -25,12 +26,13 @@ def ask(
     import asyncio
 
     running = find_running(loaded.data_dir)
-    if running is not None:
-        try:
-            return of_running(running)
-        except NotRunning:
-            pass  # it ended this very moment
-    return asyncio.run(_alone(loaded, by_itself))
+    with progress():
+        if running is not None:
+            try:
+                return of_running(running)
+            except NotRunning:
+                pass  # it ended this very moment
+        return asyncio.run(_alone(loaded, by_itself))
 
 
 async def _alone(

@@ -33,6 +33,18 @@ def trouble(text: str, fix: str = "") -> None:
         typer.echo(fix, err=True)
 
 
+def failed(text: str, fix: str, code: int, *, as_json: bool) -> None:
+    """Say why a command failed and what to do; where JSON was asked for, as JSON too."""
+    if as_json:
+        document({"ok": False, "error": {"text": text, "fix": fix, "exit_code": int(code)}})
+    trouble(text, fix)
+
+
+def aside(text: str = "") -> None:
+    """Say one line that is no part of the answer: on stderr, at once."""
+    typer.echo(text, err=True)
+
+
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Say rows in aligned columns; the last column may be of any width."""
     cells = [list(heads), *([clean(cell) for cell in row] for row in rows)]
@@ -71,13 +83,17 @@ def answered(answer: Mapping[str, Any], *, as_json: bool = False) -> None:
     if as_json:
         document(answer)
     else:
+        fix = answer.get("fix")
         line(clean(answer.get("text") or _("Done.")))
-        if answer.get("fix"):
-            line(clean(answer["fix"]))
+        if answer.get("ok") is False and not fix:
+            fix = _("See what is wrong with: tillbridge status")
+        if fix:
+            line(clean(fix))
 
 
 def _coloured(text: str, level: str, terminal: bool) -> str:
-    if not level or not terminal or os.environ.get("NO_COLOR"):
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    if not level or not terminal or plain:
         return text
     return typer.style(text, fg=_COLOURS.get(level), bold=level != "ok")
 

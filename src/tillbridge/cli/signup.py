@@ -9,7 +9,7 @@ import typer
 from tillbridge.cli import say
 from tillbridge.cli.connect import NoBrowser
 from tillbridge.cli.consenting import Wish, connect_store
-from tillbridge.cli.menu import Store
+from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
@@ -47,6 +47,7 @@ def signup(  # noqa: PLR0913, PLR0917 -- one option for each field of the specif
         Flow, typer.Option("--flow", metavar="FLOW", help=_("Force one prompt: login or signup."))
     ] = Flow.AUTO,
     no_browser: NoBrowser = False,
+    as_json: Json = False,
 ) -> None:
     """Make a merchant and a store at the ordering service, and connect it.
 
@@ -74,7 +75,7 @@ def signup(  # noqa: PLR0913, PLR0917 -- one option for each field of the specif
         form = asked(form)
     check(form)
     flow_type = "" if flow is Flow.AUTO else flow.value
-    wish = Wish(store, form=form, flow_type=flow_type)
+    wish = Wish(store, form=form, flow_type=flow_type, as_json=as_json)
     connect_store(loaded, wish, browser=not no_browser)
 
 

@@ -5,9 +5,10 @@ Durations are in seconds (`_s`) or milliseconds (`_ms`). Each field's descriptio
 Schema in `config/` and the reference in `docs/configuration.md`.
 """
 
+from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from tillbridge.config.alerts import (
     AlertSettings,
@@ -85,3 +86,17 @@ class Settings(Section):
     assumptions: AssumptionSettings = Field(default_factory=AssumptionSettings)
     stores: dict[StoreName, StoreSettings] = Field(min_length=1)
     communities: dict[StoreName, CommunitySettings] = Field(default_factory=dict)
+
+    def secrets(self) -> Iterator[tuple[tuple[str | int, ...], SecretStr | SecretSource]]:
+        """Return where each secret of the bridge itself stands, and where it comes from."""
+        yield ("service", "client_secret"), self.service.client_secret
+        alerts = self.alerts
+        if alerts.email is not None and alerts.email.password is not None:
+            yield ("alerts", "email", "password"), alerts.email.password
+        if alerts.webhook is not None:
+            yield ("alerts", "webhook", "url"), alerts.webhook.url
+            if alerts.webhook.secret is not None:
+                yield ("alerts", "webhook", "secret"), alerts.webhook.secret
+        if alerts.apprise is not None:
+            for place, url in enumerate(alerts.apprise.urls):
+                yield ("alerts", "apprise", "urls", place), url

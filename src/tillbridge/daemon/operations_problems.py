@@ -8,7 +8,7 @@ from tillbridge.daemon.rooms import House
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _, ngettext
 from tillbridge.ledger.acknowledging import acknowledge
-from tillbridge.problems import PROBLEMS, ProblemKind, anchor
+from tillbridge.problems import PROBLEMS, Ends, ProblemKind, anchor
 
 if TYPE_CHECKING:
     from tillbridge.alerts.message import Message
@@ -39,6 +39,7 @@ class ProblemOperations:
             "severity": str(kind.severity),
             "text": kind.text,
             "fix": kind.fix,
+            "ends": kind.end,
             "docs": f"{docs}#{anchor(kind.code)}",
             "open": [each for each in told["problems"] if each["code"] == code],
         }
@@ -59,6 +60,9 @@ class ProblemOperations:
         await self._house.ledger.write(
             lambda connection: acknowledge(connection, which, present, by=by, at=at)
         )
+        if kind.ends is Ends.NOTE:
+            for each in which:
+                self._house.desk.close(each.code, each.store, each.subject)
         self._house.desk.noticed()
         text = ngettext(
             "{n} problem {code} is acknowledged: no more alerts about it until it is over.",

@@ -30,22 +30,12 @@ from tillbridge.orders.staff import StaffRequests
 from tillbridge.orders.telling import Teller
 from tillbridge.orders.updates import UpdateReader
 from tillbridge.orders.writing import TicketWriter, WritePolicy
+from tillbridge.problems import Ends
 
 log = get_logger()
 
 _TIDY_EVERY_S = 600.0
 _PROBLEM_KEPT_MS = 24 * 3600 * 1000
-_ORDER_PROBLEMS = frozenset(
-    {
-        "order.unreadable",
-        "order.unknown_item",
-        "order.price_differs",
-        "order.not_written",
-        "order.not_withdrawn",
-        "order.closed_by_service",
-        "pos.update_unknown",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +211,7 @@ class OrdersFlow:
             log.info("orders.closed", store=self._books.store, count=closed)
         for problem in self._books.desk.current():
             if (
-                problem.code in _ORDER_PROBLEMS
+                problem.kind.ends is Ends.DAY
                 and problem.store == self._books.store
                 and now_ms - problem.since > _PROBLEM_KEPT_MS
             ):

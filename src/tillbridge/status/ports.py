@@ -223,7 +223,7 @@ class ProblemsControl(Protocol):
         ...
 
     async def show(self, code: str) -> Answer:
-        """Return a kind of problem: `code`, `severity`, `text`, `fix`, `docs`, and `open`."""
+        """Return a kind of problem: its words, `ends`, `docs`, and what is `open` of it."""
         ...
 
     async def acknowledge(self, code: str, *, store: str | None, by: str) -> Answer:

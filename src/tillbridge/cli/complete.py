@@ -1,0 +1,131 @@
+"""What a shell offers after <Tab>: stores, orders, items, communities, codes of problems.
+
+Quick and silent: the file and the ledger are read as they are, without checks, models or a daemon,
+and whatever is wrong with them, nothing is offered.
+"""
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+Offer = list[tuple[str, str]]  # a word, and what some shells show beside it
+
+_AT_MOST = 100
+_ORDERS = (
+    "SELECT order_id, order_number FROM orders WHERE order_id LIKE ? ESCAPE '\\'"
+    " ORDER BY received_at DESC LIMIT ?"
+)
+_ITEMS = (
+    "SELECT external_id, body FROM menu_items WHERE store = ? AND external_id LIKE ? ESCAPE '\\'"
+    " ORDER BY external_id LIMIT ?"
+)
+_COMMUNITY_ITEMS = (
+    "SELECT record_id, name FROM community_records WHERE community = ? AND kind = 'item'"
+    " AND record_id LIKE ? ESCAPE '\\' ORDER BY record_id LIMIT ?"
+)
+_OPEN_CODES = "SELECT DISTINCT code, '' FROM problems ORDER BY code"
+
+
+def stores(context: typer.Context, incomplete: str) -> Offer:
+    """Offer the stores of the configuration."""
+    return _quietly(lambda: _of_table(context, "stores", incomplete))
+
+
+def communities(context: typer.Context, incomplete: str) -> Offer:
+    """Offer the communities of the configuration."""
+    return _quietly(lambda: _of_table(context, "communities", incomplete))
+
+
+def orders(context: typer.Context, incomplete: str) -> Offer:
+    """Offer the latest orders."""
+    return _quietly(lambda: _rows(context, _ORDERS, _like(incomplete), _AT_MOST))
+
+
+def items(context: typer.Context, incomplete: str) -> Offer:
+    """Offer the items of the store that stands before."""
+
+    def found() -> Offer:
+        store = str(context.params.get("store") or "")
+        told = _rows(context, _ITEMS, store, _like(incomplete), _AT_MOST)
+        return [(item, str(json.loads(body).get("name") or "")) for item, body in told]
+
+    return _quietly(found)
+
+
+def community_items(context: typer.Context, incomplete: str) -> Offer:
+    """Offer the items of the community that stands before."""
+
+    def found() -> Offer:
+        key = f"communities/{context.params.get('community') or ''}"
+        return _rows(context, _COMMUNITY_ITEMS, key, _like(incomplete), _AT_MOST)
+
+    return _quietly(found)
+
+
+def codes(_context: typer.Context, incomplete: str) -> Offer:
+    """Offer the codes of all problems."""
+    from tillbridge.problems import PROBLEMS
+
+    return [(code, kind.text) for code, kind in PROBLEMS.items() if code.startswith(incomplete)]
+
+
+def open_codes(context: typer.Context, incomplete: str) -> Offer:
+    """Offer the codes of problems that are open."""
+    from tillbridge.problems import PROBLEMS
+
+    def found() -> Offer:
+        return [
+            (code, PROBLEMS[code].text if code in PROBLEMS else "")
+            for code, _nothing in _rows(context, _OPEN_CODES)
+            if code.startswith(incomplete)
+        ]
+
+    return _quietly(found)
+
+
+def _quietly(found: Callable[[], Offer]) -> Offer:
+    try:
+        return found()
+    except Exception:  # noqa: BLE001 -- a traceback in the middle of somebody's command line
+        return []
+
+
+def _of_table(context: typer.Context, table: str, incomplete: str) -> Offer:
+    _path, configured = _configured(context)
+    names = configured.get(table)
+    known = names if isinstance(names, dict) else {}
+    return [(name, "") for name in known if name.startswith(incomplete)]
+
+
+def _configured(context: typer.Context) -> tuple[Path, Mapping[str, Any]]:
+    from tillbridge.configfile.toml import find_file, read_file
+
+    path = find_file(context.find_root().params.get("config_file"))
+    return path, read_file(path)[1]
+
+
+def _rows(context: typer.Context, query: str, *values: object) -> Offer:
+    from tillbridge.configfile.toml import data_dir_of
+
+    path, configured = _configured(context)
+    with _ledger(data_dir_of(path, dict(configured)) / "ledger.db") as execute:
+        return [(str(word), str(beside)) for word, beside in execute(query, values)]
+
+
+@contextlib.contextmanager
+def _ledger(path: Path) -> Iterator[Callable[..., Any]]:
+    import sqlite3
+
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=0.2)) as connection:
+        yield connection.execute
+
+
+def _like(begin: str) -> str:
+    for special in "\\%_":
+        begin = begin.replace(special, f"\\{special}")
+    return f"{begin}%"

@@ -1,0 +1,96 @@
+"""Every code of a problem is registered, explained, and raised somewhere; no other is."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.problems import PROBLEMS, Ends, ProblemKind, anchor
+from tillbridge.status.web.remedies import REMEDIES
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src/tillbridge"
+# Where codes stand that are only told of, not found.
+TELLING = {"problems.py", "document.py", "remedies.py"}
+PAGE = (ROOT / "docs/problems.md").read_text("utf-8")
+KINDS = list(PROBLEMS.values())
+
+
+def sources() -> Iterator[tuple[Path, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield path, ast.parse(path.read_text("utf-8"))
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, set[str]]:
+    """The files that may find each problem."""
+    files: dict[str, set[str]] = {}
+    for path, tree in sources():
+        if path.name not in TELLING:
+            for text in texts(tree):
+                if text in PROBLEMS:
+                    files.setdefault(text, set()).add(path.name)
+    return files
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.code))
+def test_every_problem_is_found_somewhere(kind: ProblemKind, found: dict[str, set[str]]) -> None:
+    # That nothing runs is seen by whoever asks, not by what does not run.
+    assert found.get(kind.code) or kind.code == "bridge.stopped"
+
+
+def test_every_code_that_is_reported_is_registered() -> None:
+    unknown = []
+    for path, tree in sources():
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            owner = ast.unparse(node.func.value)
+            asked = node.func.attr in {"open", "close", "is_open"} and owner.endswith("desk")
+            first = node.args[0] if node.args else None
+            if asked and isinstance(first, ast.Constant) and first.value not in PROBLEMS:
+                unknown.append(f"{path.name}:{node.lineno}: {first.value!r}")
+    assert unknown == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.code))
+def test_every_problem_says_what_it_means_what_to_do_and_when_it_ends(kind: ProblemKind) -> None:
+    assert re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", kind.code)
+    section = PAGE.split(f"\n## {kind.code}\n", 1)[1].split("\n## ", 1)[0]
+    paragraphs = [each for each in section.strip().split("\n\n") if each]
+    assert f"Ends: {kind.end}" in paragraphs
+    meaning = [each for each in paragraphs if not each.startswith(("**", "What to do: ", "Ends: "))]
+    assert meaning, "what it means"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.code))
+def test_a_problem_is_plain_words_without_the_fields_of_its_finder_too(kind: ProblemKind) -> None:
+    bare = OpenProblem(kind.code, "main", "", 1)
+    for text in (bare.text, bare.fix, kind.end):
+        assert text
+        assert not re.search(r"[{}]", text)
+    assert kind.text[0].isupper() or kind.text[0] == "{"
+
+
+def test_what_only_ends_by_a_person_is_what_has_happened_once() -> None:
+    assert [kind.code for kind in KINDS if kind.ends is Ends.NOTE] == ["ledger.rebuilt"]
+
+
+def test_anchors_are_those_of_the_page_and_differ() -> None:
+    anchors = [anchor(code) for code in PROBLEMS]
+    assert len(set(anchors)) == len(anchors)
+    headings = re.findall(r"^## (.+)$", PAGE, re.MULTILINE)
+    assert sorted(anchors) == sorted(re.sub(r"[^\w-]", "", each.lower()) for each in headings)
+
+
+def test_every_button_helps_against_a_problem_that_exists() -> None:
+    assert set(REMEDIES) <= set(PROBLEMS)
