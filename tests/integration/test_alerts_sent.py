@@ -5,6 +5,7 @@ import base64
 import hashlib
 import hmac
 import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -26,7 +27,7 @@ from tillbridge.alerts.teller import About, Manner, Teller
 from tillbridge.alerts.ways import NotTold, Way
 from tillbridge.clock import Clock
 from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
-from tillbridge.errors import ConfigError
+from tillbridge.errors import ConfigError, LedgerError
 from tillbridge.ledger.acknowledging import acknowledge
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
@@ -81,13 +82,15 @@ class Book:
 
 @asynccontextmanager
 async def telling(
-    folder: Path, ways: Sequence[Way], manner: Manner = SOON
+    folder: Path, ways: Sequence[Way], manner: Manner = SOON, *, readable: bool = True
 ) -> AsyncIterator[tuple[ProblemDesk, Ledger]]:
     clock = Clock()
     ledger = await Ledger.open(folder, clock=clock)
     desk = await ProblemDesk.start(ledger, clock=clock)
 
     async def about(store: str) -> About:
+        if not readable:
+            raise LedgerError("The ledger cannot be read.")
         return About("Trattoria" if store else "", "")
 
     teller = Teller(ways, manner, ledger, desk, clock=clock, about=about)
@@ -338,3 +341,28 @@ async def test_a_heartbeat_without_an_end_for_failures_is_silent_then() -> None:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         assert hook.requests == []
+
+
+async def test_a_disk_that_fails_is_told_all_the_same(tmp_path: Path) -> None:
+    book = Book()
+    async with telling(tmp_path, [book], ONCE, readable=False) as (desk, _ledger):
+        desk.open("pos.offline", "main", detail="no answer")
+        await until("the message", lambda: book.messages)
+    assert book.messages[0].subject.startswith("main: ")
+
+
+async def test_an_address_that_mail_cannot_take_is_told_and_ends_nothing() -> None:
+    async with mail_server() as server:
+        with pytest.raises(NotTold):
+            await email_way(server, to=["änna@exämple.com"]).send(trial(5))
+
+
+def test_a_bridge_that_tells_nobody_imports_nothing_of_it() -> None:
+    program = (
+        "import sys, tillbridge.daemon.life; "
+        "print([name for name in sys.modules if 'alert' in name or name == 'smtplib'])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert told.stdout.strip() == "['tillbridge.config.alerts']"

@@ -29,7 +29,7 @@ class EmailWay:
     async def send(self, message: Message) -> None:
         """Send to everybody at once; done when the mail server has taken it for one of them."""
         password = self._password() if self._password else None
-        await asyncio.to_thread(self._deliver, self._letter(message), password)
+        await asyncio.to_thread(self._deliver, message, password)
 
     def _letter(self, message: Message) -> EmailMessage:
         letter = EmailMessage()
@@ -43,9 +43,10 @@ class EmailWay:
         letter.set_content(message.text)
         return letter
 
-    def _deliver(self, letter: EmailMessage, password: str | None) -> None:
+    def _deliver(self, message: Message, password: str | None) -> None:
         settings = self._settings
         try:
+            letter = self._letter(message)
             with self._connected() as server:
                 if settings.username is not None and password is not None:
                     server.login(settings.username, password)

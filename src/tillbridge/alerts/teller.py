@@ -172,7 +172,9 @@ class Teller:
 
     async def _message(self, what: Due) -> Message:
         episodes = [self._episodes[key] for key in what.keys]
-        about = await self._about(what.keys[0][1])
+        about = About(who=what.keys[0][1])
+        with contextlib.suppress(LedgerError):  # a failing disk is what there is to tell
+            about = await self._about(what.keys[0][1])
         return compose(
             what,
             episodes,
