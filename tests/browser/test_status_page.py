@@ -19,6 +19,7 @@ PATHS = [
     "/",
     "/tables",
     "/store",
+    "/86",
     "/orders",
     "/orders/ord_1",
     "/orders/ord_1/payload",

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.pretend_control import PretendControl
+from tillbridge.cli.control import os_user
 from tillbridge.clock import Clock
 from tillbridge.errors import BridgeError, Unreachable
 from tillbridge.ledger.ledger import Ledger
@@ -171,9 +172,10 @@ async def test_a_control_file_left_by_a_crash_does_not_mislead(program: Program)
 async def test_an_item_is_86ed_until_a_local_time(program: Program, bridge: PretendControl) -> None:
     ran = await program("item", "86", "main", "B/1", "--until", "2099-06-01T18:30")
     assert (ran.code, ran.out) == (0, "Did 86.\n")
-    assert bridge.asked == [("86", "main", "B/1", 4_084_014_600_000, "staff")]
+    by = f"command:{os_user()}"
+    assert bridge.asked == [("86", "main", "B/1", 4_084_014_600_000, by)]
     await program("item", "restore", "main", "B/1")
-    assert bridge.asked[-1] == ("restore", "main", "B/1", "staff")
+    assert bridge.asked[-1] == ("restore", "main", "B/1", by)
 
 
 async def test_a_time_that_is_none_is_bad_usage(program: Program, bridge: PretendControl) -> None:

@@ -15,6 +15,7 @@ from tillbridge.ledger.order_search import Arrived
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.ledger.problem_history import PastProblem
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
+from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.status.order_part import life_part, may_be_done, order_part
 from tillbridge.stores.standing import Causes, Pause, to_json
@@ -87,6 +88,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
     control.store.lines = [text]
     control.store.differences = [text]
     fill_orders(control, text)
+    fill_board(control, text)
     control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
 
 
@@ -193,6 +195,47 @@ def fill_orders(control: PretendControl, text: str = PLANT) -> None:
         "order": {"id": text, "customer": {"name": text}, "note": text},
         "community_order": None,
     }
+
+
+def fill_board(control: PretendControl, text: str = PLANT) -> None:
+    """Fill the 86 board: items of each kind that are off sale, and some that are found."""
+    now = control.now_ms
+    control.items.ends = {"opening_ms": now + 13 * HOUR_MS, "hour_ms": now + HOUR_MS}
+    base = {"external_id": text, "name": text, "variant": text, "by": text}
+    control.items.stopped = [
+        {
+            **base,
+            "how": "staff",
+            "since": to_iso(now - 60_000),
+            "until": to_iso(now + 13 * HOUR_MS),
+            "reached_at": None,
+            "reached_ms": None,
+        },
+        {
+            **base,
+            "external_id": "b2",
+            "how": "staff",
+            "since": to_iso(now - HOUR_MS),
+            "until": None,
+            "reached_at": to_iso(now - HOUR_MS + 900),
+            "reached_ms": 900,
+        },
+        {
+            **base,
+            "external_id": "b3",
+            "variant": "",
+            "how": "till",
+            "since": None,
+            "until": None,
+            "reached_at": None,
+            "reached_ms": None,
+        },
+    ]
+    found = {"price": "9.50", "currency": "EUR", "item_id": text, "stopped": False}
+    control.items.menu = [
+        {**base, **found, "on_sale": True, "pos_on_sale": True},
+        {**base, **found, "external_id": "b2", "on_sale": False, "pos_on_sale": True},
+    ]
 
 
 def _figures() -> StoreFigures:

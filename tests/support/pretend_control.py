@@ -5,6 +5,7 @@ from typing import Any
 
 from tillbridge.errors import BridgeError
 from tillbridge.ledger.day import Day
+from tillbridge.ledger.item_search import fold, rank_of
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.order import OrderState
@@ -236,6 +237,28 @@ class PretendOrders:
         return self._told("orders seen")
 
 
+class PretendItems:
+    """Its part for items."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+        self.stopped: list[Answer] = []
+        self.menu: list[Answer] = []
+        self.ends = {"opening_ms": 1_795_330_800_000, "hour_ms": 1_795_291_320_000}
+
+    async def off(self, store: str) -> Answer:
+        return {"items": self.stopped, "ends": self.ends}
+
+    async def find(self, store: str, text: str, *, limit: int = 40, offset: int = 0) -> Answer:
+        found = [
+            each
+            for each in self.menu
+            if rank_of(fold(text), fold(f"{each['name']} {each['variant']}"), each["external_id"])
+            is not None
+        ]
+        return {"items": found[offset : offset + limit], "count": len(found)}
+
+
 class PretendStore:
     """Its part for a store itself."""
 
@@ -271,6 +294,7 @@ class PretendControl:
         self.integration = PretendIntegration(self._told)
         self.store = PretendStore(self._told)
         self.orders = PretendOrders(self._told)
+        self.items = PretendItems(self._told)
         self.audit = PretendAudit()
         self.day = Day(1_795_287_720_000 - 86_400_000)
         self.communities = PretendCommunities(self._told)

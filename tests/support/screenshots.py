@@ -35,6 +35,8 @@ PICTURES = (
     Picture("status.png", "/", 960),
     Picture("status-phone-dark.png", "/", 360, dark=True),
     Picture("orders.png", "/orders", 960),
+    Picture("board.png", "/86?q=pi", 1000),
+    Picture("board-phone-dark.png", "/86?q=pi", 360, dark=True),
     Picture("order.png", "/orders/ord_8f2c", 960),
 )
 
@@ -72,6 +74,14 @@ def tell_one_evening(control: PretendControl) -> None:
         row["last_failure"] = "offline: no paper" if number == "A-104" else ""
         if row["handled"]:
             row["handled"] = {**row["handled"], "by": "anna"}
+    names = ("Pizza Margherita", "Pizza Funghi", "Pizza Quattro Formaggi", "Calzone")
+    base = control.items.menu[0]
+    control.items.menu = [
+        {**base, "external_id": f"p{number}", "name": name, "variant": "", "on_sale": number != 2}
+        for number, name in enumerate(names)
+    ]
+    for stopped, name in zip(control.items.stopped, (names[2], "Tiramisu", "Cola"), strict=True):
+        stopped |= {"name": name, "variant": "", "by": "anna"}
     life = [
         {
             **each,

@@ -109,7 +109,7 @@ def test_paths_are_escaped_and_found_again() -> None:
     assert routes.find("/items/main/") is None
 
 
-@pytest.mark.parametrize("name", ["style.css", "live.js", "ring.js"])
+@pytest.mark.parametrize("name", ["style.css", "live.js", "ring.js", "board.js"])
 def test_the_browser_of_an_old_till_understands_what_it_gets(name: str) -> None:
     text = (STATIC / name).read_text("utf-8")
     assert len(text) < 30_000

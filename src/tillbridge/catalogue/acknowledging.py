@@ -28,7 +28,7 @@ async def acknowledge(ledger: Ledger, store: str, told: Pending, *, at: int) -> 
 
     def rest(connection: Connection) -> None:
         menu.acknowledge_parts(connection, store, told.parts, at=at)
-        menu.forget_items(connection, store, told.ids)
+        menu.forget_items(connection, store, told.ids, at=at)
         forgive_items(connection, store, told.ids)
 
     await ledger.write(rest)
@@ -70,21 +70,29 @@ def _accepted(items: Sequence[Item], records: Mapping[str, Record]) -> Iterator[
         yield AcceptedItem.of(item, record.from_export, record.fingerprint)
 
 
-def availability_told(connection: Connection, store: str, told: Mapping[str, Item]) -> None:
+def availability_told(
+    connection: Connection, store: str, told: Mapping[str, Item], *, at: int
+) -> None:
     """Acknowledge availability alone: where the items come from stays as it is."""
     known = menu.items_by_id(connection, store, told)
-    menu.refresh_items(
+    menu.change_items(
         connection,
         store,
         [
             replace(each, item=_with_availability(each.item, told[external_id]))
             for external_id, each in known.items()
         ],
+        at=at,
     )
 
 
 def availability_read(
-    connection: Connection, store: str, told: Mapping[str, Item], records: Mapping[str, Record]
+    connection: Connection,
+    store: str,
+    told: Mapping[str, Item],
+    records: Mapping[str, Record],
+    *,
+    at: int,
 ) -> None:
     """Acknowledge availability told from a reading of the export.
 
@@ -100,7 +108,7 @@ def availability_read(
             said = _with_availability(known.pos_item, record.from_export)
             now = AcceptedItem.of(_with_availability(known.item, item), said, None)
         accepted.append(replace(now, doubtful=known.doubtful))
-    menu.refresh_items(connection, store, accepted)
+    menu.change_items(connection, store, accepted, at=at)
 
 
 def _with_availability(item: Item, other: Item) -> Item:

@@ -29,7 +29,8 @@ from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings, StoreSettings
 from tillbridge.ledger.holds import Hold, approve_hold
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.overrides import drop_overrides, put_override
+from tillbridge.ledger.menu import items_by_id, variant_owners
+from tillbridge.ledger.overrides import drop_overrides, mark_told, put_override
 from tillbridge.log import get_logger
 
 log = get_logger()
@@ -219,6 +220,10 @@ class CatalogueFlow:
         def put(connection: Connection) -> None:
             for external_id in external_ids:
                 put_override(connection, self._store, external_id, until=until, by=by, at=at)
+            owners = variant_owners(connection, self._store, external_ids)
+            known = items_by_id(connection, self._store, {*external_ids, *owners.values()})
+            # What was off sale already has nothing to reach the storefront any more.
+            mark_told(connection, self._store, [each.item for each in known.values()], at=at)
 
         await self._shared.ledger.write(put)
         log.info("item.taken_off", store=self._store, items=len(external_ids), by=by)

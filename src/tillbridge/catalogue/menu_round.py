@@ -304,8 +304,9 @@ class MenuRounds:
         A service that goes on losing what it took is not pressed: each full push for drift waits
         longer than the one before.
         """
+        at = self._shared.clock.now_ms()
         await self._ledger.write(
-            lambda connection: menu.forget_items(connection, self._store, external_ids)
+            lambda connection: menu.forget_items(connection, self._store, external_ids, at=at)
         )
         self._reading.forget()
         self._wish = self._wish.joined(Wish(full=True))

@@ -120,8 +120,9 @@ class Sender:
                 for each in step.items
                 if each.external_id not in reply.missing and each.external_id not in clashed
             }
+            at = self._clock.now_ms()
             await self._ledger.write(
-                lambda connection: availability_told(connection, self._store, told)
+                lambda connection: availability_told(connection, self._store, told, at=at)
             )
             await self._end(push_id, "taken", reply.message)
             return Sent("taken", reply.message, frozenset(clashed), reply.missing)
@@ -129,8 +130,9 @@ class Sender:
     async def acknowledge_availability(self, items: Sequence[Item]) -> None:
         """Write down availability that the service has changed by itself."""
         told = {each.external_id: each for each in items}
+        at = self._clock.now_ms()
         await self._ledger.write(
-            lambda connection: availability_told(connection, self._store, told)
+            lambda connection: availability_told(connection, self._store, told, at=at)
         )
 
     # -- the call
@@ -246,8 +248,9 @@ class Sender:
     async def _acknowledge(self, step: Step, records: Mapping[str, Record]) -> None:
         if isinstance(step, SetAvailability):
             items = {each.external_id: each for each in step.items}
+            at = self._clock.now_ms()
             await self._ledger.write(
-                lambda connection: availability_read(connection, self._store, items, records)
+                lambda connection: availability_read(connection, self._store, items, records, at=at)
             )
             return
         told = await asyncio.to_thread(pending_of, step, records)

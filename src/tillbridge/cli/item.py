@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tillbridge.cli import complete, say
+from tillbridge.cli.control import os_user
 from tillbridge.cli.menu import Json, Store
-from tillbridge.cli.reach import ask
+from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.cli.until import until_ms
 from tillbridge.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.config import StoreSettings
+    from tillbridge.configfile import LoadedSettings
 
 app = typer.Typer(help=_("Take items off sale and put them back."), no_args_is_help=True)
 
-_BY = "staff"
 Item = Annotated[
     str,
     typer.Argument(
@@ -38,24 +39,31 @@ def eighty_six(
         typer.Option(
             "--until",
             metavar="TIME",
-            help=_("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Else until restored."),
+            help=_(
+                "Until when: 18:30, opening, tomorrow, 2h, 2026-11-21T18:30. Else until restored."
+            ),
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Take an item off sale, whatever the till says.
 
-    Times are the store's local time; "tomorrow" is its next midnight.
+    Times are the store's local time; "tomorrow" is its next midnight, "opening" the first opening
+    of its next day.
 
     Example: tillbridge item 86 main B1 --until 18:30
     """
     loaded = load_settings(context)
-    end = _end(until, store_of(loaded, store))
-    body = {"external_id": external_id, "until_ms": end, "by": _BY}
+    settings, by = store_of(loaded, store), f"command:{os_user()}"
+    if until is not None and until.strip().lower() == "opening":
+        end: int | None = _off(loaded, store)["ends"]["opening_ms"]
+    else:
+        end = _end(until, settings)
+    body = {"external_id": external_id, "until_ms": end, "by": by}
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("POST", "stores", store, "86", body=body),
-        lambda control: control.item_86(store, external_id, until_ms=end, by=_BY),
+        lambda control: control.item_86(store, external_id, until_ms=end, by=by),
     )
     say.answered(answer, as_json=as_json)
 
@@ -68,13 +76,92 @@ def restore(context: typer.Context, store: Store, external_id: Item, as_json: Js
     """
     loaded = load_settings(context)
     store_of(loaded, store)
-    body = {"external_id": external_id, "by": _BY}
+    by = f"command:{os_user()}"
+    body = {"external_id": external_id, "by": by}
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("POST", "stores", store, "restore", body=body),
-        lambda control: control.item_restore(store, external_id, by=_BY),
+        lambda control: control.item_restore(store, external_id, by=by),
     )
     say.answered(answer, as_json=as_json)
+
+
+@app.command()
+def off(context: typer.Context, store: Store, as_json: Json = False) -> None:
+    """List what is off sale: since when, until when, by whom, and when the storefront had it.
+
+    Example: tillbridge item off main
+    """
+    loaded = load_settings(context)
+    store_of(loaded, store)
+    answer = _off(loaded, store)
+    if as_json:
+        say.document(answer)
+    elif not answer["items"]:
+        say.line(_("Everything is on sale."))
+    else:
+        heads = [_("ID"), _("NAME"), _("SINCE"), _("UNTIL"), _("BY"), _("AT THE STOREFRONT")]
+        say.table(heads, [_cells(each) for each in answer["items"]])
+
+
+@app.command()
+def find(
+    context: typer.Context,
+    store: Store,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help=_("Part of a name, its initials, or an id."))
+    ],
+    as_json: Json = False,
+) -> None:
+    """Find items of the menu by a few letters, with the id that item 86 takes.
+
+    Example: tillbridge item find main pm
+    """
+    loaded = load_settings(context)
+    store_of(loaded, store)
+    answer = ask(
+        loaded,
+        lambda bridge: bridge.ask("POST", "stores", store, "items", "find", body={"text": text}),
+        lambda control: control.items.find(store, text),
+    )
+    if as_json:
+        say.document(answer)
+    elif not answer["items"]:
+        say.line(_("The menu has nothing like that."))
+    else:
+        say.table(
+            [_("ID"), _("NAME"), _("PRICE"), _("ON SALE")],
+            [
+                [
+                    each["external_id"],
+                    f"{each['name']} {each['variant']}".strip(),
+                    f"{each['price']} {each['currency']}",
+                    _("yes") if each["on_sale"] else _("no"),
+                ]
+                for each in answer["items"]
+            ],
+        )
+
+
+def _off(loaded: "LoadedSettings", store: str) -> Answer:
+    return ask(
+        loaded,
+        lambda bridge: bridge.ask("GET", "stores", store, "items", "off"),
+        lambda control: control.items.off(store),
+    )
+
+
+def _cells(item: Answer) -> list[str]:
+    from tillbridge.status.item_words import by_whom, reached
+
+    return [
+        item["external_id"],
+        f"{item['name']} {item['variant']}".strip(),
+        say.local_time(item["since"]) or "?",
+        say.local_time(item["until"]) or "-",
+        by_whom(item),
+        reached(item),
+    ]
 
 
 def _end(until: str | None, store: "StoreSettings") -> int | None:

@@ -33,6 +33,8 @@ READS = frozenset(
         "diagnostics.begin",
         "diagnostics.result",
         "measures",
+        "items.find",
+        "items.off",
         "menu_plan",
         "orders.list",
         "orders.show",

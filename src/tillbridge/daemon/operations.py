@@ -35,6 +35,7 @@ from tillbridge.status.words import clock_time
 
 if TYPE_CHECKING:
     from tillbridge.daemon.operations_communities import CommunityOperations
+    from tillbridge.daemon.operations_items import ItemOperations
     from tillbridge.daemon.operations_orders import OrderOperations
 
 Answer = dict[str, Any]
@@ -90,6 +91,14 @@ class Operations:
 
         house = self._house
         return OrderOperations(house.ledger, house.settings, house.clock)
+
+    @cached_property
+    def items(self) -> "ItemOperations":
+        """What is asked about items."""
+        # Only where somebody looks at them.
+        from tillbridge.daemon.operations_items import ItemOperations  # noqa: PLC0415 -- (as above)
+
+        return ItemOperations(self._rooms, self._house.ledger, self._house.clock)
 
     async def status(self) -> Answer:
         """Return the status document."""

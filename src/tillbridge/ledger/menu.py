@@ -16,6 +16,7 @@ from sqlalchemy import Connection, delete, func, literal_column, select
 from sqlalchemy.dialects.sqlite import insert
 
 from tillbridge.ledger import menu_text
+from tillbridge.ledger.menu_past import keep_past
 from tillbridge.ledger.menu_prices import remember_prices
 from tillbridge.ledger.menu_refused import forgive_items, refused_items
 from tillbridge.ledger.menu_rows import (
@@ -25,6 +26,7 @@ from tillbridge.ledger.menu_rows import (
     encode_accepted,
     portions,
 )
+from tillbridge.ledger.overrides import mark_told
 from tillbridge.ledger.schema import menu_items, menu_parts
 
 _KINDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
@@ -44,6 +46,7 @@ def acknowledge_items(
     """Remember items as accepted at `at`, their prices from then on; lifts their refusals."""
     if not accepted:
         return
+    _keep_past(connection, store, accepted, at=at)
     _put_items(connection, store, accepted)
     prices: dict[str, int] = {}
     for each in accepted:
@@ -56,6 +59,15 @@ def acknowledge_items(
 def refresh_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:
     """Remember other records for items whose content the service has already."""
     if accepted:
+        _put_items(connection, store, accepted)
+
+
+def change_items(
+    connection: Connection, store: str, accepted: Sequence[AcceptedItem], *, at: int
+) -> None:
+    """Remember the availability of items as accepted at `at`."""
+    if accepted:
+        _keep_past(connection, store, accepted, at=at)
         _put_items(connection, store, accepted)
 
 
@@ -86,8 +98,12 @@ def acknowledge_parts(connection: Connection, store: str, parts: Parts, *, at: i
     )
 
 
-def forget_items(connection: Connection, store: str, external_ids: Collection[str]) -> None:
-    """Forget items: the service has removed them, or says that it never had them."""
+def forget_items(
+    connection: Connection, store: str, external_ids: Collection[str], *, at: int
+) -> None:
+    """Forget items at `at`: the service has removed them, or says that it never had them."""
+    if external_ids:
+        keep_past(connection, store, dict.fromkeys(external_ids), at=at)
     for portion in portions(external_ids):
         connection.execute(
             delete(menu_items).where(
@@ -280,6 +296,15 @@ def _parts(connection: Connection, store: str) -> Parts:
         name, decode = _KINDS[row.kind]
         found[name][row.external_id] = decode(row.body)
     return Parts(**found)
+
+
+def _keep_past(
+    connection: Connection, store: str, accepted: Sequence[AcceptedItem], *, at: int
+) -> None:
+    """Keep how the items were, and note which overrides the storefront has from now on."""
+    told = {each.item.external_id: each.item for each in accepted}
+    keep_past(connection, store, told, at=at)
+    mark_told(connection, store, told.values(), at=at)
 
 
 def _put_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:

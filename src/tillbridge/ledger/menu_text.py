@@ -85,6 +85,11 @@ def item_text(item: Item) -> str:
     return _dumps(item_fields(item))
 
 
+def item_of_text(text: str) -> Item:
+    """Return the item of `item_text`."""
+    return item_from(json.loads(text))
+
+
 def part_text(part: Part) -> str:
     """Return a category, add-on, add-on group or menu as text."""
     return _dumps(_part_values(part))

@@ -3,18 +3,25 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from tillbridge.ledger.schema import overrides
+from tillbridge.model.catalogue import Item
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """Off sale until `until` (None: until lifted); `by` is "staff" or "order"."""
+    """Off sale until `until` (None: until lifted), set at `at` by `by` ("order": the till itself).
+
+    `told_at` is when the storefront had it, None while it does not; no later than `at` where the
+    item was off sale already.
+    """
 
     until: int | None
     by: str
+    at: int = 0
+    told_at: int | None = None
 
 
 def put_override(
@@ -34,7 +41,7 @@ def put_override(
     connection.execute(
         statement.on_conflict_do_update(
             index_elements=[overrides.c.store, overrides.c.external_id],
-            set_={"until": new.until, "by": new.by, "at": new.at},
+            set_={"until": new.until, "by": new.by, "at": new.at, "told_at": None},
         )
     )
 
@@ -51,4 +58,33 @@ def drop_overrides(connection: Connection, store: str, external_ids: Collection[
 def get_overrides(connection: Connection, store: str) -> dict[str, Override]:
     """Return the overrides by external id; those whose time is over are among them."""
     rows = connection.execute(select(overrides).where(overrides.c.store == store))
-    return {row.external_id: Override(row.until, row.by) for row in rows}
+    return {row.external_id: Override(row.until, row.by, row.at, row.told_at) for row in rows}
+
+
+def mark_told(connection: Connection, store: str, items: Collection[Item], *, at: int) -> None:
+    """Note that the storefront has these items as they are now: which overrides it has from `at`.
+
+    An override may name an item or a variant.
+    """
+    open_ = set(
+        connection.execute(
+            select(overrides.c.external_id).where(
+                overrides.c.store == store, overrides.c.told_at.is_(None)
+            )
+        ).scalars()
+    )
+    if not open_:
+        return
+    off = {each.external_id for each in items if not each.available}
+    off |= {
+        variant.external_id
+        for each in items
+        for variant in each.variants
+        if not (each.available and variant.available)
+    }
+    if told := open_ & off:
+        connection.execute(
+            update(overrides)
+            .where(overrides.c.store == store, overrides.c.external_id.in_(told))
+            .values(told_at=at)
+        )

@@ -23,6 +23,7 @@ from tillbridge.ledger.schema import (
     community_children,
     community_orders,
     inbox,
+    menu_past,
     order_log,
     orders,
     problem_history,
@@ -78,6 +79,7 @@ def prune(connection: Connection, before: CutOffs, limit: int = BATCH) -> Pruned
         + _forget(connection, orders, orders.c.closed_at < before.history, limit)
         + _forget(connection, inbox, inbox.c.handled_at < before.history, limit)
         + _forget(connection, pushes, pushes.c.finished_at < before.history, limit)
+        + _forget(connection, menu_past, menu_past.c.until_ms < before.history, limit)
         + _forget(
             connection, community_orders, community_orders.c.changed_at < before.history, limit
         )

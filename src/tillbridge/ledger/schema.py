@@ -127,6 +127,17 @@ menu_prices = Table(
     Column("price", Integer, nullable=False),
 )
 
+# What the storefront showed of an item until `until_ms`; an empty body: it had none.
+menu_past = Table(
+    "menu_past",
+    metadata,
+    Column("store", Text, primary_key=True),
+    Column("external_id", Text, primary_key=True),
+    Column("until_ms", Integer, primary_key=True),
+    Column("body", Text, nullable=False),
+    Index("ix_menu_past_until", "until_ms"),
+)
+
 # Menu pushes: history, and the jobs that are still running (state "running").
 pushes = Table(
     "pushes",
@@ -167,6 +178,7 @@ overrides = Table(
     Column("until", Integer),
     Column("by", Text, nullable=False),
     Column("at", Integer, nullable=False),
+    Column("told_at", Integer),  # when the storefront had it
 )
 
 tables = Table(

@@ -133,6 +133,18 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
         ),
         route(
             "GET",
+            "stores/{store}/items/off",
+            lambda request, _body: control.items.off(request.match_info["store"]),
+        ),
+        route(
+            "POST",
+            "stores/{store}/items/find",
+            lambda request, body: control.items.find(
+                request.match_info["store"], _text(body, "text")
+            ),
+        ),
+        route(
+            "GET",
             "stores/{store}/tables",
             lambda request, _body: control.tables.list(request.match_info["store"]),
         ),

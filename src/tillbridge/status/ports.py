@@ -105,6 +105,23 @@ class OrdersControl(Protocol):
         ...
 
 
+class ItemsControl(Protocol):
+    """What the kitchen asks about items; what is done about one is in `Control`."""
+
+    async def off(self, store: str) -> Answer:
+        """Return `items` that are off sale, the latest first, and `ends` in ms.
+
+        An item has `external_id`, `name`, `variant`, `how` (staff, order, till), `by`, `since`,
+        `until`, `reached_at`, `reached_ms` (how long it took to reach the storefront). `ends` are
+        `opening_ms` (the store's next day) and `hour_ms`.
+        """
+        ...
+
+    async def find(self, store: str, text: str, *, limit: int = 40, offset: int = 0) -> Answer:
+        """Return `items` and variants whose name, initials or id fit, best first; `count`."""
+        ...
+
+
 class CommunitiesControl(Protocol):
     """What commands ask about a community, by its name in the configuration; as `Control`."""
 
@@ -269,6 +286,11 @@ class Control(Protocol):
     @property
     def orders(self) -> OrdersControl:
         """What is asked about orders."""
+        ...
+
+    @property
+    def items(self) -> ItemsControl:
+        """What is asked about items."""
         ...
 
     @property

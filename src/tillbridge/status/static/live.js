@@ -93,7 +93,8 @@
     if (!window.EventSource) { every(NO_STREAM_MS); return; }
     if (source || document.hidden) { return; }
     source = new window.EventSource(place);
-    source.addEventListener('hello', function () { if (!working) { refresh(); } alive(); every(AGES_MS); });
+    /* What changed between the page and its stream would be missed. */
+    source.addEventListener('hello', function () { alive(); refresh(); every(AGES_MS); });
     source.addEventListener('change', function () { alive(); refresh(); });
     source.addEventListener('ended', function () { window.location.reload(); });
     source.onerror = function () {

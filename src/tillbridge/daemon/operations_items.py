@@ -1,0 +1,141 @@
+"""What the kitchen asks: which items are off sale, and where is the one with these letters."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection
+
+from tillbridge.clock import Clock
+from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.ledger.facts import get_fact
+from tillbridge.ledger.item_search import FoundItem, find_items
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.menu import items_by_id, items_off_by_pos, overlaid_items, variant_owners
+from tillbridge.ledger.menu_past import off_since
+from tillbridge.ledger.menu_rows import AcceptedItem
+from tillbridge.ledger.overrides import Override, get_overrides
+from tillbridge.model.business_day import next_day_opens
+from tillbridge.model.hours import hours_from_json
+from tillbridge.model.instant import to_iso
+from tillbridge.model.money import to_major
+from tillbridge.status.order_words import who
+
+Answer = dict[str, Any]
+
+_HOUR_MS = 3_600_000
+
+
+class ItemOperations:
+    """The operations."""
+
+    def __init__(self, rooms_of: Callable[[str], StoreRooms], ledger: Ledger, clock: Clock) -> None:
+        self._rooms_of = rooms_of
+        self._ledger = ledger
+        self._clock = clock
+
+    async def off(self, store: str) -> Answer:
+        """Return what is off sale, the latest first, and when the usual ends are."""
+        rooms = self._rooms_of(store)
+        now = self._clock.now_ms()
+        zone = ZoneInfo(rooms.settings.timezone) if rooms.settings.timezone else None
+
+        def read(connection: Connection) -> Answer:
+            hours = hours_from_json(get_fact(connection, store, "store_hours"))
+            opens = next_day_opens(hours, zone, now)
+            return {
+                "items": _off(connection, store, now),
+                "ends": {"opening_ms": opens, "hour_ms": now + _HOUR_MS},
+            }
+
+        return await self._ledger.read(read)
+
+    async def find(self, store: str, text: str, *, limit: int = 40, offset: int = 0) -> Answer:
+        """Return items and variants that fit the letters, best first."""
+        currency = self._rooms_of(store).settings.currency
+
+        def read(connection: Connection) -> Answer:
+            found = find_items(connection, store, text, limit=limit, offset=offset)
+            stopped = get_overrides(connection, store)
+            return {
+                "items": [_found(each, currency, stopped) for each in found.items],
+                "count": found.count,
+            }
+
+        return await self._ledger.read(read)
+
+
+def _found(item: FoundItem, currency: str, stopped: Mapping[str, Override]) -> Answer:
+    return {
+        "external_id": item.external_id,
+        "item_id": item.item_id,
+        "name": item.name,
+        "variant": item.variant,
+        "price": to_major(item.price, currency),
+        "currency": currency,
+        "on_sale": item.on_sale,
+        "pos_on_sale": item.pos_on_sale,
+        "stopped": item.external_id in stopped,
+    }
+
+
+def _off(connection: Connection, store: str, now: int) -> list[Answer]:
+    overrides = {
+        key: each
+        for key, each in get_overrides(connection, store).items()
+        if each.until is None or each.until > now
+    }
+    owners = variant_owners(connection, store, overrides)
+    named = items_by_id(connection, store, {*overrides, *owners.values()})
+    by_people = [
+        _stopped(key, each, named.get(owners.get(key, key))) for key, each in overrides.items()
+    ]
+    by_pos = [
+        each
+        for key, each in {
+            **items_off_by_pos(connection, store),
+            **overlaid_items(connection, store),
+        }.items()
+        if key not in overrides and not each.item.available
+    ]
+    since = off_since(connection, store, [each.item.external_id for each in by_pos])
+    told = [*by_people, *(_off_by_pos(each, since) for each in by_pos)]
+    return sorted(told, key=lambda each: (each["since"] or "", each["name"]), reverse=True)
+
+
+def _stopped(external_id: str, override: Override, owner: AcceptedItem | None) -> Answer:
+    item = None if owner is None else owner.item
+    variant = ""
+    if item is not None and item.external_id != external_id:
+        variant = next(
+            (each.variant_name for each in item.variants if each.external_id == external_id), ""
+        )
+    took = None if override.told_at is None else max(0, override.told_at - override.at)
+    by_till = override.by == "order"
+    return {
+        "external_id": external_id,
+        "name": external_id if item is None else item.name,
+        "variant": variant,
+        "how": "order" if by_till else "staff",
+        "by": "" if by_till else who(override.by),
+        "since": to_iso(override.at),
+        "until": None if override.until is None else to_iso(override.until),
+        "reached_at": None if override.told_at is None else to_iso(override.told_at),
+        "reached_ms": took,
+    }
+
+
+def _off_by_pos(accepted: AcceptedItem, since: Mapping[str, int]) -> Answer:
+    item = accepted.item
+    at, until = since.get(item.external_id), item.snooze_until
+    return {
+        "external_id": item.external_id,
+        "name": item.name,
+        "variant": "",
+        "how": "till",
+        "by": "",
+        "since": None if at is None else to_iso(at),
+        "until": None if until is None else to_iso(until),
+        "reached_at": None if at is None else to_iso(at),
+        "reached_ms": None,
+    }

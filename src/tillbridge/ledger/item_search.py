@@ -1,0 +1,125 @@
+"""Finding items by a few letters, among tens of thousands: what a cook types, best first.
+
+Nothing is kept in memory: the names are read for each question, which takes some milliseconds.
+"""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, case, func, select
+
+from tillbridge.ledger import menu_text
+from tillbridge.ledger.menu import items_by_id
+from tillbridge.ledger.menu_rows import AcceptedItem
+from tillbridge.ledger.schema import menu_items
+
+_LONGEST_QUERY = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItem:
+    """An item, or a variant of one (`variant` is then its name)."""
+
+    external_id: str
+    name: str
+    price: int
+    on_sale: bool
+    item_id: str  # of the item it is a variant of, or its own
+    variant: str = ""
+    pos_on_sale: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItems:
+    """A page of what was found, best first, and how many there are in all."""
+
+    items: Sequence[FoundItem]
+    count: int
+
+
+def find_items(
+    connection: Connection, store: str, text: str, *, limit: int, offset: int = 0
+) -> FoundItems:
+    """Return the items whose name, initials or id fit `text`; all by name where it is empty."""
+    wanted = fold(text.strip()[:_LONGEST_QUERY])
+    ranked = sorted(
+        (rank, folded, external_id, item_id)
+        for external_id, item_id, name in _names(connection, store)
+        if (rank := rank_of(wanted, folded := fold(name), external_id)) is not None
+    )
+    page = ranked[offset : offset + limit]
+    known = items_by_id(connection, store, {each[3] for each in page})
+    found = [
+        made
+        for _rank, _folded, external_id, item_id in page
+        if item_id in known and (made := _found(known[item_id], external_id)) is not None
+    ]
+    return FoundItems(found, len(ranked))
+
+
+def fold(text: str) -> str:
+    """Return the text as it is compared: without case and accents."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(each for each in plain if not unicodedata.combining(each))
+
+
+def rank_of(wanted: str, name: str, external_id: str) -> int | None:
+    """Return how well a folded name fits, 0 best; None where it does not.
+
+    It begins so; its words begin so ("ma pi" too); its initials ("pm"); its id; somewhere in it.
+    """
+    if not wanted or name.startswith(wanted):
+        return 0
+    words = name.split()
+    if all(any(word.startswith(part) for word in words) for part in wanted.split()):
+        return 1
+    if "".join(word[:1] for word in words).startswith(wanted):
+        return 2
+    if fold(external_id).startswith(wanted):
+        return 3
+    return 4 if wanted in name else None
+
+
+def _names(connection: Connection, store: str) -> Iterator[tuple[str, str, str]]:
+    """Yield id, id of its item, and name of all items and variants."""
+    variants = case((func.instr(menu_items.c.body, '"variants":') > 0, menu_items.c.body))
+    rows = connection.execute(
+        select(
+            menu_items.c.external_id, func.json_extract(menu_items.c.body, "$.name"), variants
+        ).where(menu_items.c.store == store)
+    )
+    for external_id, name, body in rows:
+        yield external_id, external_id, name
+        if body is not None:
+            for each in menu_text.item_of_text(body).variants:
+                yield each.external_id, external_id, f"{name} {each.variant_name}"
+
+
+def _found(accepted: AcceptedItem, external_id: str) -> FoundItem | None:
+    item = accepted.item
+    if item.external_id == external_id:
+        return FoundItem(
+            external_id,
+            item.name,
+            item.price,
+            item.available,
+            external_id,
+            pos_on_sale=accepted.pos_available,
+        )
+    for each in item.variants:
+        if each.external_id == external_id:
+            on_sale = item.available and each.available
+            said = accepted.pos_variants.get(external_id, each.available)
+            return FoundItem(
+                external_id,
+                item.name,
+                each.price,
+                on_sale,
+                item.external_id,
+                each.variant_name,
+                said,
+            )
+    return None
