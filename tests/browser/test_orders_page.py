@@ -130,7 +130,7 @@ async def test_who_only_looks_sees_neither_notes_nor_buttons(browser: Browser) -
         await page.keyboard.press("Enter")
         await expect(page.locator("#ordered")).to_contain_text("shown to staff only")
         await expect(page.locator(".note")).to_have_count(0)
-        await expect(page.locator("main .buttons .button")).to_have_count(0)
+        await expect(page.locator("#stands .button")).to_have_count(0)
         answer = await page.goto(house.url + "/orders/ord_1/payload")
         assert answer is not None
         assert answer.status == 403

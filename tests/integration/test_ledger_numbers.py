@@ -94,7 +94,7 @@ async def test_the_numbers_are_the_same_with_and_without_a_daemon(tmp_path: Path
         acknowledged_items=3,
         refused_items=0,
         pushes_running=1,
-        held=Held(9, ("wild",)),
+        held=Held(9, ("wild",), "d"),
         facts={"service_store_id": "st_1"},
     )
     assert stopped.store("other").by_state == {"accepted": 1}

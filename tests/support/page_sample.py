@@ -89,6 +89,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
     control.store.differences = [text]
     fill_orders(control, text)
     fill_board(control, text)
+    fill_menu(control, text)
     control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
 
 
@@ -185,6 +186,7 @@ def fill_orders(control: PretendControl, text: str = PLANT) -> None:
                     "external_id": "p1",
                     "variant": None,
                     "options": options,
+                    "menu": {"name": f"{text}!", "price": 900, "on_sale": False},
                 }
             ],
             "total": 2450,
@@ -235,6 +237,69 @@ def fill_board(control: PretendControl, text: str = PLANT) -> None:
     control.items.menu = [
         {**base, **found, "on_sale": True, "pos_on_sale": True},
         {**base, **found, "external_id": "b2", "on_sale": False, "pos_on_sale": True},
+    ]
+
+
+def fill_menu(control: PretendControl, text: str = PLANT) -> None:
+    """Fill the pages of the menu: a change that waits, refused items, pushes of each kind."""
+    now = control.now_ms
+    control.menu.shown = {
+        "export": {"items": 49, "read_at": to_iso(now - 30_000)},
+        "accepted": 80,
+        "pending": 33,
+        "last_synced_at": to_iso(now - HOUR_MS),
+        "hold": {
+            "since": to_iso(now - HOUR_MS),
+            "reasons": [text],
+            "counts": {"removed": 31, "added": 0, "changed": 2},
+            "categories": [
+                {"name": text, "removed": [text, text], "added": [], "changed": []},
+                {"name": "Drinks", "removed": [], "added": [text], "changed": [text]},
+            ],
+            "approved": False,
+            "dismissed": None,
+        },
+        "refused": [{"external_id": text, "name": text, "reason": text}],
+        "refused_count": 1,
+    }
+    push = {"state": "success", "took_ms": 840, "message": "", "job_id": None}
+    control.menu.pushes = [
+        {
+            **push,
+            "id": 4,
+            "kind": "availability",
+            "summary": {"items": 1},
+            "started_at": to_iso(now - 600_000),
+        },
+        {
+            **push,
+            "id": 3,
+            "kind": "patch",
+            "state": "failed",
+            "summary": {"item": text, "fields": ["price"]},
+            "message": text,
+            "started_at": to_iso(now - HOUR_MS),
+        },
+        {
+            **push,
+            "id": 2,
+            "kind": "batch",
+            "summary": {"add": 1, "update": 2, "delete": 0},
+            "started_at": to_iso(now - 2 * HOUR_MS),
+        },
+        {
+            **push,
+            "id": 1,
+            "kind": "full",
+            "summary": {"items": 80},
+            "started_at": to_iso(now - 3 * HOUR_MS),
+        },
+    ]
+    row = {"external_id": text, "name": text, "variant": text, "price": "9.50"}
+    control.menu.rows = [
+        {**row, "on_sale": True, "pos_on_sale": True},
+        {**row, "external_id": "b2", "on_sale": False, "pos_on_sale": True},
+        {**row, "external_id": "b3", "on_sale": False, "pos_on_sale": False},
     ]
 
 

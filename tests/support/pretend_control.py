@@ -8,6 +8,7 @@ from tillbridge.ledger.day import Day
 from tillbridge.ledger.item_search import fold, rank_of
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
 from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
@@ -259,6 +260,43 @@ class PretendItems:
         return {"items": found[offset : offset + limit], "count": len(found)}
 
 
+class PretendMenu:
+    """Its part for menus."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+        self.rows: list[Answer] = []
+        self.pushes: list[Answer] = []
+        self.shown: Answer = {
+            "export": {"items": None, "read_at": None},
+            "accepted": 0,
+            "pending": 0,
+            "last_synced_at": None,
+            "hold": None,
+            "refused": [],
+            "refused_count": 0,
+        }
+
+    async def show(self, store: str) -> Answer:
+        return self.shown
+
+    async def items(
+        self, store: str, *, text: str = "", page: int = 1, at_ms: int | None = None
+    ) -> Answer:
+        found = [each for each in self.rows if text.lower() in each["name"].lower()]
+        return {
+            "items": found,
+            "count": len(found),
+            "page": page,
+            "pages": 1,
+            "currency": "EUR",
+            "at": None if at_ms is None else to_iso(at_ms),
+        }
+
+    async def history(self, store: str, *, before: int | None = None) -> Answer:
+        return {"pushes": self.pushes, "more": False}
+
+
 class PretendStore:
     """Its part for a store itself."""
 
@@ -295,6 +333,7 @@ class PretendControl:
         self.store = PretendStore(self._told)
         self.orders = PretendOrders(self._told)
         self.items = PretendItems(self._told)
+        self.menu = PretendMenu(self._told)
         self.audit = PretendAudit()
         self.day = Day(1_795_287_720_000 - 86_400_000)
         self.communities = PretendCommunities(self._told)
@@ -363,6 +402,9 @@ class PretendControl:
 
     async def menu_push(self, store: str, *, full: bool) -> Answer:
         return self._told("push", store, full)
+
+    async def menu_dismiss(self, store: str) -> Answer:
+        return self._told("dismiss", store)
 
     async def menu_approve(self, store: str) -> Answer:
         return self._told("approve", store)

@@ -9,11 +9,12 @@ import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from playwright.async_api import Browser, async_playwright
 
 from tests.support.page_house import page_house
-from tests.support.page_sample import busy, fill_orders
+from tests.support.page_sample import busy, fill_menu, fill_orders
 from tests.support.pretend_control import PretendControl
 from tillbridge.clock import Clock
 from tillbridge.ledger.snapshot import Held
@@ -37,6 +38,7 @@ PICTURES = (
     Picture("orders.png", "/orders", 960),
     Picture("board.png", "/86?q=pi", 1000),
     Picture("board-phone-dark.png", "/86?q=pi", 360, dark=True),
+    Picture("menu-hold.png", "/menu", 960),
     Picture("order.png", "/orders/ord_8f2c", 960),
 )
 
@@ -59,6 +61,7 @@ def fill(control: PretendControl) -> None:
     ]
     fill_orders(control, "A-104")
     tell_one_evening(control)
+    tell_one_menu(control, held)
     control.plan = {
         "held": [held],
         "lines": ["- Pizza Margherita 9.50", "- Pizza Funghi 10.50", "~ Cola 2.50 to 2.80"],
@@ -107,9 +110,36 @@ def tell_one_evening(control: PretendControl) -> None:
         "ordered": {
             **ordered,
             "instructions": "No onions, please",
-            "lines": [{**line, "external_id": "p1", "variant": None} for line in lines],
+            "lines": [
+                {**line, "external_id": "p1", "variant": None, "menu": menu(line)} for line in lines
+            ],
         },
     }
+
+
+def menu(line: dict[str, Any]) -> dict[str, Any]:
+    """Return what the menu had of a line: what the line says."""
+    return {"name": line["name"], "price": line["unit_price"], "on_sale": True}
+
+
+def tell_one_menu(control: PretendControl, held: str) -> None:
+    """Fill the page of the menu with a till that has lost its pizzas."""
+    fill_menu(control, "p17")
+    gone = ["Pizza Margherita", "Pizza Funghi", "Pizza Quattro Formaggi", "Calzone"]
+    hold = control.menu.shown["hold"]
+    hold["reasons"] = [held]
+    hold["categories"] = [
+        {"name": "Pizza", "removed": gone, "added": [], "changed": []},
+        {"name": "Drinks", "removed": [], "added": [], "changed": ["Cola", "Fanta"]},
+    ]
+    control.menu.shown["refused"] = [
+        {"external_id": "p17", "name": "Tiramisu", "reason": "price must be positive"}
+    ]
+    control.menu.pushes[1]["message"] = "price must be positive"
+    control.menu.rows = [
+        {**row, "name": name, "variant": "", "external_id": f"p{number}"}
+        for number, (row, name) in enumerate(zip(control.menu.rows, gone, strict=False))
+    ]
 
 
 async def take(browser: Browser, url: str, picture: Picture, folder: Path) -> None:

@@ -174,6 +174,9 @@ def test_a_remedy_is_offered_with_what_it_needs() -> None:
             ("/orders/{order}/retry", {"order": "ord_7"}),
             ("/orders/{order}/done", {"order": "ord_7"}),
         ],
-        "menu.held": [("/stores/{store}/menu/approve", {"store": "main"})],
+        "menu.held": [
+            ("/stores/{store}/menu/approve", {"store": "main"}),
+            ("/stores/{store}/menu/dismiss", {"store": "main"}),
+        ],
         "consent.ending": [("/stores/{store}/connect", {"store": "main"})],
     }

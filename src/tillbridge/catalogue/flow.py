@@ -27,7 +27,7 @@ from tillbridge.catalogue.table_round import TableRounds
 from tillbridge.catalogue.wishes import Wish
 from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings, StoreSettings
-from tillbridge.ledger.holds import Hold, approve_hold
+from tillbridge.ledger.holds import Hold, approve_hold, dismiss_hold
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import items_by_id, variant_owners
 from tillbridge.ledger.overrides import drop_overrides, mark_told, put_override
@@ -167,6 +167,17 @@ class CatalogueFlow:
         if hold is not None:
             log.info("menu.approved", store=self._store, digest=hold.digest)
             self._menu.try_again()
+        return hold
+
+    async def dismiss(self, *, by: str) -> Hold | None:
+        """Leave the menu as it is: this very plan is not offered again (None: none waits)."""
+        at = self._shared.clock.now_ms()
+        hold = await self._shared.ledger.write(
+            lambda connection: dismiss_hold(connection, self._store, by=by, at=at)
+        )
+        if hold is not None:
+            log.info("menu.dismissed", store=self._store, digest=hold.digest)
+            self._shared.desk.close("menu.held", self._store)
         return hold
 
     async def take_off(self, external_id: str, *, until: int | None, by: str) -> None:

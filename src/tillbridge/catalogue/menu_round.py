@@ -218,7 +218,13 @@ class MenuRounds:
                 )
             )
             log.warning("menu.held", store=self._store, reasons=list(assessment.reasons))
-        self._shared.desk.open("menu.held", self._store, detail="; ".join(assessment.reasons))
+        dismissed = await self._ledger.read(
+            lambda connection: holds.is_dismissed(connection, self._store, assessment.digest)
+        )
+        if dismissed:
+            self._shared.desk.close("menu.held", self._store)
+        else:
+            self._shared.desk.open("menu.held", self._store, detail="; ".join(assessment.reasons))
 
     # -- pushing
 

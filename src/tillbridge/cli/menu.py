@@ -1,4 +1,4 @@
-"""`tillbridge menu ...`: what would be pushed, pushing now, and releasing a hold."""
+"""`tillbridge menu ...`: what would be pushed, pushing now, a hold, and how it all was."""
 
 from typing import Annotated
 
@@ -84,6 +84,120 @@ def approve(context: typer.Context, store: Store, as_json: Json = False) -> None
     )
     say.answered(answer, as_json=as_json)
     _end(answer)
+
+
+@app.command()
+def dismiss(context: typer.Context, store: Store, as_json: Json = False) -> None:
+    """Dismiss the menu change that waits: the storefront stays as it is.
+
+    This very change is not offered again; what the till tells next is looked at anew.
+
+    Example: tillbridge menu dismiss main
+    """
+    loaded = load_settings(context)
+    store_of(loaded, store)
+    answer = ask(
+        loaded,
+        lambda bridge: bridge.ask("POST", "stores", store, "dismiss", body={}),
+        lambda control: control.menu_dismiss(store),
+    )
+    say.answered(answer, as_json=as_json)
+    _end(answer)
+
+
+@app.command()
+def history(context: typer.Context, store: Store, as_json: Json = False) -> None:
+    """List the latest pushes: what was told, how it ended, how long it took.
+
+    Example: tillbridge menu history main
+    """
+    loaded = load_settings(context)
+    store_of(loaded, store)
+    answer = ask(
+        loaded,
+        lambda bridge: bridge.ask("GET", "stores", store, "pushes"),
+        lambda control: control.menu.history(store),
+    )
+    if as_json:
+        say.document(answer)
+    elif not answer["pushes"]:
+        say.line(_("Nothing was ever pushed."))
+    else:
+        from tillbridge.status.push_words import how_long, told, what
+
+        say.table(
+            [_("WHEN"), _("WHAT"), _("ENDED"), _("TOOK"), _("THE SERVICE SAID")],
+            [
+                [
+                    say.local_time(each["started_at"]),
+                    what(each),
+                    told(each),
+                    how_long(each),
+                    each["message"],
+                ]
+                for each in answer["pushes"]
+            ],
+        )
+
+
+@app.command()
+def items(
+    context: typer.Context,
+    store: Store,
+    text: Annotated[
+        str, typer.Argument(metavar="[TEXT]", help=_("Part of a name, its initials, or an id."))
+    ] = "",
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="TIME", help=_("As it was then: 2026-11-21T18:30.")),
+    ] = None,
+    page: Annotated[int, typer.Option("--page", metavar="N", min=1, help=_("Which page."))] = 1,
+    as_json: Json = False,
+) -> None:
+    """List what the storefront has, or had at a moment.
+
+    Example: tillbridge menu items main pizza --at 2026-11-20T19:30
+    """
+    loaded = load_settings(context)
+    store_of(loaded, store)
+    at_ms = None if at is None else _moment(at)
+    body = {"text": text, "page": page, "at_ms": at_ms}
+    answer = ask(
+        loaded,
+        lambda bridge: bridge.ask("POST", "stores", store, "items", body=body),
+        lambda control: control.menu.items(store, text=text, page=page, at_ms=at_ms),
+    )
+    if as_json:
+        say.document(answer)
+        return
+    say.table(
+        [_("ID"), _("NAME"), _("PRICE"), _("ON SALE")],
+        [
+            [
+                each["external_id"],
+                f"{each['name']} {each['variant']}".strip(),
+                f"{each['price']} {answer['currency']}",
+                _("yes") if each["on_sale"] else _("no"),
+            ]
+            for each in answer["items"]
+        ],
+    )
+    say.line(
+        _("page {page} of {pages}, {n} in all").format(
+            page=answer["page"], pages=answer["pages"], n=answer["count"]
+        )
+    )
+
+
+def _moment(text: str) -> int:
+    from datetime import datetime
+
+    try:
+        return round(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(
+            _("{text} is no time: say 2026-11-21T18:30.").format(text=text), param_hint="--at"
+        ) from None
 
 
 def _end(answer: Answer) -> None:

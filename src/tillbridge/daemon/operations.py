@@ -36,6 +36,7 @@ from tillbridge.status.words import clock_time
 if TYPE_CHECKING:
     from tillbridge.daemon.operations_communities import CommunityOperations
     from tillbridge.daemon.operations_items import ItemOperations
+    from tillbridge.daemon.operations_menu import MenuOperations
     from tillbridge.daemon.operations_orders import OrderOperations
 
 Answer = dict[str, Any]
@@ -99,6 +100,14 @@ class Operations:
         from tillbridge.daemon.operations_items import ItemOperations  # noqa: PLC0415 -- (as above)
 
         return ItemOperations(self._rooms, self._house.ledger, self._house.clock)
+
+    @cached_property
+    def menu(self) -> "MenuOperations":
+        """What is asked about menus."""
+        # Only where somebody looks at them.
+        from tillbridge.daemon.operations_menu import MenuOperations  # noqa: PLC0415 -- (as above)
+
+        return MenuOperations(self._rooms, self._house.ledger)
 
     async def status(self) -> Answer:
         """Return the status document."""
@@ -189,6 +198,18 @@ class Operations:
         return _done(
             self._later(_("The menu change of {since} is released.")).format(
                 since=to_iso(hold.since)
+            )
+        )
+
+    async def menu_dismiss(self, store: str) -> Answer:
+        """Leave the menu as it is: the plan that is held is not offered again."""
+        hold = await self._rooms(store).catalogue.dismiss(by=actor().who)
+        if hold is None:
+            return {**_done(_("No menu change waits for approval.")), "ok": False}
+        return _done(
+            _(
+                "The menu change is dismissed: the storefront stays as it is until the till tells "
+                "something else."
             )
         )
 

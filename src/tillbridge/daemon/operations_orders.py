@@ -1,7 +1,7 @@
 """What commands and the page ask about orders: lists, and one whole."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -14,6 +14,7 @@ from tillbridge.ledger import order_search
 from tillbridge.ledger.community_orders import parent_of
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.menu_past import items_then
 from tillbridge.ledger.order_log import event_of, life
 from tillbridge.ledger.orders import OrderRow, find_orders
 from tillbridge.model.instant import to_iso
@@ -94,6 +95,11 @@ def _whole(connection: Connection, row: OrderRow) -> Answer:
     delivery = order_search.arrived(connection, row.store, event_id) if event_id else None
     parent = parent_of(connection, row.order_id)
     ordered = order_part.lines_part(row)
+    if ordered is not None:
+        then = _menu_then(connection, row, ordered["lines"])
+        ordered["lines"] = [
+            {**line, "menu": menu} for line, menu in zip(ordered["lines"], then, strict=True)
+        ]
     return {
         **order_part.order_part(
             row, order_search.handled_entry(connection, row.store, row.order_id)
@@ -118,6 +124,34 @@ def _whole(connection: Connection, row: OrderRow) -> Answer:
             "status": parent.status,
         },
     }
+
+
+def _menu_then(
+    connection: Connection, row: OrderRow, lines: Sequence[Mapping[str, Any]]
+) -> list[Answer | None]:
+    """Return for each line what the menu said when it was placed; None where it had no such item.
+
+    `name`, `price` (minor units) and `on_sale`.
+    """
+    ids = {line["external_id"] for line in lines if line["external_id"]}
+    then = items_then(connection, row.store, ids, row.placed_at or row.received_at)
+    told: list[Answer | None] = []
+    for line in lines:
+        item = then.get(line["external_id"] or "")
+        if item is None:
+            told.append(None)
+            continue
+        variant = next(
+            (each for each in item.variants if each.external_id == line["variant"]), None
+        )
+        told.append(
+            {
+                "name": item.name,
+                "price": item.price if variant is None else variant.price,
+                "on_sale": item.available and (variant is None or variant.available),
+            }
+        )
+    return told
 
 
 def _worth(row: OrderRow) -> Answer:

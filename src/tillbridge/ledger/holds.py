@@ -8,7 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
+from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.schema import holds
+
+DISMISSED = "menu_dismissed"  # the fact: the plan a person did not want {digest, by, at}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ def approve_hold(connection: Connection, store: str) -> Hold | None:
     connection.execute(
         update(holds).where(holds.c.store == store).values(approved_digest=holds.c.digest)
     )
+    drop_fact(connection, store, DISMISSED)
     return get_hold(connection, store)
 
 
@@ -78,6 +82,25 @@ def carry_approval(connection: Connection, store: str, digest: str) -> None:
         .where(holds.c.store == store, holds.c.approved_digest == holds.c.digest)
         .values(digest=digest, approved_digest=digest)
     )
+
+
+def dismiss_hold(connection: Connection, store: str, *, by: str, at: int) -> Hold | None:
+    """Note that the person `by` does not want the plan that waits; None where none does.
+
+    It is not offered again: a plan with other content is.
+    """
+    hold = get_hold(connection, store)
+    if hold is None or hold.approved:
+        return None
+    kept = {"digest": hold.digest, "by": by, "at": at}
+    put_fact(connection, store, DISMISSED, kept, at=at)
+    return hold
+
+
+def is_dismissed(connection: Connection, store: str, digest: str) -> bool:
+    """Return whether a person did not want the plan with this content."""
+    kept = get_fact(connection, store, DISMISSED)
+    return isinstance(kept, Mapping) and kept.get("digest") == digest
 
 
 def drop_hold(connection: Connection, store: str) -> None:

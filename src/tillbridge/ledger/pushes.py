@@ -100,6 +100,16 @@ def latest_pushes(connection: Connection, store: str, limit: int) -> tuple[Push,
     )
 
 
+def push_page(
+    connection: Connection, store: str, limit: int, *, before: int | None = None
+) -> tuple[Push, ...]:
+    """Return the latest pushes before the one with this id, newest first."""
+    query = select(pushes).where(pushes.c.store == store)
+    if before is not None:
+        query = query.where(pushes.c.id < before)
+    return _pushes(connection, query.order_by(pushes.c.id.desc()).limit(limit))
+
+
 def _pushes(connection: Connection, query: Any) -> tuple[Push, ...]:  # noqa: ANN401 -- a select of any columns
     return tuple(_push(row) for row in connection.execute(query))
 

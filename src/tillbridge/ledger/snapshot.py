@@ -33,7 +33,7 @@ _DELIVERIES_OPEN = "SELECT store, count(*) FROM inbox WHERE handled_at IS NULL G
 _ITEMS = "SELECT store, count(*) FROM menu_items GROUP BY store"
 _ITEMS_REFUSED = "SELECT store, count(*) FROM menu_refused GROUP BY store"
 _HOLDS = (
-    "SELECT store, since, reasons FROM holds"
+    "SELECT store, since, reasons, digest FROM holds"
     " WHERE approved_digest IS NULL OR approved_digest <> digest"
 )
 _TABLES = "SELECT store, count(*) FROM tables GROUP BY store"
@@ -47,10 +47,14 @@ _Query = Callable[[str], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A menu plan that waits for a person: since when (ms), and why, in sentences."""
+    """A menu plan that waits for a person: since when (ms), and why, in sentences.
+
+    `digest` names its content.
+    """
 
     since: int
     reasons: tuple[str, ...]
+    digest: str = ""
 
 
 @dataclass(slots=True)
@@ -139,8 +143,8 @@ def _snapshot(query: _Query) -> Snapshot:
         of(store).acknowledged_items = count
     for store, count in query(_ITEMS_REFUSED):
         of(store).refused_items = count
-    for store, since, reasons in query(_HOLDS):
-        of(store).held = Held(since, tuple(json.loads(reasons)))
+    for store, since, reasons, digest in query(_HOLDS):
+        of(store).held = Held(since, tuple(json.loads(reasons)), digest)
     for store, count in query(_TABLES):
         of(store).tables = count
     for store, count in query(_PUSHES_RUNNING):

@@ -116,6 +116,26 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
         ),
         route(
             "POST",
+            "stores/{store}/dismiss",
+            lambda request, _body: control.menu_dismiss(request.match_info["store"]),
+        ),
+        route(
+            "GET",
+            "stores/{store}/pushes",
+            lambda request, _body: control.menu.history(request.match_info["store"]),
+        ),
+        route(
+            "POST",
+            "stores/{store}/items",
+            lambda request, body: control.menu.items(
+                request.match_info["store"],
+                text=_text(body, "text"),
+                page=_count(str(body.get("page", 1))),
+                at_ms=_instant(body.get("at_ms")),
+            ),
+        ),
+        route(
+            "POST",
             "stores/{store}/86",
             lambda request, body: control.item_86(
                 request.match_info["store"],

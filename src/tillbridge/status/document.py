@@ -137,7 +137,11 @@ def _problem(problem: OpenProblem, noted: object) -> dict[str, Any]:
 def _store(
     store: StoreSnapshot, adapter: str, now_ms: int, pos_seen: int | None, figures: StoreFigures
 ) -> dict[str, Any]:
-    held = store.held
+    held, dismissed = store.held, False
+    if held is not None and _mapping(store.facts.get("menu_dismissed")).get("digest") == (
+        held.digest or None
+    ):
+        held, dismissed = None, True
     oldest = store.oldest_waiting_at
     return {
         "service": _service(store.facts, now_ms),
@@ -151,6 +155,7 @@ def _store(
             "pending": _pending(store),
             "refused_items": store.refused_items,
             "held": held is not None,
+            "dismissed": dismissed,
             "held_reasons": list(held.reasons) if held else [],
             "held_since": to_iso(held.since) if held else None,
             "last_synced_at": _iso(store.facts.get("last_synced_at")),

@@ -122,6 +122,29 @@ class ItemsControl(Protocol):
         ...
 
 
+class MenuControl(Protocol):
+    """What is asked about a store's menu; what is done about it is in `Control`."""
+
+    async def show(self, store: str) -> Answer:
+        """Return how it stands.
+
+        `export` {items, read_at}, `accepted`, `pending`, `last_synced_at`, `hold` (None, or
+        `since`, `reasons`, `counts`, `categories`, `approved`, `dismissed`), `refused` and
+        `refused_count`.
+        """
+        ...
+
+    async def items(
+        self, store: str, *, text: str = "", page: int = 1, at_ms: int | None = None
+    ) -> Answer:
+        """Return `items` that the storefront has, or had at `at_ms`; `count`, `page`, `pages`."""
+        ...
+
+    async def history(self, store: str, *, before: int | None = None) -> Answer:
+        """Return `pushes` before the one with that id, newest first; whether there are `more`."""
+        ...
+
+
 class CommunitiesControl(Protocol):
     """What commands ask about a community, by its name in the configuration; as `Control`."""
 
@@ -294,6 +317,11 @@ class Control(Protocol):
         ...
 
     @property
+    def menu(self) -> MenuControl:
+        """What is asked about menus."""
+        ...
+
+    @property
     def communities(self) -> CommunitiesControl:
         """What is asked about communities."""
         ...
@@ -362,6 +390,10 @@ class Control(Protocol):
 
     async def menu_approve(self, store: str) -> Answer:
         """Release the plan that is held."""
+        ...
+
+    async def menu_dismiss(self, store: str) -> Answer:
+        """Leave the menu as it is: the plan that is held is not offered again."""
         ...
 
     async def item_86(

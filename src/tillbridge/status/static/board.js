@@ -4,7 +4,7 @@
   'use strict';
   var PAUSE_MS = 120;
   var form = document.getElementById('find-form'), input = document.getElementById('find');
-  var found = document.getElementById('found'), timer = null, asked = 0, shown = input.value;
+  var found = document.getElementById('found'), timer = null, asked = 0, answered = 0, shown = input.value;
 
   function address() {
     var parts = [], fields = form.elements, i;
@@ -23,6 +23,7 @@
     request.onload = function () {
       var made, fresh;
       if (number !== asked) { return; }
+      answered = number;
       if (request.status !== 200) { window.location.reload(); return; }
       made = document.implementation.createHTMLDocument('');
       made.documentElement.innerHTML = request.responseText;
@@ -33,6 +34,7 @@
       if (window.history.replaceState) { window.history.replaceState(null, '', where); }
       if (then) { then(); }
     };
+    request.onerror = request.ontimeout = function () { answered = number; };
     request.send();
   }
 
@@ -45,11 +47,12 @@
 
   input.addEventListener('input', function () {
     window.clearTimeout(timer);
-    timer = window.setTimeout(function () { ask(null); }, PAUSE_MS);
+    timer = window.setTimeout(function () { timer = null; ask(null); }, PAUSE_MS);
   });
   form.addEventListener('submit', function (event) {
     event.preventDefault();
     window.clearTimeout(timer);
+    timer = null;
     if (shown === input.value) { openFirst(); } else { ask(openFirst); }
   });
   document.addEventListener('keydown', function (event) {
@@ -69,7 +72,9 @@
       if (all[i] !== summary.parentNode) { all[i].open = false; }
     }
   });
+  /* A refresh comes after what somebody has just typed, and never shuts what is open. */
   window.tillbridgeRefreshed = function () {
+    if (timer || asked !== answered) { return; }
     if (!found.querySelector('details[open]') && !found.contains(document.activeElement)) { ask(null); }
   };
 }());

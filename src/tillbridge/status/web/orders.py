@@ -212,6 +212,7 @@ def _lines(ordered: Mapping[str, Any] | None) -> list[Filled]:
         {
             **line,
             "price": _money(line["unit_price"], ordered["currency"]),
+            "then": _then(line, ordered["currency"]),
             "options": [
                 {**option, "price": _money(option["unit_price"], ordered["currency"])}
                 for option in line["options"]
@@ -219,6 +220,21 @@ def _lines(ordered: Mapping[str, Any] | None) -> list[Filled]:
         }
         for line in ordered["lines"]
     ]
+
+
+def _then(line: Mapping[str, Any], currency: str) -> str:
+    """Return how the menu of that moment differs from the line; "" where it does not."""
+    menu = line["menu"]
+    if menu is None:
+        return _("not on the menu then, as far as the bridge knows")
+    found = []
+    if line["name"] and menu["name"] != line["name"]:
+        found.append(_("called {name}").format(name=menu["name"]))
+    if line["unit_price"] is not None and menu["price"] != line["unit_price"]:
+        found.append(_("at {price}").format(price=_money(menu["price"], currency)))
+    if not menu["on_sale"]:
+        found.append(_("off sale"))
+    return _("the menu had it then: {what}").format(what=", ".join(found)) if found else ""
 
 
 def _money(amount: int | None, currency: str) -> str:

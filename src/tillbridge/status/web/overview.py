@@ -55,46 +55,6 @@ async def _begin(visit: Visit, *, reintegrate: bool) -> Done:
     )
 
 
-async def _ask_approve(visit: Visit) -> Question:
-    plan = await visit.control.menu_plan(visit.params["store"])
-    return Question(
-        _("The menu change of {store} that is held goes to the storefront as it is.").format(
-            store=visit.params["store"]
-        ),
-        _("Release it"),
-        points=[*plan.get("held", ()), *plan.get("lines", ())][:40],
-        risky=True,
-    )
-
-
-async def _approve(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu_approve(visit.params["store"]))
-
-
-async def _ask_push(visit: Visit) -> Question:
-    return Question(
-        _("What differs between the till and the storefront of {store} is pushed now.").format(
-            store=visit.params["store"]
-        ),
-        _("Push the menu"),
-    )
-
-
-async def _push(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu_push(visit.params["store"], full=False))
-
-
-async def _ask_push_all(visit: Visit) -> Question:
-    return Question(
-        _("The whole menu of {store} is pushed again.").format(store=visit.params["store"]),
-        _("Push all of the menu"),
-    )
-
-
-async def _push_all(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu_push(visit.params["store"], full=True))
-
-
 SUBJECT = Subject(
     pages=(Page("/", _("Overview"), "overview.html", _fill),),
     actions=(
@@ -113,33 +73,6 @@ SUBJECT = Subject(
             Role.TECHNICIAN,
             _reintegrate,
             _ask_reintegrate,
-        ),
-        Action(
-            "/stores/{store}/menu/approve",
-            _("Look at it and release it"),
-            "menu.approve",
-            Role.TECHNICIAN,
-            _approve,
-            _ask_approve,
-            section="/menu",
-        ),
-        Action(
-            "/stores/{store}/menu/push",
-            _("Push the menu now"),
-            "menu.push",
-            Role.TECHNICIAN,
-            _push,
-            _ask_push,
-            section="/menu",
-        ),
-        Action(
-            "/stores/{store}/menu/push-all",
-            _("Push all of the menu"),
-            "menu.push",
-            Role.TECHNICIAN,
-            _push_all,
-            _ask_push_all,
-            section="/menu",
         ),
     ),
 )

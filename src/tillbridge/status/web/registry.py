@@ -1,10 +1,17 @@
 """The page's subjects and its navigation: a new page is a line here."""
 
 from tillbridge.i18n import _
-from tillbridge.status.web import board, orders, overview, store, tables
+from tillbridge.status.web import board, menu, orders, overview, store, tables
 from tillbridge.status.web.book import Action, File, NavigationLine, Page
 
-SUBJECTS = (overview.SUBJECT, orders.SUBJECT, board.SUBJECT, tables.SUBJECT, store.SUBJECT)
+SUBJECTS = (
+    overview.SUBJECT,
+    orders.SUBJECT,
+    menu.SUBJECT,
+    board.SUBJECT,
+    tables.SUBJECT,
+    store.SUBJECT,
+)
 
 # Shown in this order; a line whose page is not there yet is left out.
 NAVIGATION = (

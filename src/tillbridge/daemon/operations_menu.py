@@ -1,0 +1,176 @@
+"""What is asked about a store's menu: how it stands, its items now and then, its pushes."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.ledger.facts import get_fact
+from tillbridge.ledger.holds import DISMISSED, Hold, get_hold
+from tillbridge.ledger.item_search import find_items, fold, rank_of
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.menu import item_count, items_by_id
+from tillbridge.ledger.menu_past import ids_ever, items_then
+from tillbridge.ledger.menu_refused import refused_items
+from tillbridge.ledger.pushes import Push, push_page
+from tillbridge.model.catalogue import Item
+from tillbridge.model.instant import to_iso
+from tillbridge.model.money import to_major
+from tillbridge.status.order_words import who
+
+Answer = dict[str, Any]
+
+_PER_PAGE = 50
+_PUSHES = 30
+_REFUSED_SHOWN = 50
+
+
+class MenuOperations:
+    """The operations."""
+
+    def __init__(self, rooms_of: Callable[[str], StoreRooms], ledger: Ledger) -> None:
+        self._rooms_of = rooms_of
+        self._ledger = ledger
+
+    async def show(self, store: str) -> Answer:
+        """Return how the menu stands: what the till says, what the service has, what waits."""
+        self._rooms_of(store)
+
+        def read(connection: Connection) -> Answer:
+            export = get_fact(connection, store, "export")
+            known = export if isinstance(export, Mapping) else {}
+            refused = refused_items(connection, store)
+            shown = list(refused.items())[:_REFUSED_SHOWN]
+            names = items_by_id(connection, store, [key for key, _refusal in shown])
+            hold = get_hold(connection, store)
+            return {
+                "export": {"items": known.get("items"), "read_at": _iso(known.get("read_at"))},
+                "accepted": item_count(connection, store),
+                "pending": get_fact(connection, store, "menu_pending") or 0,
+                "last_synced_at": _iso(get_fact(connection, store, "last_synced_at")),
+                "hold": None
+                if hold is None
+                else _hold(hold, get_fact(connection, store, DISMISSED)),
+                "refused": [
+                    {
+                        "external_id": key,
+                        "name": names[key].item.name if key in names else "",
+                        "reason": refusal.reason,
+                    }
+                    for key, refusal in shown
+                ],
+                "refused_count": len(refused),
+            }
+
+        return await self._ledger.read(read)
+
+    async def items(
+        self, store: str, *, text: str = "", page: int = 1, at_ms: int | None = None
+    ) -> Answer:
+        """Return a page of what the storefront has, or had at `at_ms`."""
+        currency = self._rooms_of(store).settings.currency
+        offset = (max(1, page) - 1) * _PER_PAGE
+
+        def read(connection: Connection) -> Answer:
+            if at_ms is None:
+                found = find_items(connection, store, text, limit=_PER_PAGE, offset=offset)
+                rows = [
+                    {
+                        "external_id": each.external_id,
+                        "name": each.name,
+                        "variant": each.variant,
+                        "price": to_major(each.price, currency),
+                        "on_sale": each.on_sale,
+                        "pos_on_sale": each.pos_on_sale,
+                    }
+                    for each in found.items
+                ]
+                count = found.count
+            else:
+                then = _then(connection, store, text, at_ms)
+                count = len(then)
+                rows = [_row(each, currency) for each in then[offset : offset + _PER_PAGE]]
+            return {
+                "items": rows,
+                "count": count,
+                "page": max(1, page),
+                "pages": max(1, -(-count // _PER_PAGE)),
+                "currency": currency,
+                "at": _iso(at_ms),
+            }
+
+        return await self._ledger.read(read)
+
+    async def history(self, store: str, *, before: int | None = None) -> Answer:
+        """Return the pushes before that one, newest first."""
+        self._rooms_of(store)
+        found = await self._ledger.read(
+            lambda connection: push_page(connection, store, _PUSHES + 1, before=before)
+        )
+        return {
+            "pushes": [_push(each) for each in found[:_PUSHES]],
+            "more": len(found) > _PUSHES,
+        }
+
+
+def _then(connection: Connection, store: str, text: str, at_ms: int) -> list[Item]:
+    items = items_then(connection, store, ids_ever(connection, store), at_ms)
+    wanted = fold(text.strip()[:60])
+    ranked = [
+        (rank, fold(item.name), key, item)
+        for key, item in items.items()
+        if (rank := rank_of(wanted, fold(item.name), key)) is not None
+    ]
+    return [each[3] for each in sorted(ranked, key=lambda each: each[:3])]
+
+
+def _row(item: Item, currency: str) -> Answer:
+    return {
+        "external_id": item.external_id,
+        "name": item.name,
+        "variant": ", ".join(each.variant_name for each in item.variants),
+        "price": to_major(item.price, currency),
+        "on_sale": item.available,
+        "pos_on_sale": item.available,
+    }
+
+
+def _hold(hold: Hold, dismissed: object) -> Answer:
+    by_category = hold.summary.get("by_category", {})
+    gone = None
+    if isinstance(dismissed, Mapping) and dismissed.get("digest") == hold.digest:
+        gone = {"by": who(dismissed.get("by")), "at": _iso(dismissed.get("at"))}
+    return {
+        "since": to_iso(hold.since),
+        "reasons": list(hold.reasons),
+        "counts": dict(hold.summary.get("counts", {})),
+        "categories": [
+            {
+                "name": name,
+                "removed": list(changes.get("removed", ())),
+                "added": list(changes.get("added", ())),
+                "changed": list(changes.get("changed", ())),
+            }
+            for name, changes in by_category.items()
+        ],
+        "approved": hold.approved,
+        "dismissed": gone,
+    }
+
+
+def _push(push: Push) -> Answer:
+    return {
+        "id": push.id,
+        "kind": push.kind,
+        "state": push.state,
+        "started_at": to_iso(push.started_at),
+        "took_ms": None if push.finished_at is None else max(0, push.finished_at - push.started_at),
+        "summary": dict(push.summary),
+        "message": push.message,
+        "job_id": push.job_id,
+    }
+
+
+def _iso(at_ms: object) -> str | None:
+    return to_iso(at_ms) if isinstance(at_ms, int) else None

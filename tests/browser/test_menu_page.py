@@ -1,0 +1,106 @@
+"""The menu in a browser: what waits is understood, released or dismissed; how it was is found."""
+
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Browser, async_playwright, expect
+
+from tests.support.page_house import PageHouse, page_house
+from tests.support.page_sample import busy
+from tests.support.world import World, make_world
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(not CHROMIUM, reason="the system has no Chromium"),
+]
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--no-proxy-server"]
+        )
+        yield opened
+        await opened.close()
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[PageHouse]:
+    async with page_house() as made:
+        busy(made.control, "pizza")
+        yield made
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_a_change_that_waits_is_understood_and_dismissed(
+    browser: Browser, house: PageHouse, scripts: bool
+) -> None:
+    page = await browser.new_page(java_script_enabled=scripts)
+    await page.goto(house.url + "/menu")
+    await expect(page.locator("#menu-1")).to_contain_text("removes 31 items")
+    await expect(page.locator("#menu-1")).to_contain_text("changes 2 items")
+    await expect(page.locator("#menu-1 .diff").first).to_contain_text("goes:pizza")
+    await page.get_by_role("link", name="Dismiss it").click()
+    await expect(page.locator("main")).to_contain_text("not offered again")
+    await page.get_by_role("button", name="Dismiss the change").click()
+    await expect(page.locator(".flash")).to_contain_text("Did dismiss.")
+    assert house.control.asked[-1] == ("dismiss", "main")
+    await page.close()
+
+
+async def test_the_menu_of_a_moment_is_asked_for_from_an_order(
+    browser: Browser, house: PageHouse
+) -> None:
+    page = await browser.new_page()
+    await page.goto(house.url + "/orders/ord_1")
+    await expect(page.locator("#ordered")).to_contain_text("the menu had it then: called pizza!")
+    await page.get_by_role("link", name="The menu of that moment").click()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("What the storefront had at")
+    await expect(page.locator("#items tbody tr")).to_have_count(3)
+    await page.get_by_label("As it was at").fill("yesterday")
+    await page.get_by_role("button", name="Show").click()
+    await expect(page.locator("main")).to_contain_text("That is no time")
+    await page.close()
+
+
+async def half_the_menu(world: World) -> None:
+    """Let the till forget half of its menu."""
+    for number in range(1, 7):
+        del world.till.rows[f"p{number}"]
+    world.till.write_menu()
+    await world.problem("menu.held")
+
+
+@pytest.mark.slow
+async def test_a_hold_is_dismissed_and_the_next_one_released(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with make_world(tmp_path) as world:
+        await world.bridge.start()
+        assert (await world.connect())[0] == 0
+        await world.menu_is_on_sale()
+        await half_the_menu(world)
+        page = await browser.new_page()
+        await page.goto(f"http://127.0.0.1:{world.page_port}/menu")
+        await expect(page.locator("#menu-1")).to_contain_text("all of Mains")
+        await page.get_by_role("link", name="Dismiss it").click()
+        await page.get_by_role("button", name="Dismiss the change").click()
+        await expect(page.locator("#menu-1")).to_contain_text("was dismissed")
+        await world.problem("menu.held", open_=False)
+        assert len(await world.storefront()) == 12
+        del world.till.rows["p7"]
+        world.till.write_menu()
+        await world.problem("menu.held")
+        await expect(page.locator("#menu-1")).to_contain_text("removes 7 items")
+        await page.get_by_role("link", name="Look at it and release it").click()
+        await page.get_by_role("button", name="Release it").click()
+        await expect(page.locator(".flash")).to_contain_text("is released")
+        await world.menu_is_on_sale()
+        await expect(page.locator("#menu-1")).to_contain_text("The storefront has5 items")
+        await expect(page.locator("#menu-1")).to_contain_text("7 removed")
+        await page.close()
