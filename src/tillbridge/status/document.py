@@ -137,11 +137,11 @@ def _problem(problem: OpenProblem, noted: object) -> dict[str, Any]:
 def _store(
     store: StoreSnapshot, adapter: str, now_ms: int, pos_seen: int | None, figures: StoreFigures
 ) -> dict[str, Any]:
-    held, dismissed = store.held, False
-    if held is not None and _mapping(store.facts.get("menu_dismissed")).get("digest") == (
-        held.digest or None
-    ):
-        held, dismissed = None, True
+    held = store.held
+    unwanted = _mapping(store.facts.get("menu_dismissed")).get("digest")
+    dismissed = held is not None and unwanted is not None and held.digest == unwanted
+    if dismissed:
+        held = None
     oldest = store.oldest_waiting_at
     return {
         "service": _service(store.facts, now_ms),
