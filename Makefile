@@ -4,7 +4,7 @@
 
 PYTHON ?= python3
 ARGS ?=
-PYTEST_ARGS ?=
+PYTEST_ARGS ?= -n auto --maxprocesses=4 --dist=loadgroup
 UPGRADE ?=
 
 BIN := .venv/bin

@@ -5,7 +5,6 @@ Adapters are registered under the entry points `tillbridge.adapters`, each an
 built in, and there even where the program was not installed.
 """
 
-import difflib
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -16,6 +15,7 @@ from tillbridge.adapter import API_VERSION, Adapter, AdapterContext, AdapterOpti
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 from tillbridge.log import get_logger
+from tillbridge.nearest import nearest
 
 GROUP = "tillbridge.adapters"
 
@@ -42,8 +42,8 @@ def find_adapter(name: str) -> Adapter:
         return _load(EntryPoint(name, name, GROUP))
     entries = _entries()
     if name not in entries:
-        near = difflib.get_close_matches(name, entries, n=1)
-        fix = _("Did you mean {name!r}?").format(name=near[0]) if near else ""
+        near = nearest(name, entries)
+        fix = _("Did you mean {name!r}?").format(name=near) if near else ""
         installed = _("Installed are: {names}.").format(names=", ".join(sorted(entries)))
         raise ConfigError(
             _("adapter: there is no adapter {name!r}.").format(name=name),
@@ -132,16 +132,16 @@ def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> Config
 
 def _nearest(name: str, options: type[AdapterOptions]) -> str:
     names = [field.alias or each for each, field in options.model_fields.items()]
-    near = difflib.get_close_matches(name, names, n=1)
+    near = nearest(name, names)
     if near:
-        return _("Did you mean {name}?").format(name=near[0])
+        return _("Did you mean {name}?").format(name=near)
     return _("It has: {names}.").format(names=", ".join(sorted(names)))
 
 
 def _nearest_of(value: str, message: str) -> str:
     allowed = message.split("'")[1::2]
-    near = difflib.get_close_matches(value, allowed, n=1)
-    return _("Did you mean {name}?").format(name=near[0]) if near else ""
+    near = nearest(value, allowed)
+    return _("Did you mean {name}?").format(name=near) if near else ""
 
 
 def _about(parts: list[str], options: type[AdapterOptions]) -> str:

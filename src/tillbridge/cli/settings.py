@@ -1,11 +1,11 @@
 """What every command begins with: the configuration, and a store of it by name."""
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
+from tillbridge.nearest import nearest
 
 if TYPE_CHECKING:
     import typer
@@ -47,10 +47,10 @@ def store_of(loaded: "LoadedSettings", name: str) -> "StoreSettings":
     stores = loaded.settings.stores
     if name in stores:
         return stores[name]
-    close = difflib.get_close_matches(name, stores, n=1)
+    close = nearest(name, stores)
     raise ConfigError(
         _("{path} has no store {name}.").format(path=loaded.path, name=name),
-        fix=_("Did you mean {name}?").format(name=close[0])
+        fix=_("Did you mean {name}?").format(name=close)
         if close
         else _("It has: {names}.").format(names=", ".join(stores)),
     )

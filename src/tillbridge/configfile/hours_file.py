@@ -13,7 +13,7 @@ from typing import Any
 from tillbridge.configfile.faults import ConfigFaults, Fault
 from tillbridge.configfile.lines import Path as KeyPath
 from tillbridge.configfile.lines import key_lines
-from tillbridge.configfile.table_reader import TableReader, nearest, required_file
+from tillbridge.configfile.table_reader import TableReader, did_you_mean, required_file
 from tillbridge.configfile.toml import read_file
 from tillbridge.configfile.weeks import read_spans, read_week
 from tillbridge.i18n import _
@@ -121,7 +121,7 @@ def _nearest_zone(name: str, known: set[str]) -> str:
     for zone in sorted(known):
         if zone.rpartition("/")[2].lower() == place and "/" in zone:
             return _('Did you mean "{key}"?').format(key=zone)
-    return nearest(name, known)
+    return did_you_mean(name, known)
 
 
 def _overrides(top: TableReader) -> Iterator[DatedHours]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from tillbridge.configfile.faults import Fault
-from tillbridge.configfile.table_reader import TableReader, nearest
+from tillbridge.configfile.table_reader import TableReader, did_you_mean
 from tillbridge.configfile.weeks import read_spans
 from tillbridge.i18n import _
 from tillbridge.model.hours import WEEKDAYS, PlannedPause
@@ -32,7 +32,7 @@ def _read(written: str, faults: list[Fault]) -> Iterator[PlannedPause]:
             Fault(
                 (),
                 _("begins with no weekday and no date: {when}.").format(when=f'"{when}"'),
-                nearest(when, WEEKDAYS)
+                did_you_mean(when, WEEKDAYS)
                 or _('Write for example "friday 19:00-21:00" or "2026-12-31 18:00-24:00".'),
             )
         )

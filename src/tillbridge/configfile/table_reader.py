@@ -4,7 +4,6 @@ For the files that restaurants write themselves (opening hours, store settings);
 models for this.
 """
 
-import difflib
 from collections.abc import Collection, Mapping
 from pathlib import Path as FilePath
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path, dotted
 from tillbridge.i18n import _
+from tillbridge.nearest import nearest
 
 _MISSING = object()
 
@@ -54,7 +54,7 @@ class TableReader:
                 self.fault(
                     key,
                     _("is nothing that {place} knows.").format(place=place),
-                    nearest(key, known) or otherwise or _("Remove it."),
+                    did_you_mean(key, known) or otherwise or _("Remove it."),
                 )
 
     def text(self, key: str, *, empty: bool = False) -> str | None:
@@ -94,9 +94,9 @@ class TableReader:
         return key in self.values
 
 
-def nearest(word: str, known: Collection[str]) -> str:
+def did_you_mean(word: str, known: Collection[str]) -> str:
     """Return "Did you mean ...?" for the nearest known word; "" where none is near."""
     low = word.lower()
     begun = [each for each in known if len(low) > 1 and each.startswith(low)]
-    close = begun or difflib.get_close_matches(low, known, n=1, cutoff=0.6)
-    return _('Did you mean "{key}"?').format(key=close[0]) if close else ""
+    close = begun[0] if begun else nearest(low, known)
+    return _('Did you mean "{key}"?').format(key=close) if close else ""

@@ -1,6 +1,5 @@
 """Turns what pydantic found into faults in plain words, with lines and the nearest valid key."""
 
-import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +31,7 @@ from tillbridge.config import (
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path, dotted
 from tillbridge.i18n import _
+from tillbridge.nearest import nearest
 
 Section = type[BaseModel]
 
@@ -75,9 +75,9 @@ def unknown_key(path: Path) -> Fault:
     section, name = _section(tuple(parents))
     table = f"[{dotted(tuple(parents))}]" if parents else _("the top of the file")
     known = list(section.model_fields) if section else []
-    close = difflib.get_close_matches(str(key).lower(), known, n=1, cutoff=0.6)
+    close = nearest(str(key).lower(), known)
     if close:
-        fix = _('Did you mean "{key}"?').format(key=close[0])
+        fix = _('Did you mean "{key}"?').format(key=close)
     else:
         homes = [f"[{place or name}]" for place, home in TABLES.items() if key in home.model_fields]
         if homes:

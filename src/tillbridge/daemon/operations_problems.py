@@ -1,6 +1,5 @@
 """What commands and the page ask about problems, and about the alerts that tell of them."""
 
-import difflib
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +7,7 @@ from tillbridge.daemon.rooms import House
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _, ngettext
 from tillbridge.ledger.acknowledging import acknowledge
+from tillbridge.nearest import nearest
 from tillbridge.problems import PROBLEMS, Ends, ProblemKind, anchor
 
 if TYPE_CHECKING:
@@ -114,10 +114,10 @@ async def _tried(way: "Way", message: "Message") -> Answer:
 def _kind(code: str) -> ProblemKind:
     kind = PROBLEMS.get(code)
     if kind is None:
-        close = difflib.get_close_matches(code, PROBLEMS, n=1)
+        close = nearest(code, PROBLEMS)
         raise ConfigError(
             _("There is no problem with the code {code}.").format(code=code),
-            fix=_("Did you mean {code}?").format(code=close[0])
+            fix=_("Did you mean {code}?").format(code=close)
             if close
             else _("See which there are in docs/problems.md."),
         )

@@ -14,7 +14,6 @@ from tillbridge.i18n import _
 from tillbridge.ledger.backup import back_ups, stamp
 from tillbridge.ledger.database import LEDGER_FILE, is_damage
 from tillbridge.ledger.migrate import bring_up_to_date
-from tillbridge.ledger.salvage import Salvage
 from tillbridge.log import get_logger
 
 log = get_logger()
@@ -76,6 +75,9 @@ def _set_aside(path: Path, at: int) -> Path:
 
 
 def _carry_over(data_dir: Path, aside: Path, at: int) -> dict[str, int]:
+    # Only for a ledger that broke.
+    from tillbridge.ledger.salvage import Salvage  # noqa: PLC0415 -- (as above)
+
     with contextlib.closing(
         sqlite3.connect(data_dir / LEDGER_FILE, isolation_level=None)
     ) as connection:

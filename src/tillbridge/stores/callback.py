@@ -4,7 +4,6 @@ The daemon's status listener answers the same address with `answer_callback`.
 """
 
 import asyncio
-import html
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -53,6 +52,9 @@ async def answer_callback(desk: ConsentDesk, query: Mapping[str, str]) -> Callba
 
 
 def _page(title: str, text: str) -> str:
+    # Once in a store's life: its table of entities need not weigh on every start.
+    import html  # noqa: PLC0415 -- (as above)
+
     return (
         "<!doctype html><html><head><meta charset='utf-8'><title>tillbridge</title>"
         "<style>body{font:18px/1.5 system-ui,sans-serif;max-width:36em;margin:4em auto;"

@@ -1,6 +1,5 @@
 """The things of a JSON menu as they are found in its body."""
 
-import difflib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -161,7 +160,10 @@ class Gathered:
             if (kind, name) in self._strange:
                 continue
             self._strange.add((kind, name))
-            near = difflib.get_close_matches(name, ours - thing.keys(), n=1, cutoff=0.8)
+            # Only for files with such a field: it need not weigh on every start.
+            from difflib import get_close_matches  # noqa: PLC0415 -- (as above)
+
+            near = get_close_matches(name, ours - thing.keys(), n=1, cutoff=0.8)
             if near:
                 misspelt = BadCell(
                     name,
