@@ -221,6 +221,15 @@ _KINDS = (
         _("The adapter {adapter} failed in a way it should not: {detail}"),
         _("Tell the adapter's vendor; the log has the details (event adapter.failed)."),
     ),
+    ProblemKind(
+        "adapter.keeps_dying",
+        Severity.DOWN,
+        _("The program of the adapter {adapter} keeps ending: {detail}"),
+        _(
+            "Read what it says of itself in the log (event adapter.said), and mend or reinstall "
+            "it. It is started again by itself."
+        ),
+    ),
     # -- the menu
     ProblemKind(
         "export.unreadable",

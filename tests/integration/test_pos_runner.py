@@ -9,6 +9,7 @@ import pytest
 from tests.support.folder_till import menu_till, open_till
 from tillbridge.adapter import (
     Catalogue,
+    Change,
     ExportUnreadable,
     Health,
     ItemUnavailable,
@@ -55,7 +56,9 @@ class Faults:
         self.told: list[tuple[str, bool]] = []
 
     def __call__(self, operation: str, detail: str | None) -> None:
-        self.told.append((operation, detail is not None))
+        """Note what changes; that an operation works is told at first, too."""
+        if detail is not None or any(each[0] == operation for each in self.told):
+            self.told.append((operation, detail is not None))
 
 
 @pytest.fixture
@@ -67,9 +70,18 @@ def faults() -> Faults:
 async def run(faults: Faults) -> AsyncIterator[Callable[..., PosRunner]]:
     runners: list[PosRunner] = []
 
-    def make(pos: object, timeout_s: float = 20) -> PosRunner:
+    def make(
+        pos: object,
+        timeout_s: float = 20,
+        on_trouble: Callable[[str | None], None] = lambda _trouble: None,
+    ) -> PosRunner:
         runner = PosRunner(
-            pos, store="main", adapter="test", ticket_timeout_s=timeout_s, on_fault=faults
+            pos,
+            store="main",
+            adapter="test",
+            ticket_timeout_s=timeout_s,
+            on_fault=faults,
+            on_trouble=on_trouble,
         )
         runners.append(runner)
         return runner
@@ -251,3 +263,49 @@ async def test_the_folder_adapter_runs(run: Run, tmp_path: Path) -> None:
     await pos.cancel_ticket(ORDER, "ord_1", "Sold out")
     assert await pos.unreadable_updates() == ()
     assert pos.update_folders() == (tmp_path / "news",)
+
+
+async def test_what_the_pos_tells_from_a_thread_of_its_own_is_heard_in_the_loop(run: Run) -> None:
+    heard: asyncio.Queue[tuple[Change, int]] = asyncio.Queue()
+
+    class Talks(Till):
+        def on_change(self, hear: Callable[[Change], None]) -> None:
+            threading.Thread(target=hear, args=(Change.AVAILABILITY,)).start()
+
+    pos = run(Talks())
+    assert pos.tells_changes
+    pos.on_change(lambda change: heard.put_nowait((change, threading.get_ident())))
+    async with asyncio.timeout(10):
+        assert await heard.get() == (Change.AVAILABILITY, threading.get_ident())
+    assert not run(Till()).tells_changes
+    run(Till()).on_change(lambda _change: None)  # nothing to hear, and nothing wrong
+
+
+async def test_trouble_of_the_adapter_itself_is_told_when_it_comes_and_goes(run: Run) -> None:
+    class Ails(Till):
+        ailment = ""
+
+        def trouble(self) -> str:
+            return self.ailment
+
+    told: list[str | None] = []
+    till = Ails()
+    pos = run(till, on_trouble=told.append)
+    await pos.health()
+    till.ailment = "It ends at once."
+    await pos.health()
+    await pos.read_catalogue()
+    till.ailment = ""
+    await pos.health()
+    assert told == [None, "It ends at once.", None]
+
+
+async def test_an_adapter_is_let_go_of_at_the_end_and_cannot_break_it(
+    run: Run, faults: Faults
+) -> None:
+    class Holds(Till):
+        def close(self) -> None:
+            raise ValueError("stuck")
+
+    run(Holds()).close()
+    assert faults.told == [("close", True)]

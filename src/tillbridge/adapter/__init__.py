@@ -1,5 +1,6 @@
 """The adapter API, version 1: all a POS vendor imports."""
 
+from tillbridge.adapter.changes import Change
 from tillbridge.adapter.failures import (
     AtCapacity,
     ExportUnreadable,
@@ -12,13 +13,16 @@ from tillbridge.adapter.failures import (
 )
 from tillbridge.adapter.protocols import (
     CancelsTickets,
+    Closes,
     NamesFiles,
     ReadsAvailability,
     ReadsCatalogue,
     ReadsCatalogueChanges,
     ReadsTables,
     ReportsHealth,
+    TellsChanges,
     TellsTicketUpdates,
+    TellsTrouble,
     TellsUnreadableUpdates,
     WritesTickets,
 )
@@ -57,6 +61,8 @@ __all__ = [
     "Catalogue",
     "CatalogueChanges",
     "Category",
+    "Change",
+    "Closes",
     "ExportUnreadable",
     "Health",
     "Item",
@@ -80,7 +86,9 @@ __all__ = [
     "Table",
     "TablesReading",
     "TaxComponent",
+    "TellsChanges",
     "TellsTicketUpdates",
+    "TellsTrouble",
     "TellsUnreadableUpdates",
     "Ticket",
     "TicketOutcomeUnknown",

@@ -7,11 +7,12 @@ raise a failure of `tillbridge.adapter.failures` for anything else; they never r
 persist.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from tillbridge.adapter.changes import Change
 from tillbridge.adapter.readings import AvailabilityReading, TablesReading
 from tillbridge.adapter.tickets import Health, Ticket, TicketUpdate
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges
@@ -143,4 +144,34 @@ class NamesFiles(Protocol):
 
     def update_folders(self) -> Sequence[Path]:
         """Return the folders in which ticket updates appear as files."""
+        ...
+
+
+@runtime_checkable
+class TellsChanges(Protocol):
+    """Tells by itself that there is something new, so that it need not be asked all the time.
+
+    It is asked once a minute all the same: what was told at a bad moment is not lost.
+    """
+
+    def on_change(self, hear: Callable[[Change], None]) -> None:
+        """Call `hear`, from any thread, whenever something has changed from now on."""
+        ...
+
+
+@runtime_checkable
+class TellsTrouble(Protocol):
+    """Tells what is wrong with the adapter itself, apart from the till; no capability of a till."""
+
+    def trouble(self) -> str:
+        """Return what is wrong in one plain sentence, "" while nothing is; answers at once."""
+        ...
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """Holds something that must be let go of: a connection, a program; no capability of a till."""
+
+    def close(self) -> None:
+        """Let go of it; nothing is asked afterwards. Safe to repeat; answers within a second."""
         ...

@@ -1,11 +1,14 @@
 """How an adapter makes itself known: one `Adapter` under the entry points `tillbridge.adapters`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
+
+from tillbridge.adapter.protocols import Closes
 
 API_VERSION = 1
 
@@ -40,3 +43,13 @@ class Adapter:
     options: type[AdapterOptions]
     open: Callable[[Any, AdapterContext], object]
     api_version: int = API_VERSION
+
+
+@contextmanager
+def closing(pos: object) -> Iterator[None]:
+    """Close an adapter's object at the end, if there is something to close."""
+    try:
+        yield
+    finally:
+        if isinstance(pos, Closes):
+            pos.close()

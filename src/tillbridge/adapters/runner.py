@@ -5,6 +5,7 @@ exception that no adapter should raise, an answer of the wrong kind, no answer a
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -17,6 +18,8 @@ from tillbridge.adapter import (
     CancelsTickets,
     Catalogue,
     CatalogueChanges,
+    Change,
+    Closes,
     ExportUnreadable,
     Health,
     NamesFiles,
@@ -29,7 +32,9 @@ from tillbridge.adapter import (
     ReadsTables,
     ReportsHealth,
     TablesReading,
+    TellsChanges,
     TellsTicketUpdates,
+    TellsTrouble,
     TellsUnreadableUpdates,
     Ticket,
     TicketOutcomeUnknown,
@@ -43,7 +48,10 @@ from tillbridge.log import get_logger
 T = TypeVar("T")
 
 OnFault = Callable[[str, str | None], None]
-"""Told the operation and what went wrong, or None once that operation works again."""
+"""Told the operation and what went wrong, or None once that operation works (again)."""
+
+OnTrouble = Callable[[str | None], None]
+"""Told what is wrong with the adapter itself, or None once nothing is."""
 
 
 class PosRunner:
@@ -61,13 +69,17 @@ class PosRunner:
         adapter: str,
         ticket_timeout_s: float,
         on_fault: OnFault,
+        on_trouble: OnTrouble = lambda _trouble: None,
     ) -> None:
         self._pos = pos
         self._store = store
         self._adapter = adapter
         self._ticket_timeout_s = ticket_timeout_s
         self._on_fault = on_fault
-        self._faulty: set[str] = set()
+        self._on_trouble = on_trouble
+        # None is not known: a problem may stand in the ledger from before a restart.
+        self._faulty: dict[str, bool] = {}
+        self._trouble: str | None = None
         self._reading = Worker(f"{store}-reading")
         self._tickets = Worker(f"{store}-tickets")
         self._probe: asyncio.Future[Health] | None = None
@@ -121,6 +133,23 @@ class PosRunner:
     def names_files(self) -> bool:
         """Whether changes of files tell that there is something to read."""
         return isinstance(self._pos, NamesFiles)
+
+    @property
+    def tells_changes(self) -> bool:
+        """Whether the POS tells by itself that there is something to read."""
+        return isinstance(self._pos, TellsChanges)
+
+    def on_change(self, hear: Callable[[Change], None]) -> None:
+        """Call `hear` in the running event loop when the POS tells of a change."""
+        if not isinstance(self._pos, TellsChanges):
+            return
+        loop = asyncio.get_running_loop()
+
+        def told(change: Change) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended; nobody listens
+                loop.call_soon_threadsafe(hear, change)
+
+        self._pos.on_change(told)
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the files the menu is read from; none where the adapter names none."""
@@ -244,7 +273,12 @@ class PosRunner:
         return health
 
     def close(self) -> None:
-        """Let the threads end; one that hangs in the POS is not waited for."""
+        """Let go of the POS, and let the threads end; one that hangs is not waited for."""
+        if isinstance(self._pos, Closes):
+            try:
+                self._pos.close()
+            except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
+                self._fault("close", failure)
         self._reading.close()
         self._tickets.close()
 
@@ -309,17 +343,26 @@ class PosRunner:
             operation=operation,
             exc_info=failure,
         )
-        if operation not in self._faulty:
-            self._faulty.add(operation)
+        if not self._faulty.get(operation, False):
+            self._faulty[operation] = True
             self._on_fault(operation, detail)
+        self._look_for_trouble()
         return _("The adapter {adapter} failed ({detail}).").format(
             adapter=self._adapter, detail=detail
         )
 
     def _works(self, operation: str) -> None:
-        if operation in self._faulty:
-            self._faulty.discard(operation)
+        if self._faulty.get(operation, True):
+            self._faulty[operation] = False
             self._on_fault(operation, None)
+        self._look_for_trouble()
+
+    def _look_for_trouble(self) -> None:
+        if isinstance(self._pos, TellsTrouble):
+            trouble = self._pos.trouble()
+            if trouble != self._trouble:
+                self._trouble = trouble
+                self._on_trouble(trouble or None)
 
 
 def _unable(capability: str) -> TypeError:

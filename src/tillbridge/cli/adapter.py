@@ -138,6 +138,7 @@ def try_adapter(
 
     Example: tillbridge adapter try folder --store main --once
     """
+    from tillbridge.adapter.registration import closing
     from tillbridge.adapters.kit import find_kit
     from tillbridge.adapters.trial import opened, options_of_sample, trial_of, trials
 
@@ -152,12 +153,12 @@ def try_adapter(
         store, options, currency = _of_store(loaded.settings.stores, kit.adapter.name, store)
         base_dir = loaded.base_dir
     pos = opened(kit.adapter, options, store=store, currency=currency, base_dir=base_dir)
-    seen = (trial_of(pos),) if once else trials(pos)
-    for trial in seen:
-        if as_json:
-            say.document(trial.to_json())
-        else:
-            _tell(trial, currency)
+    with closing(pos):
+        for trial in (trial_of(pos),) if once else trials(pos):
+            if as_json:
+                say.document(trial.to_json())
+            else:
+                _tell(trial, currency)
 
 
 @app.command()

@@ -105,6 +105,7 @@ def _file_faults(loaded: "LoadedSettings", notes: list[str]) -> list[ConfigError
 def _adapter_faults(loaded: "LoadedSettings") -> list[ConfigError]:
     """Let each adapter check its own options, by opening it; opening writes nothing."""
     from tillbridge.adapter import AdapterContext
+    from tillbridge.adapter.registration import closing
     from tillbridge.adapters.loader import open_adapter
 
     faults = []
@@ -115,7 +116,8 @@ def _adapter_faults(loaded: "LoadedSettings") -> list[ConfigError]:
             chosen.append(("orders", *store.order_adapter))
         for table, adapter, options in chosen:
             try:
-                open_adapter(adapter, options, context, table=table)
+                with closing(open_adapter(adapter, options, context, table=table)):
+                    pass
             except ConfigError as fault:
                 where = f"stores.{name}.{table}"
                 key = fault.text.partition(f"{where}.")[2].partition(" ")[0].strip(":.")

@@ -1,15 +1,21 @@
-"""How a store's flows hear that the POS has something new: by its files, or by asking in turn."""
+"""How a store's flows hear of something new in the POS: by files, by its own word, by asking.
+
+A POS that tells of changes by itself is asked once a minute, in case one was not heard.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tillbridge.adapter import Change
 from tillbridge.adapters.folder_events import FolderEvents
 from tillbridge.adapters.watch import FileWatch
 from tillbridge.catalogue.flow import CatalogueFlow
 from tillbridge.config import StoreSettings
 from tillbridge.daemon.tills import Tills
 from tillbridge.orders.flow import OrdersFlow
+
+_ASKED_ALL_THE_SAME_S = 60.0
 
 
 class Noticing:
@@ -22,19 +28,40 @@ class Noticing:
         self._tills = tills
         self._watch = FileWatch(events, store=store, poll_s=settings.pos.poll_s)
         self._polled: list[Callable[[], None]] = []
+        self._poll_s = (
+            max(settings.pos.poll_s, _ASKED_ALL_THE_SAME_S)
+            if tills.menu.tells_changes
+            else settings.pos.poll_s
+        )
 
     def tell(self, catalogue: CatalogueFlow, orders: OrdersFlow) -> None:
         """Let the flows be told; before `run` begins."""
         menu, settle_ms = self._tills.menu, self._settings.menu.settle_ms
-        for there, files, on_change in (
-            (menu.reads_catalogue, menu.catalogue_files(), catalogue.export_changed),
-            (menu.reads_availability, menu.availability_files(), catalogue.availability_changed),
-            (menu.reads_tables, menu.table_files(), catalogue.tables_changed),
+        heard: dict[Change, Callable[[], None]] = {}
+        for change, there, files, on_change in (
+            (
+                Change.CATALOGUE,
+                menu.reads_catalogue,
+                menu.catalogue_files(),
+                catalogue.export_changed,
+            ),
+            (
+                Change.AVAILABILITY,
+                menu.reads_availability,
+                menu.availability_files(),
+                catalogue.availability_changed,
+            ),
+            (Change.TABLES, menu.reads_tables, menu.table_files(), catalogue.tables_changed),
         ):
+            if there:
+                heard[change] = on_change
             if files:
                 self._watch.subscribe(files, settle_ms, on_change)
             elif there:
                 self._polled.append(on_change)
+        menu.on_change(lambda change: heard.get(change, _nothing)())
+        of_orders = {Change.UPDATES: orders.updates_changed, Change.HEALTH: orders.pos_changed}
+        self._tills.orders.on_change(lambda change: of_orders.get(change, _nothing)())
         for folder in self._tills.orders.update_folders():
             self._watch.subscribe_folder(folder, orders.updates_changed)
 
@@ -52,6 +79,10 @@ class Noticing:
 
     async def _poll(self) -> None:
         while True:
-            await asyncio.sleep(self._settings.pos.poll_s)
+            await asyncio.sleep(self._poll_s)
             for on_change in self._polled:
                 on_change()
+
+
+def _nothing() -> None:
+    """Hear of a change that nobody reads."""

@@ -48,12 +48,19 @@ def open_tills(store: str, settings: StoreSettings, base_dir: Path, desk: Proble
                     detail=detail,
                 )
 
+        def trouble(detail: str | None) -> None:
+            if detail is None:
+                desk.close("adapter.keeps_dying", store, adapter)
+            else:
+                desk.open("adapter.keeps_dying", store, adapter, adapter=adapter, detail=detail)
+
         return PosRunner(
             open_adapter(adapter, options, context, table=table),
             store=store,
             adapter=adapter,
             ticket_timeout_s=settings.orders.write_timeout_s,
             on_fault=fault,
+            on_trouble=trouble,
         )
 
     menu = opened(*settings.pos_adapter, "pos")

@@ -102,6 +102,10 @@ class OrdersFlow:
         """Read the POS's news now, without waiting for the next poll."""
         self._updates.look()
 
+    def pos_changed(self) -> None:
+        """Probe the POS now: it says that it has gone or come back."""
+        self._presence.probe_soon()
+
     def service_back(self) -> None:
         """Tell at once what waits: the service answers again, or the merchant has consented."""
         self._teller.service_back()

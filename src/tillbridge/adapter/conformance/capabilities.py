@@ -10,6 +10,7 @@ from tillbridge.adapter.protocols import (
     ReadsCatalogueChanges,
     ReadsTables,
     ReportsHealth,
+    TellsChanges,
     TellsTicketUpdates,
     TellsUnreadableUpdates,
     WritesTickets,
@@ -26,6 +27,7 @@ CAPABILITIES: Mapping[str, type] = {
     "unreadable_updates": TellsUnreadableUpdates,
     "health": ReportsHealth,
     "files": NamesFiles,
+    "changes": TellsChanges,
 }
 
 

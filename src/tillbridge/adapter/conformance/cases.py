@@ -17,7 +17,7 @@ from typing import Any
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure
 from tillbridge.adapter.normalised import availability_json, catalogue_json, tables_json
 from tillbridge.adapter.protocols import ReadsAvailability, ReadsCatalogue, ReadsTables
-from tillbridge.adapter.registration import Adapter, AdapterContext
+from tillbridge.adapter.registration import Adapter, AdapterContext, closing
 
 EXPECTED = "expected.json"
 _KEYS = {"about", "currency", "location_id", "options"}
@@ -70,7 +70,8 @@ def read_case(adapter: Adapter, case: Case) -> dict[str, Any]:
             pos = adapter.open(adapter.options.model_validate(dict(case.options)), context)
         except ValueError as failure:
             return {"options": {"error": _without(str(failure), home)}}
-        found = {name: _without_in(value, home) for name, value in _readings(pos)}
+        with closing(pos):
+            found = {name: _without_in(value, home) for name, value in _readings(pos)}
     finally:
         shutil.rmtree(home, ignore_errors=True)
     return found

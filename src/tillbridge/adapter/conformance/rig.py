@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tillbridge.adapter.protocols import Closes
 from tillbridge.adapter.registration import Adapter, AdapterContext
 from tillbridge.adapter.tickets import RejectReason, TicketStatus
 from tillbridge.model.catalogue import Item
@@ -46,6 +47,7 @@ class Rig:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._opened: list[Closes] = []
 
     def options(self) -> Mapping[str, Any]:
         """Return the adapter's options for this till, with all it can do switched on."""
@@ -134,7 +136,15 @@ class Rig:
     def open(self, currency: str = "EUR") -> object:
         """Open the adapter on this till, as the bridge does."""
         checked = self.adapter.options.model_validate(dict(self.options()))
-        return self.adapter.open(checked, self.context(currency))
+        pos = self.adapter.open(checked, self.context(currency))
+        if isinstance(pos, Closes):
+            self._opened.append(pos)
+        return pos
+
+    def close_opened(self) -> None:
+        """Close what was opened on this till."""
+        while self._opened:
+            self._opened.pop().close()
 
     def state(self) -> object:
         """Return all of the till that a probe must not change, in a form that can be compared.

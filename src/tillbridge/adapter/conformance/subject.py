@@ -35,6 +35,7 @@ class Subject:
             try:
                 yield rig
             finally:
+                rig.close_opened()
                 rig.close()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
