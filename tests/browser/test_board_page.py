@@ -1,11 +1,10 @@
 """The 86 board: from a tap in the kitchen to the storefront, and back."""
 
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, async_playwright, expect
+from playwright.async_api import Browser, expect
 
 from tests.support.bridge_process import until
 from tests.support.page_house import PASSWORD, PageHouse, page_house, users
@@ -13,22 +12,7 @@ from tests.support.page_sample import busy
 from tests.support.world import make_world
 from tillbridge.status.doorkeeper import AccessRules
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM, reason="the system has no Chromium"),
-]
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--no-proxy-server"]
-        )
-        yield opened
-        await opened.close()
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture

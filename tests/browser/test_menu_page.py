@@ -1,32 +1,16 @@
 """The menu in a browser: what waits is understood, released or dismissed; how it was is found."""
 
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, async_playwright, expect
+from playwright.async_api import Browser, expect
 
 from tests.support.page_house import PageHouse, page_house
 from tests.support.page_sample import busy
 from tests.support.world import World, make_world
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM, reason="the system has no Chromium"),
-]
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--no-proxy-server"]
-        )
-        yield opened
-        await opened.close()
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture

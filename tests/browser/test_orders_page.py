@@ -1,33 +1,17 @@
 """The pages of orders in a browser: find one, read its life, act on it, hear of new ones."""
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-from playwright.async_api import Browser, async_playwright, expect
+from playwright.async_api import Browser, expect
 
 from tests.support.page_house import PASSWORD, PageHouse, page_house, users
 from tests.support.page_sample import busy
 from tillbridge.status.doorkeeper import AccessRules
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
-
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM, reason="the system has no Chromium"),
-]
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--no-proxy-server"]
-        )
-        yield opened
-        await opened.close()
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture

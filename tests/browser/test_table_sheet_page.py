@@ -2,18 +2,15 @@
 
 import base64
 import re
-import shutil
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import zxingcpp
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, Page
 
 from tillbridge.tables.paper import Paper
 from tillbridge.tables.sheet import QrTable, make_sheet
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 NAMES = ["Table 1", "<b>Bar</b> & 'co'", "W" * 120, "Stammtisch am Fenster ganz links", "طاولة ٤"]
 GREY = """async (png) => {
   const image = new Image();
@@ -27,20 +24,7 @@ GREY = """async (png) => {
   return [width, height, btoa(grey)];
 }"""
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(not CHROMIUM, reason="the system has no Chromium"),
-]
-
-
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--no-proxy-server"]
-        )
-        yield opened
-        await opened.close()
+pytestmark = pytest.mark.browser
 
 
 async def scanned(browser: Browser, picture: bytes) -> set[str]:

@@ -8,6 +8,7 @@ import inspect
 import json
 from collections.abc import Callable
 from html.parser import HTMLParser
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +46,33 @@ class Planted:
     def answering(self, operation: Callable[..., Any]) -> Callable[..., Any]:
         async def answered(*args: object, **named: object) -> Any:  # noqa: ANN401 -- any JSON value
             answer = operation(*args, **named)
-            return planted(await answer if inspect.isawaitable(answer) else answer, self.text)
+            return self._plant(await answer if inspect.isawaitable(answer) else answer)
 
         return answered
+
+    def _plant(self, value: Any) -> Any:  # noqa: ANN401 -- any JSON value
+        return planted(value, self.text)
+
+
+class PlantedInTurn(Planted):
+    """Puts the next of the corpus wherever a text would stand: many on one page, none twice."""
+
+    def __init__(self, inner: object) -> None:
+        super().__init__(inner)
+        self._corpus = cycle(CORPUS)
+        self.used = 0
+
+    def _plant(self, value: Any) -> Any:  # noqa: ANN401 -- any JSON value
+        if isinstance(value, str):
+            if PLANT not in value:
+                return value
+            self.used += 1
+            return value.replace(PLANT, next(self._corpus))
+        if isinstance(value, dict):
+            return {key: self._plant(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._plant(each) for each in value]
+        return value
 
 
 class _Under:

@@ -17,6 +17,7 @@ from tillbridge.ledger.problem_history import PastProblem
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.problems import PROBLEMS
 from tillbridge.status.order_part import life_part, may_be_done, order_part
 from tillbridge.stores.standing import Causes, Pause, to_json
 
@@ -300,6 +301,39 @@ def fill_menu(control: PretendControl, text: str = PLANT) -> None:
         {**row, "on_sale": True, "pos_on_sale": True},
         {**row, "external_id": "b2", "on_sale": False, "pos_on_sale": True},
         {**row, "external_id": "b3", "on_sale": False, "pos_on_sale": False},
+    ]
+
+
+def crowded(control: PretendControl, text: str = PLANT) -> None:
+    """Fill a `PretendControl` with more of everything than any page shows at once."""
+    busy(control, text)
+    now = control.now_ms
+    problems = [
+        OpenProblem(code, "main", text, now - place * _MINUTE, {"detail": text, "order": text})
+        for place, code in enumerate(PROBLEMS)
+    ]
+    control.facts = replace(control.facts, problems=tuple(problems))
+    control.day.waiting[:] = [
+        WaitingOrder("main", f"ord_{number}", f"{text} {number}", now - _MINUTE, 2, text)
+        for number in range(50)
+    ]
+    control.orders.rows = [{**control.orders.rows[0], "id": f"o{n}"} for n in range(120)]
+    control.orders.whole["life"] = control.orders.whole["life"] * 20
+    control.items.menu = [{**control.items.menu[0], "external_id": f"p{n}"} for n in range(120)]
+    control.items.stopped = [
+        {**control.items.stopped[n % 3], "external_id": f"b{n}"} for n in range(60)
+    ]
+    control.menu.rows = [{**control.menu.rows[n % 3], "external_id": f"p{n}"} for n in range(50)]
+    control.menu.pushes = [{**control.menu.pushes[n % 4], "id": n} for n in range(30)]
+    hold = control.menu.shown["hold"]
+    hold["categories"] = [
+        {**hold["categories"][0], "name": f"{text} {n}", "removed": [text] * 20} for n in range(30)
+    ]
+    control.menu.shown["refused"] = control.menu.shown["refused"] * 50
+    control.menu.shown["refused_count"] = 1000
+    control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [f"- {text}"] * 1200}
+    control.tables.rows = [
+        {**control.tables.rows[n % 2], "external_id": f"t{n}"} for n in range(80)
     ]
 
 

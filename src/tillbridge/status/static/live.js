@@ -18,16 +18,17 @@
   }
 
   function swap(fresh) {
-    var old = regions(document), i, other, active, id;
+    var old = regions(document), i, other, active, known;
     for (i = 0; i < old.length; i += 1) {
       other = fresh.getElementById(old[i].id);
       if (other && !busy(old[i])) {
         if (old[i].className !== other.className) { old[i].className = other.className; }
+        keepOpen(old[i], other);
         if (old[i].innerHTML !== other.innerHTML) {
           active = document.activeElement;
-          id = active && old[i].contains(active) ? (active.id || active.getAttribute('href')) : '';
+          known = active && old[i].contains(active) ? what(active) : '';
           old[i].innerHTML = other.innerHTML;
-          if (id) { focusAgain(old[i], id); }
+          if (known) { focusAgain(old[i], known); }
         }
       }
     }
@@ -35,10 +36,31 @@
     if (typeof window.tillbridgeRefreshed === 'function') { window.tillbridgeRefreshed(document); }
   }
 
-  function focusAgain(region, id) {
-    var all = region.querySelectorAll('a, button'), i;
+  /* What somebody has opened or shut stays so. */
+  function keepOpen(old, other) {
+    var before = old.querySelectorAll('details'), after = other.querySelectorAll('details'), states = {}, i;
+    for (i = 0; i < before.length; i += 1) { states[headOf(before[i])] = before[i].hasAttribute('open'); }
+    for (i = 0; i < after.length; i += 1) {
+      if (states[headOf(after[i])] === true) { after[i].setAttribute('open', ''); }
+      if (states[headOf(after[i])] === false) { after[i].removeAttribute('open'); }
+    }
+  }
+
+  function headOf(details) {
+    return 'of ' + details.querySelector('summary').textContent;
+  }
+
+  /* Says which control this is, in words that outlive a refresh. */
+  function what(control) {
+    var name = control.id || control.getAttribute('href');
+    if (name) { return name; }
+    return (control.form ? control.form.getAttribute('action') : '') + ' ' + control.textContent;
+  }
+
+  function focusAgain(region, known) {
+    var all = region.querySelectorAll('a, button, summary'), i;
     for (i = 0; i < all.length; i += 1) {
-      if (all[i].id === id || all[i].getAttribute('href') === id) { all[i].focus(); return; }
+      if (what(all[i]) === known) { all[i].focus(); return; }
     }
   }
 

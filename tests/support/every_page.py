@@ -1,0 +1,39 @@
+"""Every page there is, as addresses for a browser: the registry's, and a few beside it."""
+
+import re
+from collections.abc import Iterable
+
+from tillbridge.status.web.book import Action, File, Page
+from tillbridge.status.web.registry import everything
+from tillbridge.status.web.routing import path_of
+
+# What stands for the parts in braces, in the samples of page_sample.py.
+PARTS = {"store": "main", "order": "ord_1", "item": "p1"}
+# Not in the registry, or another look of what is.
+BESIDE = (
+    "/login",
+    "/nowhere",
+    "/oauth/callback?state=x",
+    "/orders?q=nothing-like-it",
+    "/86?q=nothing-like-it",
+    "/stores/main/menu/items?at=yesterday",
+)
+
+
+def addresses(whats: Iterable[Page | File | Action] | None = None) -> list[str]:
+    """Return an address of every page and question.
+
+    LookupError for one whose address cannot be made: nobody would look at it.
+    """
+    made = []
+    for what in everything() if whats is None else whats:
+        if isinstance(what, File) or (isinstance(what, Action) and what.ask is None):
+            continue
+        for part in re.findall(r"\{([a-z_]+)\}", what.path):
+            if part not in PARTS:
+                raise LookupError(
+                    f"no test looks at {what.path}: say in PARTS of tests/support/every_page.py "
+                    f"what {part} may be"
+                )
+        made.append(path_of(what.path, PARTS))
+    return [*made, *BESIDE]
