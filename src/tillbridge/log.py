@@ -1,6 +1,7 @@
 """Structured logs: events with dotted names and fields, JSON or for a console, never a secret.
 
-Lines go to stderr, since stdout is what a command answers. A line has `event`, `level` and `at`
+Lines go to stderr, since stdout is what a command answers; where systemd's journal reads them they
+begin with their priority. A line has `event`, `level` and `at`
 (UTC with milliseconds), then its fields; lines of libraries come the same way, with `logger`.
 What must not be shown is masked by `tillbridge.redaction`, tracebacks included.
 """
@@ -14,6 +15,7 @@ from types import TracebackType
 from typing import Any, Literal, TextIO, cast
 
 from tillbridge.clock import Clock
+from tillbridge.journal import goes_to_journal, with_priority
 from tillbridge.model.instant import to_iso
 from tillbridge.redaction import learn_secret, masked_field
 from tillbridge.without import without
@@ -48,6 +50,8 @@ def configure(
     target = stream or sys.stderr
     console = log_format == "console" or (log_format == "auto" and _is_terminal(target))
     processors = _processors(target, console=console, clock=clock or Clock())
+    if goes_to_journal(target):
+        processors.append(_with_priority)
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *processors],
@@ -140,6 +144,11 @@ def _mask(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     return {
         name: value if name == "at" else masked_field(name, value) for name, value in event.items()
     }
+
+
+def _with_priority(_logger: WrappedLogger, method: str, line: EventDict) -> str:
+    # The renderer before this one has made text of the event.
+    return with_priority(method, cast("str", line))
 
 
 def _one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

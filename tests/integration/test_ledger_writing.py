@@ -1,6 +1,8 @@
 """The writer: what is acknowledged is committed, what fails fails alone, nobody waits for ever."""
 
 import asyncio
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -173,3 +175,18 @@ def committed(wal: Path) -> int:
     return sum(
         content[start + 4 : start + 8] != bytes(4) for start in range(32, len(content), frame)
     )
+
+
+async def test_a_writer_that_is_stuck_can_be_told_from_an_idle_one(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        await ledger.write(count)
+        assert ledger.writing_since is None
+        go_on = threading.Event()
+        before = time.monotonic()
+        waiting = asyncio.ensure_future(ledger.write(lambda _connection: go_on.wait(10)))
+        await asyncio.sleep(0)
+        assert ledger.writing_since is not None
+        assert before <= ledger.writing_since <= time.monotonic()
+        go_on.set()
+        assert await waiting
+        assert ledger.writing_since is None

@@ -130,3 +130,52 @@ def test_a_log_that_cannot_be_written_stops_nothing() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "still here\n"
+
+
+def journalled(code: str) -> list[str]:
+    """What a journal would read of a process that systemd has connected with it."""
+    reader, writer = os.pipe()
+    about = os.fstat(writer)
+    with os.fdopen(reader, encoding="utf-8") as lines:
+        subprocess.run(
+            [sys.executable, "-c", code],
+            stderr=writer,
+            env={**os.environ, "JOURNAL_STREAM": f"{about.st_dev}:{about.st_ino}"},
+            check=True,
+        )
+        os.close(writer)
+        return lines.read().splitlines()
+
+
+def test_each_line_for_the_journal_begins_with_its_priority() -> None:
+    lines = journalled(
+        "import logging; from tillbridge import log; log.configure('json', 'debug');"
+        "out = log.get_logger();"
+        "out.debug('a'); out.info('b'); out.warning('c'); out.error('d'); out.critical('e');"
+        "logging.getLogger('library').warning('f')"
+    )
+    assert [line[:4] for line in lines] == ["<7>{", "<6>{", "<4>{", "<3>{", "<2>{", "<4>{"]
+    assert [json.loads(line[3:])["event"] for line in lines] == list("abcdef")
+
+
+def test_every_line_of_a_traceback_for_people_has_its_priority() -> None:
+    lines = journalled(
+        "from tillbridge import log; log.configure('console')\n"
+        "try: 1/0\nexcept ZeroDivisionError: log.get_logger().exception('x.y')"
+    )
+    assert len(lines) > 3
+    assert {line[:3] for line in lines} == {"<3>"}
+
+
+def test_what_a_command_says_of_a_failure_has_a_priority_too() -> None:
+    assert journalled("from tillbridge.cli.say import trouble; trouble('No.', 'Do this.')") == [
+        "<3>No.",
+        "<3>Do this.",
+    ]
+
+
+def test_a_stream_that_is_not_the_journal_has_no_priorities(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JOURNAL_STREAM", "1:2")
+    assert logged("json").startswith("{")

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from tillbridge.cli.settings import load_file
 from tillbridge.config import SecretSource
 from tillbridge.configfile.secrets import resolve_secret
 from tillbridge.errors import ConfigError
@@ -55,3 +56,31 @@ def test_a_secret_that_cannot_be_had_is_told_with_its_key_and_a_remedy(
     assert caught.value.text.startswith("service.client_secret: ")
     assert caught.value.fix
     assert "hush" not in str(caught.value)
+
+
+def test_an_empty_credential_is_told_with_the_place_that_systemd_takes_it_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unit gives an empty one where the file is missing, so that the bridge can say this."""
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    (tmp_path / "client_secret").write_text("\n")
+    with pytest.raises(ConfigError, match="is empty") as caught:
+        resolved(SecretSource(credential="client_secret"), tmp_path)
+    assert "LoadCredential=" in caught.value.fix
+
+
+def test_a_command_reads_the_credentials_that_the_service_loads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", "")  # so that it is put back after the test
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY")
+    sample = Path(__file__).resolve().parents[2] / "config" / "bridge.toml"
+    text = sample.read_text("utf-8").replace(
+        'client_secret = { file = "client_secret" }',
+        'client_secret = { credential = "client_secret" }',
+    )
+    (tmp_path / "bridge.toml").write_text(text, "utf-8")
+    (tmp_path / "credentials").mkdir()
+    (tmp_path / "credentials" / "client_secret").write_text("hush-hush\n")
+    loaded = load_file(tmp_path / "bridge.toml")
+    assert loaded.client_secret().get_secret_value() == "hush-hush"

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from tillbridge.i18n import _
+from tillbridge.journal import goes_to_journal, with_priority
 from tillbridge.model.instant import from_iso
 
 _COLOURS = {"ok": "green", "warning": "yellow", "down": "red", "error": "red"}
@@ -28,6 +29,8 @@ def document(answer: object) -> None:
 
 def trouble(text: str, fix: str = "") -> None:
     """Say what went wrong, and on a line of its own what to do."""
+    if goes_to_journal(sys.stderr):
+        text, fix = with_priority("error", text), fix and with_priority("error", fix)
     typer.echo(_coloured(text, "error", sys.stderr.isatty()), err=True)
     if fix:
         typer.echo(fix, err=True)

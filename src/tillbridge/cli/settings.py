@@ -1,5 +1,6 @@
 """What every command begins with: the configuration, and a store of it by name."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -30,7 +31,12 @@ def load_file(path: Path | None) -> "LoadedSettings":
     """Load the configuration from this file, or from the first of the usual ones."""
     from tillbridge.configfile import load
 
-    return load(path)
+    loaded = load(path)
+    # A command beside the service reads the credentials where its unit takes them from.
+    credentials = loaded.base_dir / "credentials"
+    if credentials.is_dir():
+        os.environ.setdefault("CREDENTIALS_DIRECTORY", str(credentials))
+    return loaded
 
 
 def set_up_log(loaded: "LoadedSettings", *, quiet: bool = True) -> None:

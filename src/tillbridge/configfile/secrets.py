@@ -22,8 +22,8 @@ def resolve_secret(source: SecretStr | SecretSource, *, key: str, base_dir: Path
         return _checked(_from_environment(source.env, key), f"${source.env}", key)
     if source.credential is not None:
         path = _credential_path(source.credential, key)
-    else:
-        path = base_dir / (source.file or "")
+        return _checked(_from_file(path, key), str(path), key, fix=_credential_fix())
+    path = base_dir / (source.file or "")
     return _checked(_from_file(path, key), str(path), key)
 
 
@@ -50,6 +50,13 @@ def _credential_path(name: str, key: str) -> Path:
     return Path(folder) / name
 
 
+def _credential_fix() -> str:
+    return _(
+        "Put the secret, and nothing else, into the file that LoadCredential= of the service names"
+        " (credentials/ beside the configuration), and restart it."
+    )
+
+
 def _from_file(path: Path, key: str) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
@@ -68,16 +75,13 @@ def _from_file(path: Path, key: str) -> str:
     raise ConfigError(f"{key}: {text.format(path=path)}", fix=fix)
 
 
-def _checked(value: str, place: str, key: str) -> SecretStr:
+def _checked(value: str, place: str, key: str, *, fix: str = "") -> SecretStr:
     value = value.strip()
+    fix = fix or _("Put the secret there, and nothing else.")
     if not value:
-        raise ConfigError(
-            _("{key}: {place} is empty.").format(key=key, place=place),
-            fix=_("Put the secret there, and nothing else."),
-        )
+        raise ConfigError(_("{key}: {place} is empty.").format(key=key, place=place), fix=fix)
     if any(character.isspace() for character in value):
         raise ConfigError(
-            _("{key}: {place} holds more than one word.").format(key=key, place=place),
-            fix=_("Put the secret there, and nothing else."),
+            _("{key}: {place} holds more than one word.").format(key=key, place=place), fix=fix
         )
     return SecretStr(value)

@@ -1,7 +1,8 @@
 """What is done now and then: forgetting, and comparing whole menus at a quiet hour."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
@@ -18,6 +19,8 @@ from tillbridge.log import get_logger
 
 log = get_logger()
 
+_LATE = timedelta(seconds=1)
+
 
 class Housekeeping:
     """A schedule in memory. A run that was missed (sleep, a clock that jumped) is made up once."""
@@ -26,11 +29,22 @@ class Housekeeping:
         self._scheduler = AsyncIOScheduler(
             timezone="UTC", job_defaults={"misfire_grace_time": None, "coalesce": True}
         )
+        self._late_since: float | None = None
+        self._begun_at: dict[int, float] = {}  # work that is being done, by a number of its own
 
     def hourly(self, work: Callable[[], Awaitable[None]]) -> None:
         """Do `work` now and every hour."""
+
+        async def do() -> None:
+            number = max(self._begun_at, default=0) + 1
+            self._begun_at[number] = time.monotonic()
+            try:
+                await work()
+            finally:
+                del self._begun_at[number]
+
         now = datetime.now(UTC)
-        self._scheduler.add_job(work, IntervalTrigger(hours=1), next_run_time=now)
+        self._scheduler.add_job(do, IntervalTrigger(hours=1), next_run_time=now)
 
     def daily(self, stores: Mapping[str, StoreSettings], work: Callable[[str], None]) -> None:
         """Call `work(store)` at each store's `full_compare`, in the store's local time."""
@@ -40,6 +54,24 @@ class Housekeeping:
             self._scheduler.add_job(
                 work, CronTrigger(hour=int(hour), minute=int(minute), timezone=zone), args=[name]
             )
+
+    @property
+    def busy_since(self) -> float | None:
+        """Since when (monotonic, s) the oldest work is being done; None: none is."""
+        return min(self._begun_at.values(), default=None)
+
+    def late_since(self) -> float | None:
+        """Look whether what is due has begun: since when (monotonic, s) it has not, or None.
+
+        Looking makes up for a wall clock that has jumped: the scheduler sleeps by the other one.
+        """
+        self._scheduler.wakeup()
+        late = datetime.now(UTC) - _LATE
+        if not any(job.next_run_time < late for job in self._scheduler.get_jobs()):
+            self._late_since = None
+        elif self._late_since is None:
+            self._late_since = time.monotonic()
+        return self._late_since
 
     def start(self) -> None:
         """Begin, in the running loop."""

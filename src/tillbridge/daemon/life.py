@@ -32,6 +32,7 @@ from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.probing import AddressProbe, look_at, wants_probing
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.supervise import supervise
 from tillbridge.errors import ConfigError, LedgerError
 from tillbridge.i18n import _
@@ -60,8 +61,9 @@ async def _live(loaded: LoadedSettings) -> None:
     stop = asyncio.Event()
     _on_signals(stop)
     log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
+    manager = ServiceManager.of(os.environ)
     async with built(loaded) as building:
-        life = _Life(building, loaded)
+        life = _Life(building, loaded, manager)
         async with life.listening():
             try:
                 await supervise(life.tasks(), stop, on_stop=life.drain)
@@ -90,6 +92,11 @@ def _on_signals(stop: asyncio.Event) -> None:
             signal.signal(number, lambda *_args: loop.call_soon_threadsafe(stop.set))
 
 
+def _serving(building: Building) -> str:
+    """Return what `systemctl status` shows."""
+    return _("Serving {stores}").format(stores=", ".join(building.stores))
+
+
 def _note_running(connection: Connection, fact: dict[str, Any], at: int) -> None:
     if "stopped_at" not in fact:
         keep_downtime(connection, at)
@@ -99,13 +106,15 @@ def _note_running(connection: Connection, fact: dict[str, Any], at: int) -> None
 class _Life:
     """The daemon between its start and its end."""
 
-    def __init__(self, building: Building, loaded: LoadedSettings) -> None:
+    def __init__(self, building: Building, loaded: LoadedSettings, manager: ServiceManager) -> None:
         house = building.house
         self._loaded = loaded
+        self._manager = manager
         self._building = building
         self._house = house
         self._settings = house.settings
         self._started_at = house.clock.now_ms()
+        self._housekeeping = Housekeeping()
         self._connecting = Connecting(building, self._connected)
         self._operations = Operations(building, self._connecting, running_since=self._started_at)
         self._receiver = Receiver(
@@ -137,10 +146,11 @@ class _Life:
             listeners.push_async_callback(self._receiver.stop, 1.0)
             await listeners.enter_async_context(self._status_page())
             await self.note_running(stopped=False)
-            housekeeping = self._housekeeping()
-            housekeeping.start()
-            listeners.callback(housekeeping.stop)
+            self._plan_housekeeping()
+            self._housekeeping.start()
+            listeners.callback(self._housekeeping.stop)
             log.info("bridge.ready", stores=list(self._building.stores))
+            self._manager.ready(_serving(self._building))
             started()
             asyncio.get_running_loop().call_later(_SETTLED_S, give_back)
             yield
@@ -166,6 +176,12 @@ class _Life:
             tasks |= alerting.tasks(self._building, receiver_url=lambda: self._receiver.url)
         if (probe := self._address_probe()) is not None:
             tasks["public_address"] = probe.run()
+        if self._manager.watchdog_s is not None:
+            # Only under a service manager that watches.
+            from tillbridge.daemon.signs import pulse  # noqa: PLC0415 -- (as above)
+
+            beats = pulse(self._manager, self._building, self._housekeeping)
+            tasks["pulse"] = beats.run(self._manager.watchdog_s)
         return tasks
 
     def _address_probe(self) -> AddressProbe | None:
@@ -211,6 +227,7 @@ class _Life:
     async def drain(self) -> None:
         """Take no new delivery, and let the calls under way come to their end, in bounded time."""
         log.info("bridge.draining")
+        self._manager.stopping()
         drain_s = self._settings.bridge.drain_s
         try:
             async with asyncio.timeout(drain_s):
@@ -279,13 +296,11 @@ class _Life:
         self._house.ledger.on_written(callback)
         self._house.ledger.on_writable_changed(lambda _storage: callback())
 
-    def _housekeeping(self) -> Housekeeping:
-        house, stores = self._house, self._building.stores
-        plan = Housekeeping()
+    def _plan_housekeeping(self) -> None:
+        house, stores, plan = self._house, self._building.stores, self._housekeeping
         plan.hourly(partial(forget, house.ledger, self._settings.bridge, house.clock))
         plan.hourly(self._count_down_consents)
         plan.daily(self._settings.stores, lambda store: stores[store].daily())
-        return plan
 
     async def _count_down_consents(self) -> None:
         for rooms in self._building.stores.values():

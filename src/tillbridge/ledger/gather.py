@@ -29,6 +29,7 @@ class Gathering(Generic[T]):
         self._quiet_turns = 0
         self._since = 0.0
         self._last = 1  # how many were in the last batch
+        self.handed_over_at: float | None = None  # the batch under way, by the loop's clock
 
     def add(self, item: T) -> None:
         """Add something to the next batch."""
@@ -42,6 +43,7 @@ class Gathering(Generic[T]):
     def done(self) -> None:
         """Tell that the batch handed over last has been dealt with."""
         self._under_way = False
+        self.handed_over_at = None
         if self._gathered:
             self._watch()
 
@@ -50,6 +52,7 @@ class Gathering(Generic[T]):
         if self._gathered:
             batch, self._gathered = self._gathered, []
             self._under_way = True
+            self.handed_over_at = self._loop.time()
             self._last = len(batch)
             self._hand_over(batch)
 

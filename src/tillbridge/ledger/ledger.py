@@ -130,6 +130,11 @@ class Ledger:
         """Whether the last write worked."""
         return not self.storage.failure
 
+    @property
+    def writing_since(self) -> float | None:
+        """Since when (monotonic, s) one commit is under way; None: nothing is to be written."""
+        return self._writer.busy_since
+
     def on_writable_changed(self, callback: Callable[[Storage], None]) -> None:
         """Call `callback` in the event loop when writing begins to fail, or works again."""
         self._watchers.append(callback)

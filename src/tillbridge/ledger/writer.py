@@ -103,6 +103,11 @@ class Writer:
         self._ask(_Job(job, waiter))
         return waiter
 
+    @property
+    def busy_since(self) -> float | None:
+        """Since when (monotonic, s) the thread is at what it was handed last; None: it is idle."""
+        return self._gathering.handed_over_at
+
     async def close(self) -> None:
         """Write what is queued, then end the thread."""
         if not self._closed:

@@ -120,6 +120,11 @@ class OrdersFlow:
         """When the POS was last found there, ms since the epoch; None: not since the start."""
         return self._presence.seen_at
 
+    @property
+    def behind_since(self) -> float | None:
+        """Since when (monotonic, s) the inbox holds what is not taken in; None: nothing waits."""
+        return self._intake.behind_since
+
     # -- its life
 
     async def run(self) -> None:

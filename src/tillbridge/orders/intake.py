@@ -1,6 +1,7 @@
 """From the inbox to orders: deliveries are taken in as they come, a batch by one write."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 from tillbridge.log import get_logger
@@ -29,9 +30,13 @@ class Intake:
         self._books = books
         self._arrived = asyncio.Event()
         self._arrived.set()  # what was committed before this life of the process
+        # Since when (monotonic, s) something waits and nothing of it was taken in; None: all is in.
+        self.behind_since: float | None = time.monotonic()
 
     def deliveries_arrived(self) -> None:
         """Look into the inbox."""
+        if self.behind_since is None:
+            self.behind_since = time.monotonic()
         self._arrived.set()
 
     async def run(self, on_taken: Callable[[TakenIn], Awaitable[None]]) -> None:
@@ -40,9 +45,12 @@ class Intake:
             await self._arrived.wait()
             self._arrived.clear()
             while taken := await self.take_batch():
+                self.behind_since = time.monotonic()
                 for each in taken:
                     self._report(each)
                     await on_taken(each)
+            if not self._arrived.is_set():
+                self.behind_since = None
 
     async def take_batch(self) -> list[TakenIn]:
         """Take in one batch; empty where nothing waits."""
