@@ -3,7 +3,8 @@
 Lines go to stderr, since stdout is what a command answers; where systemd's journal reads them they
 begin with their priority. A line has `event`, `level` and `at`
 (UTC with milliseconds), then its fields; lines of libraries come the same way, with `logger`.
-What must not be shown is masked by `tillbridge.redaction`, tracebacks included.
+What must not be shown is masked by `tillbridge.redaction`, tracebacks included. A daemon also keeps
+the lines, as JSON whatever stderr shows (`log_keeping`).
 """
 
 import logging
@@ -11,6 +12,7 @@ import re
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
 
@@ -45,11 +47,15 @@ def configure(
     *,
     stream: TextIO | None = None,
     clock: Clock | None = None,
+    keep: Callable[[str], None] | None = None,
 ) -> None:
-    """Set up logs for this process, those of libraries and of threads that die included."""
+    """Set up logs for this process, those of libraries and of threads that die included.
+
+    `keep` is given each line as JSON, with its secrets masked.
+    """
     target = stream or sys.stderr
     console = log_format == "console" or (log_format == "auto" and _is_terminal(target))
-    processors = _processors(target, console=console, clock=clock or Clock())
+    processors = _processors(target, console=console, clock=clock or Clock(), keep=keep)
     if goes_to_journal(target):
         processors.append(_with_priority)
     number = logging.getLevelNamesMapping()[level.upper()]
@@ -102,7 +108,9 @@ class _Handler(logging.Handler):
         self._lines.msg(event)
 
 
-def _processors(stream: TextIO, *, console: bool, clock: Clock) -> list[Processor]:
+def _processors(
+    stream: TextIO, *, console: bool, clock: Clock, keep: Callable[[str], None] | None
+) -> list[Processor]:
     def stamp(_logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
         level = "error" if method == "exception" else method
         return {
@@ -112,16 +120,23 @@ def _processors(stream: TextIO, *, console: bool, clock: Clock) -> list[Processo
             **event,
         }
 
+    # ASCII, because the stream's encoding is the system's affair.
+    as_json = structlog.processors.JSONRenderer(default=str)
+
+    def kept(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        if keep is not None:
+            keep(str(as_json(logger, method, event)))
+        return event
+
     if not console:
-        # ASCII, because the stream's encoding is the system's affair.
-        return [stamp, _with_traceback, _mask, structlog.processors.JSONRenderer(default=str)]
+        return [stamp, _with_traceback, _mask, kept, as_json]
     renderer = structlog.dev.ConsoleRenderer(
         colors=_is_terminal(stream),
         exception_formatter=structlog.dev.plain_traceback,
         timestamp_key="at",
         sort_keys=False,
     )
-    return [stamp, _with_traceback, _mask, _one_line, renderer]
+    return [stamp, _with_traceback, _mask, kept, _one_line, renderer]
 
 
 def _with_traceback(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

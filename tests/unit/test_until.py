@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tillbridge.cli.until import until_ms
+from tillbridge.cli.until import since_ms, until_ms
 
 PRAGUE = ZoneInfo("Europe/Prague")
 
@@ -57,3 +57,24 @@ def test_without_a_zone_the_machines_time_counts() -> None:
 def test_anything_else_is_told(text: str) -> None:
     with pytest.raises(ValueError, match=r"time|over"):
         until_ms(text, now_ms=NOW, zone=PRAGUE)
+
+
+@pytest.mark.parametrize(
+    ("text", "instant"),
+    [
+        ("2h", "2026-11-21T17:02:00+01:00"),
+        ("1d", "2026-11-20T19:02:00+01:00"),
+        ("18:30", "2026-11-21T18:30:00+01:00"),
+        ("19:30", "2026-11-20T19:30:00+01:00"),
+        ("today", "2026-11-21T00:00:00+01:00"),
+        ("2026-11-20T10:00", "2026-11-20T10:00:00+01:00"),
+        ("2026-11-20T10:00Z", "2026-11-20T11:00:00+01:00"),
+    ],
+)
+def test_looking_back_a_time_names_the_last_such_instant(text: str, instant: str) -> None:
+    assert since_ms(text, now_ms=NOW, zone=PRAGUE) == ms(instant)
+
+
+def test_what_is_no_time_is_no_time_looking_back_either() -> None:
+    with pytest.raises(ValueError, match="is no time"):
+        since_ms("soon", now_ms=NOW, zone=PRAGUE)

@@ -17,6 +17,7 @@ from tillbridge.cli import (
     doctor,
     integration,
     item,
+    logs,
     menu,
     orders,
     password,
@@ -78,6 +79,7 @@ app.command("connect")(connect.connect)
 app.add_typer(integration.app, name="integration")
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
+app.command("logs")(logs.logs)
 app.add_typer(problems.app, name="problems")
 app.add_typer(alerts.app, name="alerts")
 app.add_typer(menu.app, name="menu")

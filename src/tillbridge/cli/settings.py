@@ -39,13 +39,23 @@ def load_file(path: Path | None) -> "LoadedSettings":
     return loaded
 
 
-def set_up_log(loaded: "LoadedSettings", *, quiet: bool = True) -> None:
-    """Set up logs on stderr; a `quiet` command tells only what goes wrong."""
+def set_up_log(loaded: "LoadedSettings") -> None:
+    """Set up logs on stderr for a command, which tells only what goes wrong."""
     from tillbridge.log import configure
 
     bridge = loaded.settings.bridge
     level = bridge.log_level
-    configure(bridge.log_format, "warning" if quiet and level == "info" else level)
+    configure(bridge.log_format, "warning" if level == "info" else level)
+
+
+def set_up_kept_log(loaded: "LoadedSettings") -> None:
+    """Set up logs for the daemon: on stderr, and kept in the data folder."""
+    from tillbridge.log import configure
+    from tillbridge.log_keeping import LOG_FOLDER, KeptLines
+
+    bridge = loaded.settings.bridge
+    kept = KeptLines(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
+    configure(bridge.log_format, bridge.log_level, keep=kept.keep)
 
 
 def store_of(loaded: "LoadedSettings", name: str) -> "StoreSettings":

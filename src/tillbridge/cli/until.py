@@ -1,4 +1,7 @@
-"""Reads the times people type: `18:30`, `tomorrow`, `2h`, `1h30m`, or ISO 8601. Pure."""
+"""Reads the times people type: `18:30`, `tomorrow`, `2h`, `1h30m`, or ISO 8601. Pure.
+
+`until_ms` looks ahead, `since_ms` back.
+"""
 
 import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
@@ -22,6 +25,31 @@ def until_ms(text: str, *, now_ms: int, zone: tzinfo | None) -> int:
     if at_ms <= now_ms:
         raise ValueError(_("{text} is over already").format(text=text))
     return at_ms
+
+
+def since_ms(text: str, *, now_ms: int, zone: tzinfo | None) -> int:
+    """Return the instant (ms since the epoch) that `text` names, looking back.
+
+    `2h` is two hours ago, `HH:MM` the last such time, `today` the last midnight; ISO 8601 as is.
+    Raises ValueError (text for a person).
+    """
+    now = datetime.fromtimestamp(now_ms / 1000, UTC)
+    typed = text.strip()
+    if typed.lower() == "today":
+        return (
+            round(_local(datetime.combine(now.astimezone(zone), time()), zone).timestamp()) * 1000
+        )
+    if typed and _SPAN.fullmatch(typed):
+        moment = now - (_moment(typed, now, zone) - now)
+    elif _CLOCK.fullmatch(typed):
+        moment = _moment(typed, now, zone)
+        if moment > now:
+            moment = _local(
+                (moment.astimezone(zone) - timedelta(days=1)).replace(tzinfo=None), zone
+            )
+    else:
+        moment = _moment(typed, now, zone)
+    return round(moment.timestamp() * 1000)
 
 
 def _moment(text: str, now: datetime, zone: tzinfo | None) -> datetime:

@@ -25,6 +25,14 @@ class BridgeSettings(Section):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="The least severe log lines that are written."
     )
+    keep_log_bytes: int = Field(
+        4_000_000,
+        ge=0,
+        description=(
+            "How much of the log is kept in the data folder, for the page, `tillbridge logs` and "
+            "support-bundle; 0 keeps none."
+        ),
+    )
     keep_personal_data_days: int = Field(
         30,
         ge=1,
