@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tests.support.pretend_setup import PretendSetup
 from tillbridge.errors import BridgeError
 from tillbridge.ledger.day import Day
 from tillbridge.ledger.item_search import fold, rank_of
@@ -340,6 +341,7 @@ class PretendControl:
         self.diagnostics = PretendDiagnostics(self._told)
         self.problems = PretendProblems(self._told)
         self.alerts = PretendAlerts(self._told)
+        self.setup = PretendSetup(self._told)
         self.asked: list[tuple[object, ...]] = []
         self.failure: BridgeError | None = None
         self.facts = BridgeFacts(

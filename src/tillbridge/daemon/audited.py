@@ -44,6 +44,7 @@ READS = frozenset(
         "overview",
         "problems.list",
         "problems.show",
+        "setup.show",
         "status",
         "store.plan",
         "store.show",

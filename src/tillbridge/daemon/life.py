@@ -43,6 +43,7 @@ from tillbridge.receiver.receiver import Receiver
 from tillbridge.status.listener import MerchantReturn, StatusListener
 
 if TYPE_CHECKING:
+    from tillbridge.daemon.operations_setup import SetupOperations
     from tillbridge.diagnostics.subject import Subject
 
 log = get_logger()
@@ -134,6 +135,7 @@ class _Life:
         for store in building.stores.values():
             store.integrator.attend(self._receiver)
         self._operations.diagnostics = DiagnosticOperations(self._subject)
+        self._operations.make_setup = self._setup
         self._by_key = {rooms.key: rooms for rooms in building.communities.values()}
         for rooms in self._by_key.values():
             rooms.flow.subscriber.on_secret = self._receiver.refresh_community
@@ -198,6 +200,12 @@ class _Life:
             clock=house.clock,
             every_s=every_s,
         )
+
+    def _setup(self) -> "SetupOperations":
+        # Only where somebody opens that page.
+        from tillbridge.daemon.operations_setup import SetupOperations  # noqa: PLC0415 -- see above
+
+        return SetupOperations(self._loaded, self._operations.overview)
 
     def _subject(self) -> "Subject":
         """Return this bridge, to be examined."""

@@ -1,7 +1,7 @@
 """What commands and the page ask of the bridge, while it runs and while it does not."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tillbridge.daemon.operations_items import ItemOperations
     from tillbridge.daemon.operations_menu import MenuOperations
     from tillbridge.daemon.operations_orders import OrderOperations
+    from tillbridge.daemon.operations_setup import SetupOperations
 
 Answer = dict[str, Any]
 
@@ -69,6 +70,8 @@ class Operations:
         self.tables = TableOperations(self._rooms, self._later)
         self.integration = IntegrationOperations(self._rooms, building.house.ledger)
         self.store = StoreOperations(self._rooms, self._later)
+        # Made by the daemon, where there is a page on which to set things up.
+        self.make_setup: Callable[[], SetupOperations] | None = None
         self._counted = CountedFigures(building.house)
         self.audit = AuditOperations(self._house.ledger)
         self.problems = ProblemOperations(self._house, self.status)
@@ -108,6 +111,13 @@ class Operations:
         from tillbridge.daemon.operations_menu import MenuOperations  # noqa: PLC0415 -- (as above)
 
         return MenuOperations(self._rooms, self._house.ledger)
+
+    @cached_property
+    def setup(self) -> "SetupOperations":
+        """What is asked about setting the bridge up."""
+        if self.make_setup is None:
+            raise BridgeError(_("The bridge is not running."), fix=_("Start it: tillbridge run"))
+        return self.make_setup()
 
     async def status(self) -> Answer:
         """Return the status document."""

@@ -279,6 +279,19 @@ class AlertsControl(Protocol):
         ...
 
 
+class SetupControl(Protocol):
+    """What the page asks about setting the bridge up, step by step."""
+
+    async def show(self) -> Answer:
+        """Return how far it is.
+
+        `steps`, each with `name` (service, sign_in, store, adapter, address, order), `state`
+        (done, open, shut), `text` and `fix`; `next`, the one to take now, "" for none; `file`, the
+        configuration; `store`, the one that is set up, and `others`.
+        """
+        ...
+
+
 class Control(Protocol):
     """What commands ask of a running bridge. JSON out; failures are `BridgeError`s.
 
@@ -334,6 +347,11 @@ class Control(Protocol):
     @property
     def alerts(self) -> AlertsControl:
         """What is asked about alerts."""
+        ...
+
+    @property
+    def setup(self) -> SetupControl:
+        """What is asked about setting the bridge up."""
         ...
 
     @property

@@ -1,7 +1,7 @@
 """The page's subjects and its navigation: a new page is a line here."""
 
 from tillbridge.i18n import _
-from tillbridge.status.web import board, menu, orders, overview, store, tables
+from tillbridge.status.web import board, menu, orders, overview, setup, store, tables
 from tillbridge.status.web.book import Action, File, NavigationLine, Page
 
 SUBJECTS = (
@@ -11,6 +11,7 @@ SUBJECTS = (
     board.SUBJECT,
     tables.SUBJECT,
     store.SUBJECT,
+    setup.SUBJECT,
 )
 
 # Shown in this order; a line whose page is not there yet is left out.

@@ -1,0 +1,60 @@
+"""Which step of setting up may be taken, and how far a bridge that runs is."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.pretend_control import PretendControl
+from tillbridge.ledger.day import Day
+from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.onboarding.running import findings_of
+from tillbridge.onboarding.steps import STEPS, Finding, next_step, steps_of
+from tillbridge.status.document import document
+from tillbridge.status.overview import overview
+
+
+@given(st.dictionaries(st.sampled_from(STEPS), st.booleans()))
+def test_at_most_one_step_is_open_and_it_is_the_first_that_is_not_done(
+    done: dict[str, bool],
+) -> None:
+    steps = steps_of({name: Finding(each) for name, each in done.items()})
+    assert [step.name for step in steps] == list(STEPS)
+    opened = [step.name for step in steps if step.state == "open"]
+    missing = [name for name in STEPS if not done.get(name)]
+    assert opened == missing[:1]
+    assert next_step(steps) == (missing[0] if missing else "")
+
+
+def _findings(snapshot: StoreSnapshot, day: Day | None = None) -> dict[str, Finding]:
+    control = PretendControl()
+    facts = replace(control.facts, stores={"main": snapshot})
+    told = overview(document(facts, control.now_ms), facts, day or control.day, control.now_ms)
+    return findings_of(told, "main", base_url="https://service.example/v2")
+
+
+def test_of_a_new_store_nothing_is_done() -> None:
+    findings = _findings(StoreSnapshot())
+    assert set(findings) == set(STEPS)
+    assert not [name for name, finding in findings.items() if finding.done]
+    assert all(finding.text and finding.fix for finding in findings.values())
+
+
+def test_of_a_store_that_works_everything_is() -> None:
+    now = PretendControl().now_ms
+    snapshot = StoreSnapshot(
+        by_state={"accepted": 3},
+        acknowledged_items=80,
+        facts={
+            "service_contact": {"ok_at": now - 5000},
+            "consent": {"expires_at": now + 3 * 86_400_000},
+            "integration": {"status": "active"},
+            "service_store_id": "st_main",
+            "service_store_name": "Harbour",
+            "public_address": {"ok_at": now},
+        },
+    )
+    findings = _findings(snapshot)
+    assert all(finding.done for finding in findings.values())
+    assert findings["store"].text == "main is Harbour at the service, and is connected."
+    assert "80 items" in findings["adapter"].text
