@@ -1,13 +1,11 @@
 """What acceptance tests share: a world, and one that is already connected."""
 
-import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.preloaded import preloaded
 from tests.support.world import World, make_world
 
 
@@ -31,10 +29,4 @@ async def shop(world: World) -> World:
 @pytest.fixture(scope="session")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the path of a library that makes disk and clock fail on demand (faults.c)."""
-    compiler = shutil.which("cc")
-    if compiler is None or sys.platform != "linux":
-        pytest.skip("needs a C compiler and LD_PRELOAD: faults below the program are made there")
-    library = tmp_path_factory.mktemp("faults") / "faults.so"
-    source = Path(__file__).parents[1] / "support" / "faults.c"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
-    return str(library)
+    return str(preloaded("faults", tmp_path_factory.mktemp("faults")))

@@ -11,7 +11,8 @@ import pytest
 from sqlalchemy import select
 
 from tests.support import ledger_sender
-from tests.support.ledger_house import StoppedClock, delivery, fault_library, opened
+from tests.support.ledger_house import StoppedClock, delivery, opened
+from tests.support.preloaded import preloaded
 from tillbridge.errors import LedgerUnwritable
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.schema import inbox
@@ -84,7 +85,7 @@ async def test_a_kill_loses_nothing_that_was_acknowledged(after: int, tmp_path: 
 
 @pytest.mark.parametrize("fault", ["FAULT_FSYNC_FAILS", "FAULT_DISK_FULL"])
 async def test_nothing_is_acknowledged_while_the_disk_refuses(fault: str, tmp_path: Path) -> None:
-    library = fault_library(tmp_path)
+    library = preloaded("faults", tmp_path)
     switch = tmp_path / "switch"
     data = tmp_path / "data"
     async with sending(data, LD_PRELOAD=str(library), **{fault: str(switch)}) as sender:

@@ -2,13 +2,8 @@
 
 import contextlib
 import itertools
-import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from tillbridge.clock import Clock
 from tillbridge.ledger.inbox import Delivery
@@ -53,14 +48,3 @@ def delivery(event_id: str | None = None, **changed: object) -> Delivery:
         "body": b"{}",
     }
     return Delivery(**{**fields, **changed})
-
-
-def fault_library(folder: Path) -> Path:
-    """Return the library that makes a disk fail on demand (faults.c), or skip the test."""
-    compiler = shutil.which("cc")
-    if compiler is None or sys.platform != "linux":
-        pytest.skip("needs a C compiler and LD_PRELOAD: faults below the program are made there")
-    library = folder / "faults.so"
-    source = Path(__file__).with_name("faults.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
-    return library

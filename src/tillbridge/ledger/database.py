@@ -28,7 +28,7 @@ _STORAGE_CODES = frozenset(
 )
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
-_WRITER_PRAGMAS = (
+_WRITER_PRAGMAS: tuple[str, ...] = (
     "PRAGMA busy_timeout = 5000",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
