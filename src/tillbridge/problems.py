@@ -445,6 +445,12 @@ _KINDS = (
         Ends.NOTE,
     ),
     ProblemKind(
+        "disk.over_budget",
+        Severity.WARNING,
+        _("The bridge's data takes {used} MiB, more than the {budget} MiB it may."),
+        _("Lower keep_history_days in [bridge], or raise disk_budget_mib where the disk has room."),
+    ),
+    ProblemKind(
         "alerts.not_sent",
         Severity.WARNING,
         _("Alerts by {way} do not go out: {detail}"),

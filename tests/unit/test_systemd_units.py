@@ -11,6 +11,8 @@ from tillbridge.config import BridgeSettings
 
 UNITS = Path(__file__).resolve().parents[2] / "systemd"
 SERVICES = ["tillbridge.service", "tillbridge@.service"]
+BACKUPS = ["tillbridge-backup.service", "tillbridge-backup@.service"]
+TIMERS = ["tillbridge-backup.timer", "tillbridge-backup@.timer"]
 ANALYZE = shutil.which("systemd-analyze")
 SECONDS = {"s": 1, "min": 60}
 
@@ -33,7 +35,7 @@ def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([ANALYZE, *arguments], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("unit", SERVICES)
+@pytest.mark.parametrize("unit", SERVICES + BACKUPS)
 def test_the_exposure_is_one_at_most(unit: str) -> None:
     told = analyze("security", "--offline=yes", "--no-pager", str(UNITS / unit))
     if "unrecognized option" in told.stderr:
@@ -43,7 +45,7 @@ def test_the_exposure_is_one_at_most(unit: str) -> None:
     assert float(found[1]) <= 1.0, told.stdout
 
 
-@pytest.mark.parametrize("unit", SERVICES)
+@pytest.mark.parametrize("unit", SERVICES + BACKUPS + TIMERS)
 def test_systemd_understands_all_but_what_is_newer_than_it(unit: str) -> None:
     told = analyze("verify", "--man=no", str(UNITS / unit))
     complaints = [
@@ -57,8 +59,9 @@ def test_systemd_understands_all_but_what_is_newer_than_it(unit: str) -> None:
     assert complaints == []
 
 
-def test_one_bridge_and_several_are_run_alike() -> None:
-    one, several = (values(unit) for unit in SERVICES)
+@pytest.mark.parametrize("pair", [SERVICES, BACKUPS, TIMERS], ids=lambda pair: pair[0])
+def test_one_bridge_and_several_are_run_alike(pair: list[str]) -> None:
+    one, several = (values(unit) for unit in pair)
     assert {
         name: value.replace(" (%i)", "").replace("@%i", "").replace("/bridges/%i", "")
         for name, value in several.items()

@@ -10,6 +10,7 @@ from tillbridge.cli import (
     adapter,
     alerts,
     audit,
+    backup,
     community,
     config,
     connect,
@@ -92,6 +93,8 @@ app.add_typer(token.app, name="token")
 app.add_typer(adapter.app, name="adapter")
 app.add_typer(audit.app, name="audit")
 app.add_typer(config.app, name="config")
+app.command("backup")(backup.backup)
+app.command("restore")(backup.restore)
 app.command("password")(password.password)
 app.command("sandbox")(sandbox.sandbox)
 app.command("demo")(demonstrate.demo)

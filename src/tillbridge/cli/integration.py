@@ -1,16 +1,16 @@
 """`tillbridge integration ...`: the link between a store and this bridge."""
 
 import sys
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tillbridge.cli import say
+from tillbridge.cli.confirming import Yes, confirm
 from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.errors import ConfigError
 from tillbridge.i18n import _, ngettext
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ app = typer.Typer(
     help=_("The integration of a store: show, change, renew, remove."), no_args_is_help=True
 )
 
-Yes = Annotated[bool, typer.Option("--yes", help=_("Do it without asking."))]
 
 _FIELDS = (
     "webhook_url",
@@ -87,7 +86,7 @@ def apply(context: typer.Context, store: Store, yes: Yes = False, as_json: Json 
     loaded = _loaded(context, store)
     answer = _planned(loaded, store)
     if answer["kind"] in {"reintegrate", "rotate"}:
-        _confirm([*answer["lines"], *answer["costs"]], yes=yes)
+        confirm([*answer["lines"], *answer["costs"]], yes=yes)
     _do(loaded, store, "apply", lambda control: control.integration.apply(store), as_json)
 
 
@@ -120,7 +119,7 @@ def remove(context: typer.Context, store: Store, yes: Yes = False, as_json: Json
     """
     loaded = _loaded(context, store)
     if not yes:
-        _confirm(_what_removing_does(_shown(loaded, store), loaded), yes=yes)
+        confirm(_what_removing_does(_shown(loaded, store), loaded), yes=yes)
     _do(loaded, store, "remove", lambda control: control.integration.remove(store), as_json)
 
 
@@ -135,7 +134,7 @@ def reintegrate(
     from tillbridge.stores.integration_plan import Kind, costs_of
 
     loaded = _loaded(context, store)
-    _confirm(costs_of(Kind.REINTEGRATE), yes=yes)
+    confirm(costs_of(Kind.REINTEGRATE), yes=yes)
     _do(
         loaded,
         store,
@@ -147,7 +146,7 @@ def reintegrate(
 
 def rotate_now(loaded: "LoadedSettings", store: str) -> None:
     """Ask a person on a terminal whether to get a new secret at once, and do it."""
-    if not _is_terminal():
+    if not sys.stdin.isatty():
         return
     if typer.confirm(_("Get a new webhook secret now?")):
         _do(
@@ -203,26 +202,7 @@ def _confirm_new_secret(loaded: "LoadedSettings", store: str, *, yes: bool) -> N
         return
     costs = _shown(loaded, store)["rotation_costs"]
     if costs:
-        _confirm(costs, yes=yes)
-
-
-def _confirm(effects: Iterable[str], *, yes: bool) -> None:
-    """Let a person agree; ends with 1 where they do not. Raises ConfigError without a terminal."""
-    if yes:
-        return
-    for effect in effects:
-        typer.echo("- " + say.clean(effect), err=True)
-    if not _is_terminal():
-        raise ConfigError(
-            _("This asks for a person's word, and there is no terminal to ask on."),
-            fix=_("Add --yes to do it without asking."),
-        )
-    if not typer.confirm(_("Do it?"), err=True):
-        raise typer.Exit(1)
-
-
-def _is_terminal() -> bool:
-    return sys.stdin.isatty()
+        confirm(costs, yes=yes)
 
 
 def _what_removing_does(answer: Answer, loaded: "LoadedSettings") -> list[str]:

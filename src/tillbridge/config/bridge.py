@@ -45,6 +45,17 @@ class BridgeSettings(Section):
             "Handled orders (without personal data) and pushes are forgotten after this many days."
         ),
     )
+    keep_backups: int = Field(
+        7, ge=1, description="How many back-ups stay in the data folder; the oldest go."
+    )
+    disk_budget_mib: int = Field(
+        2048,
+        ge=64,
+        description=(
+            "What the data folder may take, in MiB: beyond it old back-ups and set-aside ledgers "
+            "go, then the page says so."
+        ),
+    )
     drain_s: Seconds = Field(
         8, le=9, description="On SIGTERM, how long work that has begun may take to finish."
     )

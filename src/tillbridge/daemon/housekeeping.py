@@ -1,5 +1,6 @@
 """What is done now and then: forgetting, and comparing whole menus at a quiet hour."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,8 @@ from tillbridge.clock import Clock
 from tillbridge.config import BridgeSettings, StoreSettings
 from tillbridge.errors import LedgerError
 from tillbridge.ledger.backup import forget_old_files
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.disk_budget import trim
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.prune import Pruned, cut_offs, prune
 from tillbridge.log import get_logger
@@ -100,3 +103,22 @@ async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None
         return
     if total or files:
         log.info("ledger.pruned", emptied=total.emptied, forgotten=total.forgotten, files=files)
+
+
+_MIB = 1024 * 1024
+
+
+async def keep_budget(ledger: Ledger, desk: ProblemDesk, settings: BridgeSettings) -> None:
+    """Keep the data folder within what it may take; tell where that cannot be done."""
+    budget = settings.disk_budget_mib
+    try:
+        trimmed = await asyncio.to_thread(trim, ledger.data_dir, budget * _MIB)
+    except OSError as failure:
+        log.warning("disk.not_looked_at", detail=str(failure))
+        return
+    if trimmed.gone:
+        log.info("disk.trimmed", gone=trimmed.gone, used_mib=trimmed.used // _MIB)
+    if trimmed.used > budget * _MIB:
+        desk.open("disk.over_budget", used=-(-trimmed.used // _MIB), budget=budget)
+    else:
+        desk.close("disk.over_budget")

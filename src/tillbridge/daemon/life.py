@@ -25,7 +25,7 @@ from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.consents import count_down
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.downtime import keep_downtime
-from tillbridge.daemon.housekeeping import Housekeeping, forget
+from tillbridge.daemon.housekeeping import Housekeeping, forget, keep_budget
 from tillbridge.daemon.lean import give_back, spare_arenas, started
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
@@ -307,6 +307,7 @@ class _Life:
     def _plan_housekeeping(self) -> None:
         house, stores, plan = self._house, self._building.stores, self._housekeeping
         plan.hourly(partial(forget, house.ledger, self._settings.bridge, house.clock))
+        plan.hourly(partial(keep_budget, house.ledger, house.desk, self._settings.bridge))
         plan.hourly(self._count_down_consents)
         plan.daily(self._settings.stores, lambda store: stores[store].daily())
 

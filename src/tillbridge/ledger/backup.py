@@ -1,4 +1,8 @@
-"""Back-ups of the ledger: whole, taken while it is in use, and not kept for ever."""
+"""Back-ups of the ledger: whole, taken while it is in use, and not kept for ever.
+
+A back-up is `ledger-<instant>.db`, and beside it `ledger-<instant>.vault`: the secrets as they are
+kept, encrypted. Their key is in none of them.
+"""
 
 import contextlib
 import os
@@ -6,11 +10,12 @@ import sqlite3
 from pathlib import Path
 
 from tillbridge.ledger.database import LEDGER_FILE
-from tillbridge.ledger.durable import sync_folder
+from tillbridge.ledger.durable import as_the_folder_is, sync_folder, write_durably
 from tillbridge.model.instant import to_iso
 
-_FOLDER = "backups"
-KEPT = 5
+BACKUPS_FOLDER = "backups"
+VAULT_FILE = "ledger.vault"
+KEPT = 7
 
 
 def stamp(at_ms: int) -> str:
@@ -18,27 +23,57 @@ def stamp(at_ms: int) -> str:
     return to_iso(at_ms).replace("-", "").replace(":", "")
 
 
-def back_up(data_dir: Path, *, at: int) -> Path:
-    """Copy the ledger into `backups/` and keep the newest five. Raises OSError, sqlite3.Error."""
-    folder = data_dir / _FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
+def back_up(data_dir: Path, *, at: int, keep: int = KEPT) -> Path:
+    """Copy the ledger into `backups/` and keep the newest ones. Raises OSError, sqlite3.Error."""
+    folder = data_dir / BACKUPS_FOLDER
+    if not folder.is_dir():
+        folder.mkdir(mode=0o700)
+        as_the_folder_is(data_dir, folder)
+    target = back_up_into(data_dir, folder, at=at)
+    for old in back_ups(data_dir)[keep:]:
+        forget(old)
+    return target
+
+
+def back_up_into(data_dir: Path, folder: Path, *, at: int) -> Path:
+    """Copy the ledger into any folder, and keep whatever is there. Raises as `back_up`."""
     target = folder / f"ledger-{stamp(at)}.db"
+    vault = data_dir / VAULT_FILE
+    # First: a ledger without its vault is a back-up that asks the merchant to consent again.
+    with contextlib.suppress(FileNotFoundError):
+        write_durably(vault_of(target), vault.read_bytes())
     copy_database(data_dir / LEDGER_FILE, target)
-    for old in back_ups(data_dir)[KEPT:]:
-        old.unlink(missing_ok=True)
     return target
 
 
 def back_ups(data_dir: Path) -> list[Path]:
     """Return the back-ups, newest first."""
-    return sorted((data_dir / _FOLDER).glob("ledger-*.db"), reverse=True)
+    return sorted((data_dir / BACKUPS_FOLDER).glob("ledger-*.db"), reverse=True)
+
+
+def vault_of(saved: Path) -> Path:
+    """Return where the secrets of this back-up are."""
+    return saved.with_suffix(".vault")
+
+
+def forget(saved: Path) -> None:
+    """Delete a back-up, or another copy of the ledger."""
+    for path in (saved, vault_of(saved), *(saved.with_name(saved.name + kind) for kind in _BESIDE)):
+        path.unlink(missing_ok=True)
+
+
+_BESIDE = ("-wal", "-shm")
 
 
 def copy_database(source: Path, target: Path) -> None:
     """Copy a database that may be in use, durably; `target` appears whole or not at all."""
     beside = target.with_name(f"{target.name}.new")
     beside.unlink(missing_ok=True)
-    os.close(os.open(beside, os.O_WRONLY | os.O_CREAT, 0o600))
+    file = os.open(beside, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        as_the_folder_is(target.parent, file)
+    finally:
+        os.close(file)
     try:
         with (
             contextlib.closing(sqlite3.connect(source)) as original,
@@ -54,16 +89,26 @@ def copy_database(source: Path, target: Path) -> None:
     sync_folder(target.parent)
 
 
-def forget_old_files(data_dir: Path, *, before: int) -> int:
-    """Delete back-ups and damaged ledgers from before this instant: they hold personal data too.
+def set_asides(data_dir: Path) -> list[Path]:
+    """Return ledgers that were set aside: damaged, or replaced by a back-up; newest first."""
+    found = (
+        path
+        for kind in ("damaged", "replaced")
+        for path in data_dir.glob(f"{LEDGER_FILE}.{kind}-*Z")
+    )
+    return sorted(found, key=lambda path: path.name.rpartition("-")[2], reverse=True)
 
-    Returns how many files went.
+
+def forget_old_files(data_dir: Path, *, before: int) -> int:
+    """Delete back-ups and set-aside ledgers from before this instant: they hold personal data too.
+
+    Returns how many went.
     """
     old = [
         path
-        for path in (*back_ups(data_dir), *data_dir.glob(f"{LEDGER_FILE}.damaged-*"))
+        for path in (*back_ups(data_dir), *set_asides(data_dir))
         if path.stat().st_mtime * 1000 < before
     ]
     for path in old:
-        path.unlink(missing_ok=True)
+        forget(path)
     return len(old)

@@ -1,6 +1,7 @@
 """Files that survive a power cut: whole as they were, or whole as they are to be."""
 
 import os
+import sys
 from pathlib import Path
 
 
@@ -10,6 +11,7 @@ def write_durably(path: Path, content: bytes) -> None:
     file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         with os.fdopen(file, "wb") as stream:
+            as_the_folder_is(path.parent, file)
             stream.write(content)
             stream.flush()
             os.fsync(stream.fileno())
@@ -18,6 +20,16 @@ def write_durably(path: Path, content: bytes) -> None:
         beside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def as_the_folder_is(folder: Path, made: int | Path) -> None:
+    """Give what root has made in this folder to the folder's owner, as SQLite does with its files.
+
+    A command that root runs beside the service must leave nothing that the service cannot read.
+    """
+    if sys.platform != "win32" and os.geteuid() == 0:
+        about = folder.stat()
+        os.chown(made, about.st_uid, about.st_gid)
 
 
 def sync_folder(folder: Path) -> None:

@@ -22,6 +22,7 @@ from tillbridge.ledger.database import (
     reader_engine,
     writer_engine,
 )
+from tillbridge.ledger.durable import as_the_folder_is
 from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.lock import LedgerLock
 from tillbridge.ledger.migrate import bring_up_to_date
@@ -209,4 +210,8 @@ def _make_folder(data_dir: Path) -> None:
 
 def _make_file(path: Path) -> None:
     """Make the file ours alone before SQLite does; its -wal and -shm files take the same mode."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        as_the_folder_is(path.parent, file)
+    finally:
+        os.close(file)

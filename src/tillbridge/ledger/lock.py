@@ -8,6 +8,7 @@ from typing import Self
 
 from tillbridge.errors import LedgerError, LedgerLocked
 from tillbridge.i18n import _
+from tillbridge.ledger.durable import as_the_folder_is
 
 _LOCK_FILE = "ledger.lock"
 _LOCKED_BYTE = 1 << 20  # Windows forbids others to read the locked range: keep it off the text
@@ -41,6 +42,7 @@ class LedgerLock:
             ) from failure
         # The lock stands whether or not a full disk lets us say whose it is.
         with contextlib.suppress(OSError):
+            as_the_folder_is(data_dir, self._file)
             os.ftruncate(self._file, 0)
             os.write(self._file, b"%d\n" % os.getpid())
 

@@ -34,7 +34,7 @@ def rebuild_if_damaged(data_dir: Path, *, at: int) -> Path | None:
     damage = find_damage(path)
     if not damage:
         return None
-    aside = _set_aside(path, at)
+    aside = set_aside(path, at)
     log.error("ledger.damaged", detail=damage, set_aside=aside.name)
     bring_up_to_date(data_dir, at=at)
     saved = _carry_over(data_dir, aside, at)
@@ -65,7 +65,8 @@ def find_damage(path: Path) -> str:
         ) from failure
 
 
-def _set_aside(path: Path, at: int) -> Path:
+def set_aside(path: Path, at: int) -> Path:
+    """Give a damaged ledger, with what SQLite keeps beside it, another name; return it."""
     aside = path.with_name(f"{path.name}.damaged-{stamp(at)}")
     path.rename(aside)
     for kind in ("-wal", "-shm"):

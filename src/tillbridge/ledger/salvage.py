@@ -27,6 +27,12 @@ _WORTH_SAVING = (
 _ORDERS = ("inbox", "orders")
 _GAP_LIMIT = 20_000  # row ids tried one by one between the readable ends of a table
 
+_NEWER_DELIVERY = "ON CONFLICT (store, event_id) DO UPDATE SET {values}"
+_NEWER_ORDER = (
+    "ON CONFLICT (store, order_id) DO UPDATE SET {values}"
+    " WHERE excluded.updated_at >= orders.updated_at"
+)
+
 _Row = tuple[Any, ...]
 _Columns = Sequence[Column[Any]]
 
@@ -48,6 +54,29 @@ class Salvage:
     def take_orders_from(self, saved: Path) -> None:
         """Take the deliveries and orders of a back-up that are missing so far."""
         self._take(saved, _ORDERS)
+
+    def take_newer_orders_from(self, present: Path) -> None:
+        """Take what a later ledger knows of deliveries and orders: it is asked first.
+
+        Rows of the inbox and the log get numbers of their own, since the two may have gone on
+        differently from the same number.
+        """
+        known_until = self._connection.execute("SELECT coalesce(max(at), 0) FROM order_log")
+        (log_until,) = known_until.fetchone()
+        with contextlib.closing(_open(present)) as opened:
+            for table, conflict in (("inbox", _NEWER_DELIVERY), ("orders", _NEWER_ORDER)):
+                columns = [each for each in _columns(opened, table) if each.name != "id"]
+                changed = conflict.format(
+                    values=", ".join(f'"{each.name}" = excluded."{each.name}"' for each in columns)
+                )
+                for row in _readable(opened, table, columns):
+                    if all(map(_fits, columns, row)):
+                        self._insert(table, columns, row, conflict=changed)
+            columns = [each for each in _columns(opened, "order_log") if each.name != "id"]
+            at = next((n for n, each in enumerate(columns) if each.name == "at"), 0)
+            for row in _readable(opened, "order_log", columns):
+                if all(map(_fits, columns, row)) and row[at] > log_until:
+                    self._insert("order_log", columns, row)
 
     def ask_the_pos_first(self, damaged: str, at: int) -> None:
         """See to it that no order is written before the POS was asked whether it has it.
@@ -71,10 +100,12 @@ class Salvage:
                     if all(map(_fits, columns, row)):
                         self._insert(table, columns, row)
 
-    def _insert(self, table: str, columns: _Columns, row: _Row) -> None:
+    def _insert(
+        self, table: str, columns: _Columns, row: _Row, conflict: str = "ON CONFLICT DO NOTHING"
+    ) -> None:
         marks = ", ".join("?" * len(columns))
         done = self._connection.execute(
-            f'INSERT OR IGNORE INTO "{table}" ({_names(columns)}) VALUES ({marks})',  # noqa: S608 -- names of our schema
+            f'INSERT INTO "{table}" ({_names(columns)}) VALUES ({marks}) {conflict}',  # noqa: S608 -- names of our schema
             row,
         )
         self.counts[table] = self.counts.get(table, 0) + done.rowcount

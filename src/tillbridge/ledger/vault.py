@@ -13,9 +13,9 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from tillbridge.errors import LedgerError, LedgerUnwritable
 from tillbridge.i18n import _
+from tillbridge.ledger.backup import VAULT_FILE
 from tillbridge.ledger.durable import write_durably
 
-_VAULT_FILE = "ledger.vault"
 _KEY_FILE = "ledger.key"
 _CREDENTIAL = "ledger_key"
 
@@ -28,7 +28,7 @@ class Vault:
     """
 
     def __init__(self, data_dir: Path) -> None:
-        self._path = data_dir / _VAULT_FILE
+        self._path = data_dir / VAULT_FILE
         self._lock = threading.Lock()
         stored = _read(self._path)
         self._fernet = _fernet(data_dir, has_vault=stored is not None)
@@ -93,7 +93,7 @@ def _fernet(data_dir: Path, *, has_vault: bool) -> Fernet:
                 fix=_(
                     "Put it back from a back-up, or move {vault} away and run tillbridge connect"
                     " for each store."
-                ).format(vault=_VAULT_FILE),
+                ).format(vault=VAULT_FILE),
             )
         key = Fernet.generate_key()
         _write_key(path, key)
