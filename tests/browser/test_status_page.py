@@ -6,12 +6,14 @@ What holds for each page is in test_every_page.py.
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, expect
 
 from tests.support.page_house import PASSWORD, PageHouse, page_house, users
 from tests.support.page_sample import busy, crowded
+from tests.support.world import make_world
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.status.doorkeeper import AccessRules
 
@@ -51,6 +53,30 @@ async def test_a_problem_appears_and_goes_by_itself(browser: Browser, house: Pag
     await change(house)
     await expect(page.locator("#problems")).to_be_empty()
     await page.close()
+
+
+@pytest.mark.slow
+async def test_a_broken_export_is_told_while_one_looks_and_so_is_its_end(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with make_world(tmp_path) as world:
+        await world.bridge.start()
+        assert (await world.connect())[0] == 0
+        await world.menu_is_on_sale()
+        page = await browser.new_page()
+        loads: list[str] = []
+        page.on("load", lambda loaded: loads.append(loaded.url))
+        await page.goto(f"http://127.0.0.1:{world.page_port}/")
+        await expect(page.locator("#problems")).to_be_empty()
+        (world.till.export / "menu.csv").write_text("no,header,of,ours\n1,2,3,4\n")
+        problem = page.locator("#problems code")
+        await expect(problem).to_have_text("export.unreadable", timeout=20_000)
+        await expect(page.get_by_role("heading", level=1)).not_to_have_text("All is well")
+        world.till.write_menu()
+        await expect(page.locator("#problems")).to_be_empty(timeout=20_000)
+        await expect(page.get_by_role("heading", level=1)).to_have_text("All is well")
+        assert len(loads) == 1, "the page was never reloaded"
+        await page.close()
 
 
 async def test_what_is_typed_or_focused_outlives_a_refresh(
@@ -157,6 +183,10 @@ async def test_an_action_is_done_by_keyboard_alone(browser: Browser, house: Page
             break
     assert reached == "Look at it and release it"
     await page.keyboard.press("Enter")
+    await page.get_by_role("link", name="No, go back").focus()
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("link", name=reached)).to_be_focused()
+    await page.keyboard.press("Enter")
     release = page.get_by_role("button", name="Release it")
     await expect(release).to_be_visible()
     for _ in range(20):
@@ -165,6 +195,7 @@ async def test_an_action_is_done_by_keyboard_alone(browser: Browser, house: Page
             break
     await page.keyboard.press("Enter")
     await expect(page.locator(".flash")).to_contain_text("Did approve.")
+    await expect(page.locator(".flash")).to_be_focused()
     assert "said=" not in page.url
     await page.reload()
     await expect(page.locator(".flash")).to_have_count(0)

@@ -56,6 +56,24 @@ async def test_an_action_asks_acts_and_tells_once(here: PageHouse) -> None:
     assert "Did retry." not in (await here.get(done.headers["Location"])).text
 
 
+@pytest.mark.parametrize(
+    ("came_from", "back"),
+    [
+        ("{url}/?page=2", "/?page=2"),
+        ("{url}/stores/main/menu/approve", "/menu"),
+        ("{url}//evil.example/x", "/menu"),
+        ("http://evil.example/x", "/menu"),
+        ("", "/menu"),
+    ],
+)
+async def test_saying_no_leads_back_to_where_one_was(
+    here: PageHouse, came_from: str, back: str
+) -> None:
+    headers = {"Referer": came_from.format(url=here.url)} if came_from else {}
+    page = await here.get("/stores/main/menu/approve", **headers)
+    assert f'<a class="button" href="{back}">No, go back</a>' in page.text
+
+
 async def test_every_write_is_noted_with_who_and_what(here: PageHouse) -> None:
     await here.post(RETRY)
     await here.post(PUSH)

@@ -76,7 +76,7 @@ def _chain(
             to_iso(facts.started_at) if facts.running and facts.started_at is not None else None,
             _("started"),
         ),
-        _link("pos", _("Till"), _later(seen, ticket), _("answered"), note=store["pos"]["adapter"]),
+        _link("pos", _("Till"), _later(seen, ticket), _("answered"), note=_adapter(store)),
     ]
     if store["pos"]["online"] is False:
         links[3]["state"] = "down"
@@ -89,6 +89,11 @@ def _chain(
                 link["state"] = worse
                 link["codes"].append(problem["code"])
     return links
+
+
+def _adapter(store: Mapping[str, Any]) -> str:
+    name = store["pos"]["adapter"]
+    return _("adapter {name}").format(name=name) if name else ""
 
 
 def _link(key: str, name: str, at: str | None, what: str, *, note: str = "") -> dict[str, Any]:

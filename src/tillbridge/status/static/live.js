@@ -47,7 +47,7 @@
   }
 
   function headOf(details) {
-    return 'of ' + details.querySelector('summary').textContent;
+    return 'of ' + (details.id || details.querySelector('summary').textContent);
   }
 
   /* Says which control this is, in words that outlive a refresh. */
@@ -145,5 +145,34 @@
     window.history.replaceState(null, '', window.location.pathname
       + window.location.search.replace(/([?&])said=[^&]*&?/, '$1').replace(/[?&]$/, ''));
   }
+
+  /* Focus goes to what was just done, or back to the button whose question was answered with no. */
+  function here() {
+    return window.location.pathname + window.location.search;
+  }
+
+  function kept(value) {
+    try {
+      if (value !== undefined) { window.sessionStorage.setItem('left', JSON.stringify(value)); }
+      return JSON.parse(window.sessionStorage.getItem('left') || 'null');
+    } catch (refused) { return null; }
+  }
+
+  document.addEventListener('click', function (event) {
+    var link = event.target;
+    while (link && link.tagName !== 'A') { link = link.parentNode; }
+    if (link && link.href) { kept({page: here(), control: what(link), to: link.href}); }
+  });
+
+  (function () {
+    var told = document.querySelector('.flash'), left = kept();
+    if (told) {
+      told.setAttribute('tabindex', '-1');
+      told.focus();
+    } else if (left && left.page === here() && document.referrer === left.to) {
+      kept(null);
+      focusAgain(document.body, left.control);
+    }
+  }());
   listen();
 }());

@@ -10,6 +10,7 @@ from tillbridge.status.roles import Role
 from tillbridge.status.web.book import Action, Done, Filled, Page, Question, Subject, Visit
 
 _LATEST = 8
+_READ_AT_ONCE = 24
 _MOST_LINES = 500
 _KINDS = {"success": "good", "running": "", "partial": "warn", "failed": "bad", "lost": "warn"}
 
@@ -24,7 +25,7 @@ async def _fill(visit: Visit) -> Filled:
             {
                 **shown,
                 "name": name,
-                "hold": None if hold is None else {**hold, "lines": _counted(hold["counts"])},
+                "hold": None if hold is None else _understood(hold),
                 "pushes": [_worded(each) for each in history["pushes"][:_LATEST]],
             }
         )
@@ -74,6 +75,16 @@ async def _fill_history(visit: Visit) -> Filled:
         "pushes": [_worded(each) for each in found["pushes"]],
         "before": found["pushes"][-1]["id"] if found["more"] else None,
     }
+
+
+def _understood(hold: Mapping[str, Any]) -> Filled:
+    """Return a hold with its counts in words, and its categories opened as far as one reads."""
+    categories, read = [], 0
+    for each in hold["categories"]:
+        names = sum(len(each[kind]) for kind in ("removed", "added", "changed"))
+        read += names
+        categories.append({**each, "names": names, "open": read <= _READ_AT_ONCE})
+    return {**hold, "lines": _counted(hold["counts"]), "categories": categories}
 
 
 def _worded(push: Mapping[str, Any]) -> Filled:

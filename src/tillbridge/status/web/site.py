@@ -4,6 +4,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -79,7 +80,8 @@ class Site:
             if what.ask is None:
                 raise web.HTTPMethodNotAllowed(request.method, ["POST"])
             question = await what.ask(visit)
-            text = self._frame.question(visit, what, question, cancel=_back(what, visit))
+            cancel = _came_from(request) or _back(what, visit)
+            text = self._frame.question(visit, what, question, cancel=cancel)
             return _html(text)
         if request.method != "POST" or not isinstance(what, Action):
             raise web.HTTPMethodNotAllowed(request.method, ["GET"])
@@ -165,6 +167,16 @@ class Site:
 
 def _back(action: Action, visit: Visit) -> str:
     return path_of(action.back, visit.params)
+
+
+def _came_from(request: web.Request) -> str:
+    """Return the page of ours that led to this one; empty where another did, or nobody knows."""
+    came = urlsplit(request.headers.get("Referer", ""))
+    if came.netloc != request.host or not came.path.startswith("/") or came.path[:2] == "//":
+        return ""
+    if came.path == request.rel_url.raw_path:
+        return ""
+    return f"{came.path}?{came.query}" if came.query else came.path
 
 
 def _html(text: str, status: int = 200) -> web.Response:
