@@ -33,11 +33,11 @@ def install(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> None:
     monkeypatch.setattr(loader, "entry_points", lambda group: entries)
 
 
-def test_the_folder_adapter_is_there_even_where_nothing_is_installed(
+def test_what_is_built_in_is_there_even_where_nothing_is_installed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     install(monkeypatch)
-    assert list(find_adapters()) == ["folder"]
+    assert list(find_adapters()) == ["folder", "process"]
 
 
 def test_an_adapter_has_the_capabilities_its_options_switch_on(context: AdapterContext) -> None:
@@ -90,4 +90,4 @@ def test_an_adapter_that_does_not_fit_is_told_and_the_others_stay(
     install(monkeypatch, EntryPoint("newer", target, loader.GROUP))
     with pytest.raises(ConfigError, match=said):
         find_adapter("newer")
-    assert list(find_adapters()) == ["folder"]
+    assert list(find_adapters()) == ["folder", "process"]

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tillbridge.adapter.readings import AvailabilityReading, TablesReading
-from tillbridge.model.catalogue import BadRow, Catalogue
+from tillbridge.model.catalogue import BadRow, Catalogue, Item
+from tillbridge.model.table import Table
 
 Json = dict[str, Any]
 
@@ -22,6 +23,18 @@ def catalogue_json(catalogue: Catalogue) -> Json:
     }
     found["bad_rows"] = bad_rows_json(catalogue.bad_rows)
     return {name: things for name, things in found.items() if things}
+
+
+def item_json(item: Item) -> Json:
+    """Return one item."""
+    said: Json = _plain(item)
+    return said
+
+
+def table_json(table: Table) -> Json:
+    """Return one table."""
+    said: Json = _plain(table)
+    return said
 
 
 def availability_json(reading: AvailabilityReading) -> Json:

@@ -1,5 +1,6 @@
 """How an adapter makes itself known: one `Adapter` under the entry points `tillbridge.adapters`."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -43,6 +44,14 @@ class Adapter:
     options: type[AdapterOptions]
     open: Callable[[Any, AdapterContext], object]
     api_version: int = API_VERSION
+
+
+def home_of(adapter: Adapter) -> Path:
+    """Return the folder of the adapter's own code. Raises TypeError where it says nothing of it."""
+    opening = adapter.open
+    if not (inspect.isfunction(opening) or inspect.isclass(opening) or inspect.ismethod(opening)):
+        return Path(inspect.getfile(type(opening))).parent
+    return Path(inspect.getfile(opening)).parent
 
 
 @contextmanager

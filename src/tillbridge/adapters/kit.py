@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tillbridge.adapter import Adapter
-from tillbridge.adapter.conformance import Quality, QualityError, Rig, read_quality
+from tillbridge.adapter.conformance import Quality, QualityError, Rig, Violation, read_quality
+from tillbridge.adapter.registration import home_of
+from tillbridge.adapters.documents import sample_options
 from tillbridge.adapters.loader import find_adapter
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
@@ -29,6 +31,8 @@ class Kit:
     rig: type[Rig] | None
     quality: Quality | None
     root: Path | None
+    # The options that its README tells; None: all it has.
+    told: tuple[str, ...] | None = None
 
 
 def find_kit(name: str) -> Kit:
@@ -37,6 +41,8 @@ def find_kit(name: str) -> Kit:
     Raises ConfigError, for a quality.toml that is not right too.
     """
     folder = Path(name)
+    if (folder / "process.toml").is_file():
+        return _program(folder)
     if folder.is_dir() and (folder / "pyproject.toml").is_file():
         name = _entry_point(folder)
     adapter = find_adapter(name)
@@ -59,9 +65,23 @@ def find_kit(name: str) -> Kit:
 def find_quality(adapter: Adapter) -> Quality | None:
     """Return what an adapter says of itself; None where it says nothing, or nothing right."""
     try:
-        return _quality(Path(inspect.getfile(adapter.open)).parent)
+        return _quality(home_of(adapter))
     except (ConfigError, TypeError):
         return None
+
+
+def _program(folder: Path) -> Kit:
+    """Return the kit of an adapter that is a program of its own."""
+    # Only where there is one.
+    from tillbridge.adapters.process.vendor import vendor_folder  # noqa: PLC0415 -- (as above)
+
+    found = vendor_folder(folder)
+    home = folder.resolve()
+    try:
+        told = tuple(sample_options(home).get("options", ()))
+    except Violation:  # the check of the sample tells
+        told = ()
+    return Kit(found.adapter, home, found.rig, _quality(home), home, told)
 
 
 def _entry_point(folder: Path) -> str:

@@ -1,8 +1,8 @@
 """Finding an adapter by its name and opening it with its options.
 
 Adapters are registered under the entry points `tillbridge.adapters`, each an
-`tillbridge.adapter.Adapter`. Only the one that is asked for is imported. The folder adapter is
-built in, and there even where the program was not installed.
+`tillbridge.adapter.Adapter`. Only the one that is asked for is imported. The adapters
+folder and process are built in, and there even where the program was not installed.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,10 @@ from tillbridge.nearest import nearest
 
 GROUP = "tillbridge.adapters"
 
-_BUILT_IN = EntryPoint("folder", "tillbridge.adapters.folder:ADAPTER", GROUP)
+_BUILT_IN = (
+    EntryPoint("folder", "tillbridge.adapters.folder:ADAPTER", GROUP),
+    EntryPoint("process", "tillbridge.adapters.process:ADAPTER", GROUP),
+)
 
 
 def find_adapters() -> dict[str, Adapter]:
@@ -76,7 +79,7 @@ def open_adapter(
 
 
 def _entries() -> dict[str, EntryPoint]:
-    found = {_BUILT_IN.name: _BUILT_IN}
+    found = {entry.name: entry for entry in _BUILT_IN}
     found.update((entry.name, entry) for entry in entry_points(group=GROUP))
     return found
 

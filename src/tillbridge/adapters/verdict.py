@@ -87,7 +87,7 @@ def check_kit(
         declared = None if quality is None else quality.capabilities
         results += run_suite(kit.rig, declared=declared, only=only, on_begin=on_begin).results
     if not only:
-        results += document_results(kit.adapter, kit.root)
+        results += document_results(kit.adapter, kit.root, kit.told)
     report = Report(kit.adapter.name, kit.adapter.api_version, tuple(results))
     broken = [] if quality is None else list(broken_promises(quality, report))
     if quality is not None and quality.adapter != kit.adapter.name:

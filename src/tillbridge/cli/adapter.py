@@ -78,7 +78,9 @@ def check(
     from tillbridge.adapter.conformance import CHECKS
     from tillbridge.adapters.kit import find_kit
     from tillbridge.adapters.verdict import check_kit
+    from tillbridge.log import configure
 
+    configure("auto", "warning")
     known = {each.name for each in CHECKS}
     for each in only or ():
         if each not in known:
@@ -141,7 +143,9 @@ def try_adapter(
     from tillbridge.adapter.registration import closing
     from tillbridge.adapters.kit import find_kit
     from tillbridge.adapters.trial import opened, options_of_sample, trial_of, trials
+    from tillbridge.log import configure
 
+    configure("auto", "info")  # what an adapter's program writes to stderr, too
     kit = find_kit(name)
     if sample is None and store is None and kit.root is not None and _is_folder(name):
         sample = kit.root / "sample.toml"

@@ -4,7 +4,6 @@ The work runs in a process of its own, which counts the lines it executes in the
 and ends itself, without any clean-up, at the one it was told.
 """
 
-import inspect
 import multiprocessing
 import os
 import sys
@@ -17,7 +16,7 @@ from typing import Any
 
 from tillbridge.adapter.failures import PosFailure
 from tillbridge.adapter.protocols import WritesTickets
-from tillbridge.adapter.registration import Adapter, AdapterContext
+from tillbridge.adapter.registration import Adapter, AdapterContext, home_of
 from tillbridge.model.order import Order
 
 KILLED = 77
@@ -76,7 +75,7 @@ def _in_process(target: Any, work: Work, count: int) -> list[int]:  # noqa: ANN4
     # A fresh interpreter: nothing of this one's threads or open files goes with it.
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=target, args=(work, sender), daemon=True)
+    process = context.Process(target=_quietly, args=(target, work, sender), daemon=True)
     process.start()
     sender.close()
     lines: list[int] = []
@@ -92,6 +91,13 @@ def _in_process(target: Any, work: Work, count: int) -> list[int]:  # noqa: ANN4
         process.kill()
         process.join()
     return lines + [0] * (count - len(lines))
+
+
+def _quietly(target: Any, work: Work, sender: Connection) -> None:  # noqa: ANN401 -- (as above)
+    """Run it without its words: stdout is where the report goes, and it may print there."""
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    target(work, sender)
 
 
 def _fork_each(work: Work, sender: Connection) -> None:
@@ -116,7 +122,7 @@ def _fork_each(work: Work, sender: Connection) -> None:
 def _live(work: Work, sender: Connection) -> None:
     """Write the order in this process, and die at that line of the adapter's package."""
     (death,) = work.deaths
-    home = str(Path(inspect.getfile(work.adapter.open)).parent)
+    home = str(home_of(work.adapter))
     count = 0
 
     def on_line(_frame: FrameType, event: str, _argument: object) -> Any:  # noqa: ANN401 -- as sys.settrace wants it

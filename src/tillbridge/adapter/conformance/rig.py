@@ -15,6 +15,7 @@ from tillbridge.adapter.protocols import Closes
 from tillbridge.adapter.registration import Adapter, AdapterContext
 from tillbridge.adapter.tickets import RejectReason, TicketStatus
 from tillbridge.model.catalogue import Item
+from tillbridge.model.order import Order
 from tillbridge.model.table import Table
 
 
@@ -124,6 +125,14 @@ class Rig:
     def answer_slowly(self, delay_s: float) -> None:
         """Make every answer take so many seconds."""
         raise CannotDo("This till cannot be slow.")
+
+    def kill_writing(self, orders: Sequence[Order]) -> int:
+        """Write each order with an adapter whose own program is ended at a moment of it.
+
+        Return how many. Only for adapters that are programs of their own: of others the suite
+        itself kills the process, at each line of the adapter's code.
+        """
+        raise CannotDo("This adapter is no program of its own.")
 
     # What the suite uses itself
 

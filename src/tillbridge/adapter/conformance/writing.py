@@ -1,6 +1,6 @@
 """Checks of how an adapter writes orders: one order, one ticket, whatever happens."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tillbridge.adapter.conformance.death import Death, Work, die, lines_of, moments
 from tillbridge.adapter.conformance.outcome import Violation
@@ -26,6 +26,7 @@ from tillbridge.adapter.protocols import CancelsTickets, WritesTickets
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order
 
+_ENDINGS = 16
 _FIND_FIRST = (
     "Write the key with the ticket, in one step, and look for it before writing: find_ticket must"
     " find what write_ticket wrote."
@@ -86,7 +87,24 @@ def survives_being_killed(subject: Subject) -> str:
                 f"being killed at line {death.line} of {lines} and taking the order up again",
                 fix=_FIND_FIRST,
             )
-        return f"killed {len(deaths)} times"
+        return f"killed {len(deaths) + _kill_its_program(rig, sold)} times"
+
+
+def _kill_its_program(rig: Rig, sold: Sequence[Item]) -> int:
+    orders = [order_of(f"ord_ended_{number}", sold) for number in range(_ENDINGS)]
+    try:
+        count = rig.kill_writing(orders)
+    except CannotDo:
+        return 0
+    for order in orders:
+        _take_up(rig, order)
+        one_ticket(
+            rig,
+            order.id,
+            "its program was ended while writing, and taking the order up again",
+            fix=_FIND_FIRST,
+        )
+    return count
 
 
 def survives_a_lost_answer(subject: Subject) -> str:

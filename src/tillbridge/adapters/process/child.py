@@ -1,0 +1,198 @@
+"""One running program: lines in, lines out, and its end. It knows nothing of what lines mean."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from typing import IO, Protocol
+
+# A menu of 200,000 items is some 40 MB; what is longer has no end.
+LONGEST_LINE = 64 << 20
+_LONGEST_WORDS = 500
+_EVEN_SO_S = 1.0
+_LOOK_AGAIN_S = 0.005
+
+_ALWAYS = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    # what a Windows program does not start without
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "WINDIR",
+    "COMSPEC",
+    "PATHEXT",
+    "TEMP",
+    "TMP",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMDATA",
+    "USERPROFILE",
+)
+
+
+class Ear(Protocol):
+    """Who hears of a program; called from its threads."""
+
+    def line(self, child: "Child", line: bytes) -> None:
+        """Hear a line of its stdout."""
+        ...
+
+    def words(self, text: str) -> None:
+        """Hear a line of its stderr."""
+        ...
+
+    def ended(self, child: "Child", why: str) -> None:
+        """Hear of its end, once, after its last line."""
+        ...
+
+
+def environment(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return what a program gets to see of the environment: the harmless, and what is named."""
+    allowed = {*_ALWAYS, *(name.upper() for name in names)}
+    return {
+        name: value
+        for name, value in given.items()
+        if name.upper() in allowed or name.startswith("LC_")
+    }
+
+
+class Child:
+    """A program that was started. Raises OSError where it cannot be."""
+
+    def __init__(
+        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], ear: Ear
+    ) -> None:
+        self._ear = ear
+        self._why = ""
+        self._lock = threading.Lock()
+        self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
+        # Nothing of it is a shell's: a name in the configuration cannot become a command.
+        self._process = subprocess.Popen(  # noqa: S603 -- the command is the configuration's
+            list(command),
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # so that what it starts itself can be ended with it
+        )
+        self._reader = self._thread(self._read, "out")
+        self._thread(self._write, "in")
+        self._listener = self._thread(self._listen, "err")
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
+    def send(self, line: bytes) -> None:
+        """Write a line to its stdin; never waits. What it does not read is lost with it."""
+        self._outgoing.put(line)
+
+    def kill(self, why: str) -> None:
+        """End it and what it has started at once; `why` is told as the reason of its end."""
+        with self._lock:
+            self._why = self._why or why
+        self._end_all()
+
+    def close(self, patience_s: float) -> None:
+        """Close its stdin, which asks it to end; end it where it does not within its time."""
+        with self._lock:
+            self._why = self._why or "it was asked to end"
+        self._outgoing.put(None)
+        self._reader.join(patience_s)
+        if self._reader.is_alive():
+            self._end_all()
+            self._reader.join(_EVEN_SO_S)
+
+    def _thread(self, target: Callable[[], None], name: str) -> threading.Thread:
+        thread = threading.Thread(target=target, name=f"process-{self.pid}-{name}", daemon=True)
+        thread.start()
+        return thread
+
+    def _read(self) -> None:
+        stdout = _pipe(self._process.stdout)
+        with stdout:
+            while line := stdout.readline(LONGEST_LINE):
+                if not line.endswith(b"\n"):
+                    if len(line) >= LONGEST_LINE:
+                        self.kill(f"it wrote a line of more than {LONGEST_LINE >> 20} MB")
+                    break  # half a line is no message: it died in the middle of it
+                self._ear.line(self, line)
+        if not self._has_ended(_EVEN_SO_S):
+            self.kill("it closed its stdout")
+        # What it started may hold its pipes, and nobody else asks after them.
+        self._end_all()
+        code = self._process.wait()
+        self._outgoing.put(None)
+        self._listener.join(_EVEN_SO_S)
+        self._ear.ended(self, self._why or _ending(code))
+
+    def _write(self) -> None:
+        stdin = _pipe(self._process.stdin)
+        try:
+            with stdin:
+                while (line := self._outgoing.get()) is not None:
+                    stdin.write(line)
+                    stdin.flush()
+        except (OSError, ValueError):
+            return  # it is gone; the reader tells
+
+    def _listen(self) -> None:
+        stderr = _pipe(self._process.stderr)
+        with stderr:
+            while line := stderr.readline(LONGEST_LINE):
+                text = line.decode("utf-8", "replace").strip()
+                if text:
+                    self._ear.words(text[:_LONGEST_WORDS])
+
+    def _has_ended(self, patience_s: float) -> bool:
+        """Return whether it has; its number stays its own until it is waited for."""
+        if sys.platform == "win32":
+            try:
+                self._process.wait(patience_s)
+            except subprocess.TimeoutExpired:
+                return False
+            return True
+        until = time.monotonic() + patience_s
+        while os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+            if time.monotonic() > until:
+                return False
+            time.sleep(_LOOK_AGAIN_S)
+        return True
+
+    def _end_all(self) -> None:
+        """End it with all it has started; only before it is waited for, while its number is its."""
+        if self._process.returncode is not None:
+            return
+        if sys.platform == "win32":
+            subprocess.run(  # noqa: S603 -- a number, and a program of the system
+                ["taskkill", "/PID", str(self.pid), "/T", "/F"],  # noqa: S607 -- (as above)
+                capture_output=True,
+                check=False,
+            )
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it is gone already
+            os.killpg(self.pid, signal.SIGKILL)
+
+
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:  # pragma: no cover -- each was asked for
+        raise OSError("no pipe")
+    return pipe
+
+
+def _ending(code: int) -> str:
+    if code < 0:
+        return f"it was ended by signal {-code}"
+    return f"it ended with exit code {code}"

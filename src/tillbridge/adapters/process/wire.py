@@ -1,0 +1,353 @@
+"""The messages between the bridge and an adapter that is a program: one JSON object a line.
+
+What is read and written is told in the model's own values, so a catalogue on the wire looks as in
+`expected.json` of a case folder.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from tillbridge.adapter import (
+    AddOn,
+    AddOnGroup,
+    Availability,
+    AvailabilityReading,
+    BadRow,
+    Catalogue,
+    Category,
+    Health,
+    Item,
+    Menu,
+    RejectReason,
+    Table,
+    TablesReading,
+    Ticket,
+    TicketStatus,
+    TicketUpdate,
+)
+
+PROTOCOL: Literal[1] = 1
+
+Capability = Literal[
+    "catalogue",
+    "availability",
+    "tables",
+    "tickets",
+    "cancel",
+    "updates",
+    "unreadable_updates",
+    "health",
+    "files",
+    "changes",
+]
+FailureKind = Literal[
+    "ExportUnreadable",
+    "PosOffline",
+    "StoreClosed",
+    "ItemUnavailable",
+    "AtCapacity",
+    "PriceMismatch",
+    "PosFailure",
+    "TicketOutcomeUnknown",
+    "CannotDo",
+]
+
+
+class Message(BaseModel):
+    """Base of everything on the wire. A key that does not exist is told: it is a misspelling."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+
+# -- what the bridge says
+
+
+class BridgeHello(Message):
+    """The first line the program reads. `decimals`: of the currency, to make minor units with."""
+
+    type: Literal["hello"] = "hello"
+    protocol: Literal[1] = PROTOCOL
+    store: str
+    currency: str
+    decimals: int
+    location_id: str
+    base_dir: str
+    options: dict[str, Any] = Field(description="The table `options` of the configuration.")
+
+
+class NoParams(Message):
+    """Nothing."""
+
+
+class KeyParams(Message):
+    """What a ticket or a piece of news is known by."""
+
+    key: str
+
+
+class OrderParams(Message):
+    """An order as the ordering service sent it, and the key the ticket is found by."""
+
+    key: str
+    order: dict[str, Any]
+
+
+class CancelParams(Message):
+    """The same order, and why it is off, in words for the kitchen."""
+
+    key: str
+    reason: str
+    order: dict[str, Any]
+
+
+# -- what the program says
+
+
+class FilesSaid(Message):
+    """Files to watch, with capability `files`; relative paths count from the program's folder."""
+
+    catalogue: tuple[str, ...] = ()
+    availability: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    updates: tuple[str, ...] = Field((), description="Folders, in which each file is news.")
+
+
+class ChildHello(Message):
+    """The program's first line. `parallel`: it can be asked two things at once."""
+
+    type: Literal["hello"]
+    protocol: int
+    name: str = Field(min_length=1, max_length=80)
+    version: str = ""
+    capabilities: tuple[Capability, ...]
+    parallel: bool = False
+    files: FilesSaid = FilesSaid()
+
+
+class Refusal(Message):
+    """Instead of hello: the options cannot work; `message` tells a person what to mend."""
+
+    type: Literal["refuse"]
+    message: str
+
+
+class Failure(Message):
+    """What the till answers instead. `place`, `fix`, `passing` belong to ExportUnreadable."""
+
+    kind: FailureKind
+    message: str = ""
+    external_ids: tuple[str, ...] = ()
+    place: str = ""
+    fix: str = ""
+    passing: bool = False
+
+
+class NewsSaid(Message):
+    """News of an order; told until `update_handled` names its `key`."""
+
+    key: str = Field(min_length=1)
+    order_id: str = Field(min_length=1)
+    status: TicketStatus
+    reason: RejectReason | None = None
+    external_ids: tuple[str, ...] = ()
+    message: str = ""
+
+    def value(self) -> TicketUpdate:
+        """Return it as the model has it."""
+        return TicketUpdate(
+            self.key, self.order_id, self.status, self.reason, self.external_ids, self.message
+        )
+
+
+class Event(Message):
+    """What the program says unasked, with capability `changes`. `update` only of order_status."""
+
+    type: Literal["event"]
+    event: Literal[
+        "catalogue_changed",
+        "availability_changed",
+        "tables_changed",
+        "health_changed",
+        "order_status",
+    ]
+    update: NewsSaid | None = None
+
+
+# -- results
+
+
+class NothingSaid(Message):
+    """Nothing; `null` and {} say so."""
+
+    def value(self) -> None:
+        """Return None."""
+
+
+class CatalogueSaid(Message):
+    """The whole menu, in the till's order. Prices are whole minor units."""
+
+    menus: tuple[Menu, ...] = ()
+    categories: tuple[Category, ...] = ()
+    items: tuple[Item, ...] = ()
+    add_ons: tuple[AddOn, ...] = ()
+    addon_groups: tuple[AddOnGroup, ...] = ()
+    bad_rows: tuple[BadRow, ...] = ()
+
+    def value(self) -> Catalogue:
+        """Return it as the model has it."""
+        return Catalogue.of(
+            self.items,
+            categories=self.categories,
+            add_ons=self.add_ons,
+            addon_groups=self.addon_groups,
+            menus=self.menus,
+            bad_rows=self.bad_rows,
+        )
+
+
+class AvailabilitySaid(Message):
+    """What is on and off sale, by external id."""
+
+    items: dict[str, Availability] = Field(default_factory=dict)
+    bad_rows: tuple[BadRow, ...] = ()
+
+    def value(self) -> AvailabilityReading:
+        """Return it as the model has it."""
+        return AvailabilityReading(self.items, self.bad_rows)
+
+
+class TablesSaid(Message):
+    """The whole floor plan."""
+
+    tables: tuple[Table, ...] = ()
+    bad_rows: tuple[BadRow, ...] = ()
+
+    def value(self) -> TablesReading:
+        """Return it as the model has it."""
+        return TablesReading(self.tables, self.bad_rows)
+
+
+class TicketSaid(Message):
+    """The ticket, by the till's own number or name for it."""
+
+    reference: str
+
+    def value(self) -> Ticket:
+        """Return it as the model has it."""
+        return Ticket(self.reference)
+
+
+class UpdatesSaid(Message):
+    """The news not yet handled, oldest first."""
+
+    updates: tuple[NewsSaid, ...] = ()
+
+    def value(self) -> tuple[TicketUpdate, ...]:
+        """Return it as the model has it."""
+        return tuple(each.value() for each in self.updates)
+
+
+class BadRowsSaid(Message):
+    """News that could not be understood."""
+
+    bad_rows: tuple[BadRow, ...] = ()
+
+    def value(self) -> tuple[BadRow, ...]:
+        """Return it as the model has it."""
+        return self.bad_rows
+
+
+class HealthSaid(Message):
+    """Whether the till can be reached, and a plain sentence where it cannot."""
+
+    online: bool
+    detail: str = ""
+
+    def value(self) -> Health:
+        """Return it as the model has it."""
+        return Health(self.online, self.detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """One thing to ask: with which capability, with what, and what comes back."""
+
+    capability: Capability
+    params: type[Message]
+    result: type[Message]
+    may_be_null: bool = False
+
+
+METHODS: Mapping[str, Method] = {
+    "read_catalogue": Method("catalogue", NoParams, CatalogueSaid),
+    "read_availability": Method("availability", NoParams, AvailabilitySaid),
+    "read_tables": Method("tables", NoParams, TablesSaid),
+    "write_ticket": Method("tickets", OrderParams, TicketSaid),
+    "find_ticket": Method("tickets", KeyParams, TicketSaid, may_be_null=True),
+    "cancel_ticket": Method("cancel", CancelParams, NothingSaid, may_be_null=True),
+    "read_updates": Method("updates", NoParams, UpdatesSaid),
+    "update_handled": Method("updates", KeyParams, NothingSaid, may_be_null=True),
+    "unreadable_updates": Method("unreadable_updates", NoParams, BadRowsSaid),
+    "health": Method("health", NoParams, HealthSaid),
+}
+
+
+class AnswerBase(Message):
+    """What the answers to all questions have in common."""
+
+    type: Literal["answer"]
+    id: int
+    error: Failure | None = None
+
+
+def _answer(name: str, method: Method) -> type[AnswerBase]:
+    """Return the model of the answers to one question: a result, or an error."""
+    shape: Any = method.result | None
+    return create_model(
+        f"{name}_answer",
+        __base__=AnswerBase,
+        __doc__=f"The answer to {name}: `result`, or `error`.",
+        result=(shape, None),
+    )
+
+
+ANSWERS: Mapping[str, type[AnswerBase]] = {
+    name: _answer(name, method) for name, method in METHODS.items()
+}
+
+
+class NoResult(Exception):
+    """An answer has neither a result nor an error, and must have one."""
+
+
+def value_of(method: str, line: bytes) -> Any:  # noqa: ANN401 -- each method has a result of its own
+    """Return what an answer holds: a Failure, or a value of the model.
+
+    Raises ValidationError, NoResult.
+    """
+    answer = ANSWERS[method].model_validate_json(line)
+    if answer.error is not None:
+        return answer.error
+    result = getattr(answer, "result", None)
+    if result is None:
+        if not METHODS[method].may_be_null:
+            raise NoResult(method)
+        return None
+    return result.value()
+
+
+def line_of(message: Mapping[str, Any]) -> bytes:
+    """Return a message as its line: ASCII, no blanks between, keys in the order given.
+
+    A shell script may rely on that: `type`, `id`, `method` first, `params` last.
+    """
+    return json.dumps(message, separators=(",", ":"), default=str).encode() + b"\n"
+
+
+def request_of(number: int, method: str, params: Mapping[str, Any]) -> bytes:
+    """Return a request as its line."""
+    return line_of({"type": "request", "id": number, "method": method, "params": dict(params)})
