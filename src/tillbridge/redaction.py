@@ -36,13 +36,14 @@ _NAMES = (
     r"(?:client_|webhook_|refresh_|access_|signing_|id_)?"
     r"(?:secret|token|password|passwd|signature|authorization|api_?key|qr_token)"
 )
+_SCHEMES = r"(?:Bearer|Basic|Digest|Token|ApiKey|Key|OAuth|Negotiate|Hawk)"
 _FORMS = (
     re.compile(r"(?P<keep>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE),
     re.compile(r"(?P<keep>)\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{4,}(?:\.[A-Za-z0-9_-]*)?"),
     # secret=..., "token": "...", 'signature': '...', Authorization: ...
     re.compile(rf"(?P<keep>{_NAMES}\s*=\s*[\"']?)(?!\[secret\])[^\s\"'&,;)\]}}]+", re.IGNORECASE),
     re.compile(rf"(?P<keep>{_NAMES}\\?[\"']\s*:\s*\\?[\"'])(?!\[secret\])[^\"'\\]+", re.IGNORECASE),
-    re.compile(r"(?P<keep>\bauthorization:\s*(?:Bearer\s+|Basic\s+)?)\S+", re.IGNORECASE),
+    re.compile(rf"(?P<keep>\bauthorization:\s*(?:{_SCHEMES}\s+)?)\S+", re.IGNORECASE),
     re.compile(r"(?P<keep>signature:\s*)[0-9a-f]{16,}", re.IGNORECASE),
     # what an OAuth redirect carries
     re.compile(r"(?P<keep>[?&](?:code|state|email)=)[^&\s\"'<>]+", re.IGNORECASE),

@@ -28,6 +28,7 @@ from tillbridge.cli import (
     signup,
     status,
     store,
+    support,
     tables,
     token,
 )
@@ -81,6 +82,7 @@ app.add_typer(integration.app, name="integration")
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.command("logs")(logs.logs)
+app.command("support-bundle")(support.support_bundle)
 app.add_typer(problems.app, name="problems")
 app.add_typer(alerts.app, name="alerts")
 app.add_typer(menu.app, name="menu")

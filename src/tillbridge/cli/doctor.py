@@ -33,7 +33,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     Example: tillbridge doctor
     """
     loaded = load_settings(context)
-    told = examined(loaded, _Progress().tell)
+    told = examined(loaded, DoctorProgress().tell)
     if as_json:
         say.document({name: value for name, value in told.items() if name != "running"})
     else:
@@ -67,7 +67,7 @@ def _inside(running: RunningBridge, told: Callable[[Answer], None]) -> Answer:
         time.sleep(0.2)
 
 
-class _Progress:
+class DoctorProgress:
     """Tells what is still looked at, once it takes more than a second."""
 
     def __init__(self) -> None:

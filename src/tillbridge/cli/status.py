@@ -38,7 +38,7 @@ def status(
 
     path = find_file(config_path(context))
     _text, configured = read_file(path)
-    told = _status(data_dir_of(path, configured), configured)
+    told = current_status(data_dir_of(path, configured), configured)
     if as_json:
         say.document(told)
     else:
@@ -46,17 +46,19 @@ def status(
     raise typer.Exit(_LEVELS[told["verdict"]["level"]])
 
 
-def _status(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:
+def current_status(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status document: of the running bridge, or from the ledger."""
     running = find_running(data_dir)
     if running is not None:
         try:
             return running.ask("GET", "status", timeout_s=_ANSWER_S)
         except NotRunning:
             pass  # it has ended this very moment, or was killed: the ledger tells the rest
-    return _from_ledger(data_dir, configured)
+    return status_from_ledger(data_dir, configured)
 
 
-def _from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:
+def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status document of a bridge that does not answer."""
     from tillbridge.ledger.snapshot import Snapshot, read_snapshot
     from tillbridge.status.document import document
     from tillbridge.status.facts import BridgeFacts

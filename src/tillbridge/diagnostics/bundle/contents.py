@@ -1,0 +1,243 @@
+"""Puts a bundle together: what goes in is listed here, and all of it passes the scrubber."""
+
+import json
+import locale
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from tillbridge.adapters.loader import GROUP
+from tillbridge.configfile import LoadedSettings
+from tillbridge.diagnostics.bundle.known import HARMLESS_OPTION, known_here, personal_of
+from tillbridge.diagnostics.bundle.paper import Bundle, Part
+from tillbridge.diagnostics.bundle.scrubber import Scrubber
+from tillbridge.diagnostics.checks.machine import versions
+from tillbridge.diagnostics.log_lines import LogFilter, latest
+from tillbridge.i18n import _
+from tillbridge.ledger import audit
+from tillbridge.ledger.database import LEDGER_FILE, reader_engine
+from tillbridge.ledger.for_support import payloads, row_counts, schema_version, table_codes
+from tillbridge.ledger.problem_history import past_problems
+from tillbridge.log_keeping import LOG_FOLDER
+from tillbridge.model.instant import to_iso
+
+Answer = Mapping[str, Any]
+
+_LOG_LINES = 4000
+_AUDIT_ENTRIES = 500
+_PAST_PROBLEMS = 500
+_PAST_MS = 30 * 86_400_000
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """What of the ledger goes in, and what must go nowhere."""
+
+    told: dict[str, Any] = field(default_factory=dict)
+    audit: dict[str, Any] = field(default_factory=dict)
+    past: list[dict[str, Any]] = field(default_factory=list)
+    codes: set[str] = field(default_factory=set)
+    personal: set[str] = field(default_factory=set)
+
+
+def gather(loaded: LoadedSettings, status: Answer, doctor: Answer, *, now_ms: int) -> Bundle:
+    """Return the bundle; `status` and `doctor` are what these commands answer as JSON. Blocks.
+
+    Reads files and the ledger, of a bridge that runs too, and changes none. What cannot be read is
+    told as such in its place.
+    """
+    ledger = _ledger(loaded.data_dir / LEDGER_FILE, now_ms)
+    known = known_here(loaded, ledger.codes, ledger.personal)
+    scrub = Scrubber(known.secrets, known.personal)
+    told: list[tuple[str, object]] = [
+        ("versions.json", _versions(now_ms)),
+        ("configuration.json", _configuration(loaded)),
+        ("status.json", status),
+        ("doctor.json", doctor),
+        ("problems.json", {"open": status.get("problems", []), "past": ledger.past}),
+        ("adapters.json", _adapters(loaded, doctor)),
+        ("ledger.json", ledger.told),
+        ("audit.json", ledger.audit),
+        ("files.json", _files(loaded.data_dir)),
+    ]
+    parts = [Part.of_json(name, scrub.value(value)) for name, value in told]
+    lines = latest(loaded.data_dir / LOG_FOLDER, LogFilter(), _LOG_LINES)
+    shown = (json.dumps(scrub.value(line), ensure_ascii=False) for line in lines)
+    parts.append(Part("log.jsonl", "".join(f"{line}\n" for line in shown)))
+    # Once more over each file whole, for what a text was cut into.
+    parts = [Part(part.name, scrub.known(part.text)) for part in parts]
+    return Bundle((Part("README.txt", _readme(parts, now_ms)), *parts), now_ms)
+
+
+def _versions(now_ms: int) -> Answer:
+    installed = {str(each.metadata["Name"]): each.version for each in metadata.distributions()}
+    return {
+        "made_at": to_iso(now_ms),
+        "versions": versions(),
+        "python": {"executable": sys.executable, "prefix": sys.prefix, "version": sys.version},
+        "time_zone": list(time.tzname),
+        "utc_offset_s": -time.timezone if not time.localtime().tm_isdst else -time.altzone,
+        "encoding": locale.getpreferredencoding(do_setlocale=False),
+        "installed": dict(sorted(installed.items(), key=lambda each: each[0].lower())),
+    }
+
+
+def _configuration(loaded: LoadedSettings) -> Answer:
+    told = loaded.settings.model_dump(mode="json")
+    for name, store in loaded.settings.stores.items():
+        for part, section in (("pos", store.pos), ("orders", store.orders)):
+            for option, value in section.options.items():
+                told["stores"][name][part][option] = _option(option, value)
+    alerts = told.get("alerts") or {}
+    if alerts.get("heartbeat_url"):
+        alerts["heartbeat_url"] = _("(an address, left out)")
+    return {"file": str(loaded.path), "settings": told}
+
+
+def _option(name: str, value: object) -> object:
+    """Return an adapter's option as far as it may be shown: nobody told us which are secret."""
+    if isinstance(value, Mapping):
+        return {str(each): _option(str(each), part) for each, part in value.items()}
+    if isinstance(value, bool) or value is None or HARMLESS_OPTION.search(name):
+        return value
+    return _("({kind}, left out)").format(kind=type(value).__name__)
+
+
+def _adapters(loaded: LoadedSettings, doctor: Answer) -> Answer:
+    probes = [
+        each
+        for each in doctor.get("results", [])
+        if str(each.get("name", "")).split(".")[0] == "till"
+    ]
+    return {
+        "stores": {
+            name: {
+                "adapter": store.pos.adapter,
+                "orders_adapter": store.orders.adapter,
+                "probe": [each for each in probes if each.get("store") == name],
+            }
+            for name, store in loaded.settings.stores.items()
+        },
+        "installed": [
+            {
+                "name": entry.name,
+                "at": entry.value,
+                "distribution": entry.dist.name if entry.dist else "",
+                "version": entry.dist.version if entry.dist else "",
+            }
+            for entry in metadata.entry_points(group=GROUP)
+        ],
+    }
+
+
+def _ledger(path: Path, now_ms: int) -> _Ledger:
+    found = _Ledger()
+    if not path.exists():  # opening would make one
+        found.told = {"error": _("There is no ledger at {path}.").format(path=path)}
+        return found
+    engine = reader_engine(path)
+    try:
+        with engine.connect() as connection:
+            _read(connection, found, now_ms)
+    except SQLAlchemyError as failure:
+        found.told = {"error": f"{type(failure).__name__}: {failure}"}
+        # Without knowing whose data it holds, nothing of what it tells may go in.
+        found.audit, found.past = {}, []
+    finally:
+        engine.dispose()
+    return found
+
+
+def _read(connection: Connection, found: _Ledger, now_ms: int) -> None:
+    for payload in payloads(connection):
+        found.personal |= _personal(payload)
+    found.codes = set(table_codes(connection))
+    found.told = {
+        "schema_version": schema_version(connection),
+        "rows": row_counts(connection),
+    }
+    past = past_problems(connection, ended_after=now_ms - _PAST_MS)[-_PAST_PROBLEMS:]
+    found.past = [asdict(each) for each in past]
+    checked = audit.check(connection)
+    found.audit = {
+        "entries": checked.entries,
+        "head": checked.head,
+        "broken": None if checked.broken is None else asdict(checked.broken),
+        "last": [_entry(each) for each in audit.latest(connection, _AUDIT_ENTRIES)],
+    }
+
+
+def _personal(payload: str | bytes) -> set[str]:
+    try:
+        return personal_of(json.loads(payload)) if payload else set()
+    except (ValueError, RecursionError):
+        return set()
+
+
+def _entry(entry: audit.AuditEntry) -> Answer:
+    return {
+        "id": entry.id,
+        "at": to_iso(entry.at),
+        **{name: value for name, value in asdict(entry.act).items() if name != "detail"},
+        "detail": dict(entry.act.detail or {}),
+        "hash": entry.hash,
+    }
+
+
+def _files(data_dir: Path) -> list[Answer]:
+    found: list[Answer] = []
+    for path in sorted(_walk(data_dir)):
+        try:
+            stat = path.stat()
+        except OSError:
+            continue
+        found.append(
+            {
+                "name": path.relative_to(data_dir).as_posix(),
+                "bytes": stat.st_size,
+                "mode": f"{stat.st_mode & 0o7777:04o}",
+                "changed_at": to_iso(int(stat.st_mtime * 1000)),
+            }
+        )
+    return found
+
+
+def _walk(folder: Path) -> Iterable[Path]:
+    try:
+        yield from (path for path in folder.rglob("*") if path.is_file())
+    except OSError:
+        return
+
+
+def _readme(parts: Iterable[Part], now_ms: int) -> str:
+    lines = [
+        _("Support bundle of tillbridge, made at {time}.").format(time=to_iso(now_ms)),
+        "",
+        _("Left out, wherever it stood: secrets, tokens, passwords and keys ([secret]), and what"),
+        _("customers told of themselves ([personal]). Orders and menus are not in here at all."),
+        _("Look through it before you send it; plain text all of it."),
+        "",
+        *(f"{part.name:<20}{_WHAT.get(part.name, '')}" for part in parts),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_WHAT: Mapping[str, str] = {
+    "versions.json": _("versions of the program, the system and all that is installed"),
+    "configuration.json": _("the settings, without secrets and most options of adapters"),
+    "status.json": _("what `tillbridge status --json` says"),
+    "doctor.json": _("what `tillbridge doctor --json` says"),
+    "problems.json": _("problems that are open, and those of the last 30 days"),
+    "adapters.json": _("which adapters there are, and what their probes said"),
+    "ledger.json": _("how many rows the ledger has, and the version of its schema"),
+    "audit.json": _("who did what lately, and whether the trail is whole"),
+    "files.json": _("names and sizes of the files in the data folder"),
+    "log.jsonl": _("the last lines of the log"),
+}

@@ -1,0 +1,245 @@
+"""What is secret or personal on this machine: collected, so that it can be taken out of texts."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from tillbridge.config import AdapterSection, Settings
+from tillbridge.configfile import LoadedSettings
+from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.errors import ConfigError, LedgerError
+from tillbridge.ledger.vault import Vault
+
+# Names of variables and options that hold something secret.
+SECRET_NAME = re.compile(
+    r"secret|token|passw|passphrase|pwd|(?:^|[_-])pin(?:$|[_-])|key|auth|credential|cookie|dsn|"
+    r"signature|session|license|licence|webhook",
+    re.IGNORECASE,
+)
+# Options of adapters that may be shown: where something is, and how it is read.
+HARMLESS_OPTION = re.compile(
+    r"(?:^|_)(?:path|file|files|folder|dir|menu|orders|updates|tables|host|port|encoding|delimiter|"
+    r"timeout|poll|format|mode|version|language|zone|currency|decimal|sheet|columns?|base_url)$|"
+    r"_(?:s|ms|min|days|percent|bytes|count)$"
+)
+_CUSTOMER = re.compile(
+    r"customer|guest|contact|recipient|delivery_address|^address$|billing|payer|person"
+)
+_TOLD = re.compile(
+    r"instruction|(?:^|_)notes?$|comment|phone|e_?mail|first_name|last_name|full_name"
+)
+# Parts of an address that half the town shares, and that say nothing of anybody.
+_SHARED = frozenset({"country", "currency", "locale", "state", "type", "city"})
+_SHORTEST_PART = 6
+_WORD = re.compile(r"[a-z_-]{1,15}")  # in an address: it says what is done there, as "services"
+_TOKEN_LIKE = 8
+_PHONE_DIGITS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Texts that must not leave this machine; neither is shown by `repr`."""
+
+    secrets: frozenset[str] = field(repr=False)
+    personal: frozenset[str] = field(repr=False)
+
+
+def known_here(loaded: LoadedSettings, told: Iterable[str], personal: Iterable[str]) -> Known:
+    """Return what is known to be secret: of files, vault and environment, and `told` ones.
+
+    `personal` are customers' texts as the ledger has them. What cannot be read is left out; then
+    nothing of it can have been written into a bundle either.
+    """
+    settings, data_dir = loaded.settings, loaded.data_dir
+    secrets = {
+        *told,
+        *_configured(loaded),
+        *_options(settings),
+        *_files(data_dir),
+        *_vaulted(data_dir),
+        *_environment(os.environ),
+    }
+    return Known(frozenset(secrets), frozenset(personal))
+
+
+def personal_of(payload: object) -> set[str]:
+    """Return what an order, or a delivery, says of a customer."""
+    found: set[str] = set()
+    _collect(payload, found, inside=False)
+    return found
+
+
+def parts_of_address(url: str) -> Iterator[str]:
+    """Yield an address that is a secret, and the parts that make it one."""
+    yield url
+    try:
+        split = urlsplit(url)
+        credentials = (split.username, split.password)
+    except ValueError:
+        return
+    yield from _of_userinfo(credentials)
+    parts = [unquote(part) for part in split.path.split("/")]
+    parts += [value for _name, value in parse_qsl(split.query)]
+    yield from (part for part in parts if len(part) >= _SHORTEST_PART and not _WORD.fullmatch(part))
+    if split.scheme not in {"http", "https"} and len(split.netloc) >= _SHORTEST_PART:
+        yield split.netloc  # apprise puts tokens where a host would stand
+
+
+def _collect(value: object, found: set[str], *, inside: bool) -> None:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            key = str(name).lower()
+            if key in _SHARED:
+                continue
+            theirs = inside or bool(_CUSTOMER.search(key) or _TOLD.search(key))
+            _collect(each, found, inside=theirs)
+    elif isinstance(value, list):
+        for each in value:
+            _collect(each, found, inside=inside)
+    elif inside and isinstance(value, str | int) and not isinstance(value, bool):
+        text = str(value).strip()
+        found.add(text)
+        found.update(line.strip() for line in text.splitlines())
+        digits = re.sub(r"\D", "", text)
+        if len(digits) >= _PHONE_DIGITS:
+            found.add(digits)
+
+
+def _configured(loaded: LoadedSettings) -> Iterator[str]:
+    settings = loaded.settings
+    users = settings.status_page.users
+    hashes = [(("status_page", "users", name), user.password) for name, user in users.items()]
+    for path, source in [*settings.secrets(), *hashes]:
+        try:
+            key = ".".join(map(str, path))
+            secret = resolve_secret(source, key=key, base_dir=loaded.base_dir).get_secret_value()
+        except ConfigError:
+            continue
+        yield from parts_of_address(secret) if "://" in secret else (secret,)
+    heartbeat = settings.alerts.heartbeat_url
+    if heartbeat is not None:
+        yield from parts_of_address(str(heartbeat))
+    for text in _strings(settings.model_dump(mode="json")):
+        if "://" in text and "@" in text:
+            yield from _userinfo(text)
+
+
+def _userinfo(url: str) -> Iterator[str]:
+    try:
+        split = urlsplit(url)
+        credentials = (split.username, split.password)
+    except ValueError:
+        return
+    yield from _of_userinfo(credentials)
+
+
+def _of_userinfo(credentials: tuple[str | None, str | None]) -> Iterator[str]:
+    given = [part for part in credentials if part]
+    yield ":".join(given)
+    for part in given:
+        yield part
+        yield unquote(part)
+
+
+def _options(settings: Settings) -> Iterator[str]:
+    for store in settings.stores.values():
+        for section in (store.pos, store.orders):
+            if isinstance(section, AdapterSection):
+                yield from _secret_options(section.options, named=False)
+
+
+def _secret_options(value: object, *, named: bool) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            shown = HARMLESS_OPTION.search(str(name)) is not None
+            yield from _secret_options(
+                each, named=not shown and (named or bool(SECRET_NAME.search(str(name))))
+            )
+    elif isinstance(value, list):
+        for each in value:
+            yield from _secret_options(each, named=named)
+    elif isinstance(value, str | int) and not isinstance(value, bool):
+        text = str(value)
+        if named or _looks_like_one(text):
+            yield from parts_of_address(text) if "://" in text else (text,)
+
+
+def _looks_like_one(text: str) -> bool:
+    return (
+        len(text) >= 2 * _TOKEN_LIKE
+        and any(map(str.isdigit, text))
+        and any(map(str.isalpha, text))
+        and re.fullmatch(r"[\w.~+=-]+", text) is not None
+    )
+
+
+def _files(data_dir: Path) -> Iterator[str]:
+    paths = [data_dir / "ledger.key"]
+    if credentials := os.environ.get("CREDENTIALS_DIRECTORY"):
+        paths += [path for path in _listed(Path(credentials)) if path.is_file()]
+    for path in paths:
+        yield _text(path)
+    try:
+        yield str(json.loads(_text(data_dir / "control.json"))["token"])
+    except (ValueError, KeyError, TypeError):
+        return
+
+
+def _vaulted(data_dir: Path) -> Iterator[str]:
+    # Without its file there is nothing to read, and opening would make a key.
+    if not (data_dir / "ledger.vault").exists():
+        return
+    try:
+        vault = Vault(data_dir)
+    except LedgerError:
+        return
+    for name in vault.names():
+        kept = vault.get(name) or ""
+        try:
+            told: Any = json.loads(kept)
+        except ValueError:
+            told = kept
+        # Dates, scopes and ids stand there too; a token is long, and no sentence.
+        for text in _strings(told):
+            if len(text) >= _TOKEN_LIKE and " " not in text:
+                yield text
+
+
+def _environment(variables: Mapping[str, str]) -> Iterator[str]:
+    for name, value in variables.items():
+        if "://" in value and "@" in value:
+            yield from _userinfo(value)
+        # A path to a key is no key.
+        secret = SECRET_NAME.search(name) and not name.startswith(("XDG_", "DBUS_"))
+        if secret and len(value) >= _SHORTEST_PART and not value.startswith("/"):
+            yield from parts_of_address(value) if "://" in value else (value,)
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for each in value.values():
+            yield from _strings(each)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each)
+    elif isinstance(value, str):
+        yield value
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
