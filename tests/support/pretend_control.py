@@ -325,6 +325,16 @@ class PretendStore:
         return {**self._told("tax", store), "differences": self.differences}
 
 
+class PretendFleet:
+    """Its part for reports to whoever looks after many bridges."""
+
+    def __init__(self, told: Callable[..., Answer]) -> None:
+        self._told = told
+
+    async def key(self) -> Answer:
+        return {**self._told("fleet key"), "name": "corner", "key": "RW"}
+
+
 class PretendControl:
     """Stands for the daemon behind the status listener."""
 
@@ -342,6 +352,7 @@ class PretendControl:
         self.problems = PretendProblems(self._told)
         self.alerts = PretendAlerts(self._told)
         self.setup = PretendSetup(self._told)
+        self.fleet = PretendFleet(self._told)
         self.asked: list[tuple[object, ...]] = []
         self.failure: BridgeError | None = None
         self.facts = BridgeFacts(

@@ -16,6 +16,7 @@ from tillbridge.cli import (
     connect,
     demonstrate,
     doctor,
+    fleet,
     integration,
     item,
     logs,
@@ -85,6 +86,7 @@ app.command("logs")(logs.logs)
 app.command("support-bundle")(support.support_bundle)
 app.add_typer(problems.app, name="problems")
 app.add_typer(alerts.app, name="alerts")
+app.add_typer(fleet.app, name="fleet")
 app.add_typer(menu.app, name="menu")
 app.add_typer(orders.app, name="orders")
 app.add_typer(item.app, name="item")

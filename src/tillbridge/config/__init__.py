@@ -28,6 +28,7 @@ from tillbridge.config.bridge import (
     StatusPageSettings,
 )
 from tillbridge.config.community import CommunitySettings
+from tillbridge.config.fleet import FleetSettings
 from tillbridge.config.store import (
     AdapterSection,
     MenuSettings,
@@ -49,6 +50,7 @@ __all__ = [
     "CommunitySettings",
     "DiagnosticSettings",
     "EmailSettings",
+    "FleetSettings",
     "MenuSettings",
     "MenuSyncDirection",
     "OrderSettings",
@@ -83,6 +85,7 @@ class Settings(Section):
     status_page: StatusPageSettings = Field(default_factory=StatusPageSettings)
     diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings)
     alerts: AlertSettings = Field(default_factory=AlertSettings)
+    fleet: FleetSettings = Field(default_factory=FleetSettings)
     assumptions: AssumptionSettings = Field(default_factory=AssumptionSettings)
     stores: dict[StoreName, StoreSettings] = Field(min_length=1)
     communities: dict[StoreName, CommunitySettings] = Field(default_factory=dict)
@@ -100,3 +103,5 @@ class Settings(Section):
         if alerts.apprise is not None:
             for place, url in enumerate(alerts.apprise.urls):
                 yield ("alerts", "apprise", "urls", place), url
+        if self.fleet.token is not None:
+            yield ("fleet", "token"), self.fleet.token

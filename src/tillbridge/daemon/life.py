@@ -176,6 +176,11 @@ class _Life:
             from tillbridge.daemon import alerting  # noqa: PLC0415 -- (as above)
 
             tasks |= alerting.tasks(self._building, receiver_url=lambda: self._receiver.url)
+        if self._settings.fleet.is_wanted:
+            # Only where somebody looks after many.
+            from tillbridge.daemon import fleeting  # noqa: PLC0415 -- (as above)
+
+            tasks |= fleeting.tasks(self._house, self._operations.status)
         if (probe := self._address_probe()) is not None:
             tasks["public_address"] = probe.run()
         if self._manager.watchdog_s is not None:

@@ -14,6 +14,7 @@ from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.figures import CountedFigures
 from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
+from tillbridge.daemon.operations_fleet import FleetOperations
 from tillbridge.daemon.operations_integration import IntegrationOperations
 from tillbridge.daemon.operations_problems import AlertOperations, ProblemOperations
 from tillbridge.daemon.operations_store import StoreOperations
@@ -76,6 +77,7 @@ class Operations:
         self.audit = AuditOperations(self._house.ledger)
         self.problems = ProblemOperations(self._house, self.status)
         self.alerts = AlertOperations(self._house)
+        self.fleet = FleetOperations(self._house)
 
     @cached_property
     def communities(self) -> "CommunityOperations":

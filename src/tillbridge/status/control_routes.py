@@ -46,6 +46,7 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
             "audit",
             lambda request, _body: control.audit.list(_count(request.query.get("limit", "100"))),
         ),
+        route("GET", "fleet/key", lambda _request, _body: control.fleet.key()),
         route("GET", "audit/verify", lambda _request, _body: control.audit.verify()),
         route("GET", "problems", lambda _request, _body: control.problems.list()),
         route(

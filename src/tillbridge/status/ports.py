@@ -82,6 +82,14 @@ class DiagnosticsControl(Protocol):
         ...
 
 
+class FleetControl(Protocol):
+    """What is asked about the reports of this bridge."""
+
+    async def key(self) -> Answer:
+        """Return `name`, as it stands in the reports, and the public `key` of their signatures."""
+        ...
+
+
 class OrdersControl(Protocol):
     """What is asked about orders; what is done about one is in `Control`."""
 
@@ -342,6 +350,11 @@ class Control(Protocol):
     @property
     def problems(self) -> ProblemsControl:
         """What is asked about problems."""
+        ...
+
+    @property
+    def fleet(self) -> FleetControl:
+        """What is asked about the reports of this bridge."""
         ...
 
     @property

@@ -1,0 +1,58 @@
+"""What a bridge says of itself to whoever looks after many: `NAME.json` and its signature."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tillbridge.fleet.minisign import NotSigned, PublicKey, SigningKey
+from tillbridge.model.instant import from_iso, to_iso
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A bridge at a moment (ms): `status` is the document of `tillbridge status --json`."""
+
+    bridge: str
+    at_ms: int
+    status: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SignedReport:
+    """The two files."""
+
+    content: bytes
+    signature: bytes
+
+    @classmethod
+    def of(cls, report: Report, key: SigningKey) -> "SignedReport":
+        """Sign it."""
+        told = {
+            "format": FORMAT,
+            "bridge": report.bridge,
+            "at": to_iso(report.at_ms),
+            "status": report.status,
+        }
+        content = json.dumps(told, ensure_ascii=False, indent=1).encode()
+        comment = f"timestamp:{report.at_ms // 1000}\tfile:{report.bridge}.json"
+        return cls(content, key.sign(content, comment).encode())
+
+    def read(self, key: PublicKey) -> Report:
+        """Return what it says. Raises NotSigned, also for what is signed and no report."""
+        try:
+            key.check(self.content, self.signature.decode())
+            told = json.loads(self.content)
+            report = Report(str(told["bridge"]), from_iso(told["at"]), dict(told["status"]))
+            known = told["format"]
+        except NotSigned:
+            raise
+        except (KeyError, TypeError, ValueError) as slip:
+            msg = f"it is no report of a bridge: {slip}"
+            raise NotSigned(msg) from slip
+        if known != FORMAT:
+            msg = f"its format is {known}, and this program reads {FORMAT}"
+            raise NotSigned(msg)
+        return report
