@@ -1,0 +1,164 @@
+"""What stands in a row of the database, as the model has it.
+
+Drivers give what they like: numbers for ids, a byte for a bit, a float for money, blanks at the end
+of a CHAR.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import ROUND_HALF_UP, Decimal
+
+from tillbridge.model.instant import from_iso
+from tillbridge.model.money import exponent, to_minor
+
+Row = Mapping[str, object]
+
+_NO = frozenset({"", "0", "n", "no", "f", "false", "off"})
+_YES = frozenset({"1", "y", "yes", "t", "true", "on"})
+_MAX_NAME = 500
+
+
+class CellError(ValueError):
+    """A value that cannot be: the column, what is wrong, and the value as text."""
+
+    def __init__(self, column: str, text: str, value: object = "") -> None:
+        super().__init__(text)
+        self.column = column
+        self.text = text
+        self.value = "" if value is None else str(value)[:100]
+
+
+def text_of(row: Row, column: str) -> str:
+    """Return the text; "" for NULL and for a column that the query does not have."""
+    return _text(row.get(column))
+
+
+def name_of(row: Row, column: str = "name") -> str:
+    """Return one line of text that is not empty. Raises CellError."""
+    name = " ".join(_printable(text_of(row, column)).split())
+    if not name:
+        raise CellError(column, f"It has no {column}.")
+    if len(name) > _MAX_NAME:
+        raise CellError(column, f"Its {column} is longer than {_MAX_NAME} characters.", name)
+    return name
+
+
+def paragraph_of(row: Row, column: str) -> str:
+    """Return text that may have several lines, without control characters."""
+    lines = text_of(row, column).splitlines()
+    return "\n".join(_printable(line).rstrip() for line in lines).strip()
+
+
+def id_of(row: Row, column: str = "external_id") -> str:
+    """Return an id. Raises CellError for none."""
+    found = text_of(row, column).strip()
+    if not found:
+        raise CellError(column, f"It has no {column}.")
+    return found
+
+
+def price_of(row: Row, currency: str, column: str = "price") -> int:
+    """Return minor units. A float is rounded, as the till's screen does; anything else is exact.
+
+    Raises CellError.
+    """
+    value = row.get(column)
+    if value is None:
+        raise CellError(column, f"It has no {column}.")
+    if isinstance(value, bool | bytes | date):
+        raise CellError(column, f"Its {column} is no amount.", value)
+    try:
+        if isinstance(value, float):
+            minor = _rounded(value, currency)
+        elif isinstance(value, int):
+            minor = to_minor(Decimal(value), currency)
+        else:
+            minor = to_minor(value if isinstance(value, Decimal) else str(value), currency)
+    except ValueError as failure:
+        raise CellError(column, f"{failure}.", value) from failure
+    if minor < 0:
+        raise CellError(column, f"Its {column} is less than nothing.", value)
+    return minor
+
+
+def flag_of(row: Row, column: str, *, default: bool) -> bool:
+    """Return yes or no; the default for NULL and for a column that is not there. CellError."""
+    value = row.get(column)
+    if value is None:
+        return default
+    if isinstance(value, bool | int | float | Decimal):
+        return bool(value)
+    if isinstance(value, bytes):
+        return any(value)
+    word = str(value).strip().lower()
+    if word in _YES or word in _NO:
+        return word in _YES
+    raise CellError(column, f"Its {column} is neither yes nor no.", value)
+
+
+def number_of(row: Row, column: str) -> int | None:
+    """Return a whole number; None for NULL. Raises CellError."""
+    value = row.get(column)
+    if value is None or value == "":
+        return None
+    try:
+        number = Decimal(str(value).strip())
+        if number == int(number):
+            return int(number)
+    except (ArithmeticError, ValueError):
+        pass
+    raise CellError(column, f"Its {column} is no whole number.", value)
+
+
+def rate_of(row: Row, column: str = "rate") -> str:
+    """Return a tax rate in percent as decimal text. Raises CellError."""
+    value = row.get(column)
+    if value is None:
+        raise CellError(column, f"It has no {column}.")
+    try:
+        rate = Decimal(repr(value) if isinstance(value, float) else str(value)).quantize(
+            Decimal("0.000001")
+        )
+    except ArithmeticError:
+        raise CellError(column, f"Its {column} is no rate.", value) from None
+    plain = format(rate, "f")
+    return plain.rstrip("0").rstrip(".") or "0"
+
+
+def instant_of(row: Row, column: str) -> int | None:
+    """Return ms since the epoch; a time without a zone is UTC. None for NULL. CellError."""
+    value = row.get(column)
+    if value is None or value == "":
+        return None
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return int(moment.timestamp() * 1000)
+    try:
+        return from_iso(str(value))
+    except (ValueError, OverflowError):
+        raise CellError(column, f"Its {column} is no time.", value) from None
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bytes():
+            return value.decode("utf-8", "replace")
+        case float() if value.is_integer():
+            return str(int(value))
+        case Decimal() if value == value.to_integral_value():
+            return str(int(value))
+        case _:
+            return str(value)
+
+
+def _printable(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _rounded(value: float, currency: str) -> int:
+    scaled = Decimal(repr(value)).scaleb(exponent(currency))
+    if not scaled.is_finite():
+        raise ValueError("It is not an amount of money")
+    return int(scaled.quantize(Decimal(1), ROUND_HALF_UP))

@@ -1,0 +1,281 @@
+"""The menu, read by named queries in one moment's state of the database."""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sqlalchemy import Connection
+
+from tillbridge.adapter import (
+    AddOn,
+    AddOnGroup,
+    BadRow,
+    Catalogue,
+    Category,
+    ExportUnreadable,
+    Item,
+    ItemTax,
+    Menu,
+    TaxComponent,
+    Variant,
+)
+from tillbridge_sql import cells
+from tillbridge_sql.asking import Asking
+from tillbridge_sql.cells import CellError, Row
+
+T = TypeVar("T")
+
+_MENU = Menu("menu", "Menu")
+_READING_VERSION = (
+    1  # part of every fingerprint: raise it when the same rows come to mean another item
+)
+_FIX = "Correct it in the till, or in the query."
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was read so far; of two with one id the first counts."""
+
+    currency: str
+    items: dict[str, Item] = field(default_factory=dict)
+    bad_rows: list[BadRow] = field(default_factory=list)
+    # What items name, and is wrong: by kind and id. Such items stay as they were.
+    odd: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def each(self, name: str, rows: Sequence[Row], take: Callable[[Row], None], key: str) -> None:
+        """Take each row. One that is wrong is told, and so are the items that name its `key`."""
+        for number, row in enumerate(rows, 1):
+            try:
+                take(row)
+            except CellError as wrong:
+                named = cells.text_of(row, key).strip()
+                if name != "items":
+                    self.odd.setdefault((name, named), f"{name}, row {number}: {wrong.text}")
+                self.bad_rows.append(
+                    BadRow(
+                        place=f"{name}, row {number}",
+                        text=wrong.text,
+                        fix=_FIX,
+                        external_id=named if name in {"items", "variants"} else "",
+                        field=wrong.column,
+                        value=wrong.value,
+                    )
+                )
+
+    def must_be_right(self, kind: str, named: str) -> None:
+        """Raise CellError where what an item names is wrong."""
+        if (kind, named) in self.odd:
+            raise CellError(kind, f"What it names is wrong: {self.odd[kind, named]}")
+
+
+def read_menu(asking: Asking, connection: Connection, currency: str) -> Catalogue:
+    """Return what the till sells. Raises ExportUnreadable for queries without their columns."""
+
+    def rows(name: str, *columns: str) -> Sequence[Row]:
+        return _with_columns(name, asking.rows(connection, name), columns)
+
+    found = _Found(currency)
+    categories = _named(rows("categories", "external_id", "name"), Category)
+    of_item = _links(rows("item_categories", "item_id", "category_id"), "category_id")
+    groups_of = _links(rows("item_addon_groups", "item_id", "group_id"), "group_id")
+    taxes = _taxes(found, rows("taxes", "external_id", "rate"))
+    add_ons, members = _add_ons(found, rows("addons", "external_id", "name", "price", "group_id"))
+    groups = _groups(found, rows("addon_groups", "external_id", "name"), members)
+    variants = _variants(found, rows("variants", "item_id", "external_id", "variant_name", "price"))
+
+    def take(row: Row) -> None:
+        external_id = cells.id_of(row)
+        if external_id in found.items:
+            raise CellError("external_id", "Its external_id stands twice.", external_id)
+        tax_id = cells.text_of(row, "tax_id").strip()
+        its_groups = groups_of.get(external_id, ())
+        found.must_be_right("variants", external_id)
+        found.must_be_right("taxes", tax_id)
+        for group in its_groups:
+            found.must_be_right("addons", group)
+            found.must_be_right("addon_groups", group)
+        if refused := cells.text_of(row, "refused").strip():
+            raise CellError("refused", refused)
+        own = [cells.text_of(row, "category_id").strip(), *of_item.get(external_id, ())]
+        its_variants = tuple(variants.get(external_id, ()))
+        found.items[external_id] = Item(
+            external_id=external_id,
+            name=cells.name_of(row),
+            price=_item_price(row, currency, its_variants),
+            description=cells.paragraph_of(row, "description"),
+            image_url=cells.text_of(row, "image_url").strip(),
+            available=cells.flag_of(row, "available", default=True),
+            categories=tuple(dict.fromkeys(each for each in own if each in categories)),
+            addon_groups=tuple(each for each in its_groups if each in groups),
+            variants=its_variants,
+            tax=taxes.get(tax_id),
+            menus=(_MENU.external_id,),
+        )
+
+    found.each("items", rows("items", "external_id", "name", "price"), take, "external_id")
+    return _catalogue(found, categories, groups, add_ons)
+
+
+def _catalogue(
+    found: _Found,
+    categories: Mapping[str, Category],
+    groups: Mapping[str, AddOnGroup],
+    add_ons: Mapping[str, AddOn],
+) -> Catalogue:
+    items = found.items.values()
+    in_use = {each for item in items for each in item.categories}
+    groups_in_use = {each for item in items for each in item.addon_groups}
+    chosen = {each for name in groups_in_use for each in groups[name].add_ons}
+    return Catalogue.of(
+        items,
+        categories=[each for key, each in categories.items() if key in in_use],
+        add_ons=[each for key, each in add_ons.items() if key in chosen],
+        addon_groups=[each for key, each in groups.items() if key in groups_in_use],
+        menus=[_MENU],
+        bad_rows=found.bad_rows,
+        fingerprints={
+            key: _fingerprint(item, categories, groups, add_ons)
+            for key, item in found.items.items()
+        },
+    )
+
+
+def _fingerprint(
+    item: Item,
+    categories: Mapping[str, Category],
+    groups: Mapping[str, AddOnGroup],
+    add_ons: Mapping[str, AddOn],
+) -> int:
+    """Return a number of the item and of all it names: it is new whenever any of that is."""
+    its_groups = [groups[each] for each in item.addon_groups]
+    parts = (
+        _READING_VERSION,
+        item,
+        [categories[each] for each in item.categories],
+        its_groups,
+        [add_ons[each] for group in its_groups for each in group.add_ons],
+    )
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
+
+
+def _item_price(row: Row, currency: str, variants: tuple[Variant, ...]) -> int:
+    if variants and row.get("price") is None:
+        return min(each.price for each in variants)
+    return cells.price_of(row, currency)
+
+
+def _variants(found: _Found, rows: Sequence[Row]) -> Mapping[str, list[Variant]]:
+    """Return the variants by item.
+
+    An item of which one is wrong stays as it was: a variant that is missing is deactivated.
+    """
+    variants: dict[str, list[Variant]] = {}
+    seen: set[str] = set()
+
+    def take(row: Row) -> None:
+        external_id = cells.id_of(row)
+        if external_id in seen:
+            raise CellError("external_id", "Its external_id stands twice.", external_id)
+        variant = Variant(
+            external_id,
+            cells.name_of(row, "variant_name"),
+            cells.price_of(row, found.currency),
+            cells.flag_of(row, "available", default=True),
+        )
+        seen.add(external_id)
+        variants.setdefault(cells.text_of(row, "item_id").strip(), []).append(variant)
+
+    found.each("variants", rows, take, "item_id")
+    return variants
+
+
+def _taxes(found: _Found, rows: Sequence[Row]) -> Mapping[str, ItemTax]:
+    """Return the taxes; several rows with one id are the parts of one tax."""
+    names: dict[str, str] = {}
+    parts: dict[str, list[TaxComponent]] = {}
+
+    def take(row: Row) -> None:
+        key = cells.id_of(row)
+        rate = cells.rate_of(row)
+        names.setdefault(key, " ".join(cells.text_of(row, "name").split()) or "Tax")
+        agency = " ".join(cells.text_of(row, "component").split()) or names[key]
+        parts.setdefault(key, []).append(TaxComponent(agency, rate))
+
+    found.each("taxes", rows, take, "external_id")
+    return {key: ItemTax(name, tuple(parts[key])) for key, name in names.items()}
+
+
+def _add_ons(
+    found: _Found, rows: Sequence[Row]
+) -> tuple[Mapping[str, AddOn], Mapping[str, list[str]]]:
+    """Return the add-ons, and those of each group in the query's order."""
+    add_ons: dict[str, AddOn] = {}
+    members: dict[str, list[str]] = {}
+
+    def take(row: Row) -> None:
+        key = cells.id_of(row)
+        add_on = AddOn(key, cells.name_of(row), cells.price_of(row, found.currency))
+        if add_ons.setdefault(key, add_on) != add_on:
+            raise CellError("external_id", "Its external_id stands twice, and differs.", key)
+        its = members.setdefault(cells.text_of(row, "group_id").strip(), [])
+        if key not in its:
+            its.append(key)
+
+    found.each("addons", rows, take, "group_id")
+    return add_ons, members
+
+
+def _groups(
+    found: _Found, rows: Sequence[Row], members: Mapping[str, list[str]]
+) -> Mapping[str, AddOnGroup]:
+    """Return the groups that offer something."""
+    groups: dict[str, AddOnGroup] = {}
+
+    def take(row: Row) -> None:
+        key = cells.id_of(row)
+        offered = tuple(members.get(key, ()))
+        if not offered:
+            return
+        least = max(0, cells.number_of(row, "min_select") or 0)
+        groups[key] = AddOnGroup(
+            external_id=key,
+            name=cells.name_of(row),
+            min_select=least,
+            max_select=max(0, cells.number_of(row, "max_select") or 0),
+            required=cells.flag_of(row, "required", default=least > 0),
+            add_ons=offered,
+        )
+
+    found.each("addon_groups", rows, take, "external_id")
+    return groups
+
+
+def _named(rows: Sequence[Row], kind: Callable[[str, str], T]) -> Mapping[str, T]:
+    """Return what has an id and a name; without one it is nothing that an item could name."""
+    found: dict[str, T] = {}
+    for row in rows:
+        key, name = cells.text_of(row, "external_id").strip(), cells.text_of(row, "name")
+        if key and (shown := " ".join(name.split())):
+            found.setdefault(key, kind(key, shown))
+    return found
+
+
+def _links(rows: Sequence[Row], column: str) -> Mapping[str, tuple[str, ...]]:
+    """Return what each item names, in the query's order."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        owner = found.setdefault(cells.text_of(row, "item_id").strip(), {})
+        owner[cells.text_of(row, column).strip()] = None
+    return {owner: tuple(named) for owner, named in found.items()}
+
+
+def _with_columns(name: str, rows: Sequence[Row], columns: Sequence[str]) -> Sequence[Row]:
+    if rows and (missing := [column for column in columns if column not in rows[0]]):
+        raise ExportUnreadable(
+            f"The query {name} gives no column {missing[0]}.",
+            place=f"query {name}",
+            fix=f"Let it give {', '.join(columns)} (SELECT ... AS {missing[0]}).",
+        )
+    return rows

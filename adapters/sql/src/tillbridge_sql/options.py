@@ -1,0 +1,49 @@
+"""The options of the adapter: the keys of its table in bridge.toml."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.secrets import Secret
+
+
+class SqlOptions(AdapterOptions):
+    """Which database, what is asked of it, and what may be changed in it."""
+
+    url: str = Field(
+        min_length=1,
+        description="Where the database is, without the password: postgresql://user@host/name.",
+    )
+    password: Secret | None = Field(
+        None,
+        description="The user's password: { file = ... }, { env = ... } or { credential = ... }.",
+    )
+    queries: Path | None = Field(None, description="A file of named queries.")
+    parameters: dict[str, str | int | float | bool] = Field(
+        default_factory=dict, description="Further parameters of the queries, by name."
+    )
+    orders: bool = Field(
+        False,  # noqa: FBT003 -- pydantic wants the default first
+        description="Whether orders are written; without it every session is read-only.",
+    )
+    tax_included: bool = Field(
+        True,  # noqa: FBT003 -- pydantic wants the default first
+        description="Whether the menu's prices hold the tax; the parameter :tax_included.",
+    )
+    change: Literal["query", "notify"] = Field(
+        "query",
+        description="How changes are noticed: by the query fingerprint, or by PostgreSQL's NOTIFY.",
+    )
+    channel: str = Field(
+        "tillbridge",
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$",
+        description='The channel that is listened to, with change = "notify".',
+    )
+    timeout_s: float = Field(
+        5, gt=0, le=60, description="How long the database may take to answer, in seconds."
+    )
+    dump: Path | None = Field(
+        None, description='A file of SQL to try queries on, with url = "sqlite://"; not a till.'
+    )

@@ -1,0 +1,1 @@
+CREATE TABLE dish (plu TEXT, label TEXT, price TEXT, shop TEXT);

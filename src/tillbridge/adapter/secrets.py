@@ -1,0 +1,27 @@
+"""Secrets among an adapter's options: said as those of the bridge are, and never shown.
+
+In `bridge.toml`: `{ file = "..." }`, `{ env = "..." }`, `{ credential = "..." }`, or the text itself.
+"""
+
+from pydantic import SecretStr
+
+from tillbridge.adapter.registration import AdapterContext
+from tillbridge.config import Secret, SecretSource
+from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.errors import ConfigError
+from tillbridge.redaction import learn_secret
+
+__all__ = ["Secret", "read_secret"]
+
+
+def read_secret(source: SecretStr | SecretSource, option: str, context: AdapterContext) -> str:
+    """Return the secret; from now on it is masked wherever it would be logged.
+
+    Call it when the adapter is opened. Raises ValueError, which says where it was looked for.
+    """
+    try:
+        secret = resolve_secret(source, key=option, base_dir=context.base_dir).get_secret_value()
+    except ConfigError as failure:
+        raise ValueError(str(failure)) from failure
+    learn_secret(secret)
+    return secret
