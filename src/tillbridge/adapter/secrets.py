@@ -1,6 +1,6 @@
 """Secrets among an adapter's options: said as those of the bridge are, and never shown.
 
-In `bridge.toml`: `{ file = "..." }`, `{ env = "..." }`, `{ credential = "..." }`, or the text itself.
+In `bridge.toml`: `{ file = "..." }`, `{ env = "..." }`, `{ credential = "..." }`, or the text.
 """
 
 from pydantic import SecretStr
