@@ -30,7 +30,13 @@ def facts(
 def test_without_problems_orders_are_taken() -> None:
     told = document(facts(), NOW)
     assert told["verdict"] == {"level": "ok", "text": "Taking orders."}
-    assert told["bridge"] == {"version": "1.2.3", "running": True, "uptime_s": 90, "pid": 77}
+    assert {**told["bridge"], "compatibility": None} == {
+        "version": "1.2.3",
+        "running": True,
+        "uptime_s": 90,
+        "pid": 77,
+        "compatibility": None,
+    }
     assert told["problems"] == []
 
 

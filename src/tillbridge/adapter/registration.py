@@ -10,8 +10,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from tillbridge.adapter.protocols import Closes
+from tillbridge.compatibility import ADAPTER_API
 
-API_VERSION = 1
+API_VERSION = ADAPTER_API
 
 
 class AdapterOptions(BaseModel):

@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-import tillbridge
 from tillbridge.cli import (
     adapter,
     alerts,
@@ -32,6 +31,7 @@ from tillbridge.cli import (
     support,
     tables,
     token,
+    version,
 )
 from tillbridge.i18n import _
 
@@ -50,7 +50,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"tillbridge {tillbridge.__version__}")
+        typer.echo(version.in_short())
         raise typer.Exit
 
 
@@ -97,6 +97,7 @@ app.add_typer(token.app, name="token")
 app.add_typer(adapter.app, name="adapter")
 app.add_typer(audit.app, name="audit")
 app.add_typer(config.app, name="config")
+app.command("version")(version.version)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("password")(password.password)

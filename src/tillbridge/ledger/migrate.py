@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
+from tillbridge.compatibility import ledger_schemas
 from tillbridge.errors import LedgerError
 from tillbridge.i18n import _
 from tillbridge.ledger.backup import back_up
@@ -25,7 +26,7 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 
 def versions() -> tuple[str, ...]:
     """Return every version of the schema that this program knows, oldest first."""
-    return tuple(sorted(path.name[:4] for path in (_MIGRATIONS / "versions").glob("[0-9]*_*.py")))
+    return ledger_schemas()
 
 
 def bring_up_to_date(data_dir: Path, *, at: int) -> None:

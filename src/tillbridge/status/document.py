@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tillbridge.compatibility import compatibility
 from tillbridge.i18n import _, ngettext
 from tillbridge.ledger.acknowledgement import FACT as ACKNOWLEDGED
 from tillbridge.ledger.acknowledgement import acknowledgement
@@ -59,6 +60,7 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
         },
         "bridge": {
             "version": facts.version,
+            "compatibility": compatibility(),
             "running": facts.running,
             "uptime_s": uptime,
             "pid": facts.pid if facts.running else None,
