@@ -58,16 +58,25 @@ def configure(
     processors = _processors(target, console=console, clock=clock or Clock(), keep=keep)
     if goes_to_journal(target):
         processors.append(_with_priority)
-    number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, *processors],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=lambda *_: _Lines(target),
         cache_logger_on_first_use=False,
     )
-    _take_over_stdlib(processors, _Lines(target), number)
+    _take_over_stdlib(processors, _Lines(target))
+    set_level(level)
     threading.excepthook = _thread_died
     sys.excepthook = _program_died
+
+
+def set_level(level: Level) -> None:
+    """Write what is at least this severe from now on; loggers that are there already obey too."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
+    # Libraries tell too much at info; what they warn of is wanted always.
+    logging.getLogger().setLevel(
+        logging.DEBUG if number <= logging.DEBUG else max(number, logging.WARNING)
+    )
 
 
 class _Lines:
@@ -179,11 +188,8 @@ def _escaped(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
 
 
-def _take_over_stdlib(processors: list[Processor], lines: _Lines, level: int) -> None:
-    root = logging.getLogger()
-    root.handlers = [_Handler(processors, lines)]
-    # Libraries tell too much at info; what they warn of is wanted always.
-    root.setLevel(logging.DEBUG if level <= logging.DEBUG else max(level, logging.WARNING))
+def _take_over_stdlib(processors: list[Processor], lines: _Lines) -> None:
+    logging.getLogger().handlers = [_Handler(processors, lines)]
     logging.getLogger("watchfiles").setLevel(logging.WARNING)  # a line for every change
     logging.captureWarnings(capture=True)
 

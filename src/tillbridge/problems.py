@@ -445,6 +445,21 @@ _KINDS = (
         Ends.NOTE,
     ),
     ProblemKind(
+        "config.unusable",
+        Severity.WARNING,
+        _(
+            "The configuration has changed and cannot be used, so the one from before counts: "
+            "{detail}"
+        ),
+        _("{remedy} See all of it with: tillbridge config check"),
+    ),
+    ProblemKind(
+        "config.restart_needed",
+        Severity.WARNING,
+        _("The configuration has changed, and this counts after a restart only: {keys}"),
+        _("Restart the bridge: systemctl restart tillbridge. Orders that come meanwhile wait."),
+    ),
+    ProblemKind(
         "disk.over_budget",
         Severity.WARNING,
         _("The bridge's data takes {used} MiB, more than the {budget} MiB it may."),

@@ -7,7 +7,6 @@ it stops before the flows do, so that what was acknowledged is on disk and nothi
 import asyncio
 import contextlib
 import os
-import signal
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -31,14 +30,16 @@ from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.probing import AddressProbe, look_at, wants_probing
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
+from tillbridge.daemon.reloading import Change, Reloader
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.daemon.service_manager import ServiceManager
+from tillbridge.daemon.signals import on_end, on_hangup
 from tillbridge.daemon.supervise import supervise
 from tillbridge.errors import ConfigError, LedgerError
 from tillbridge.i18n import _
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.writer import Storage
-from tillbridge.log import get_logger
+from tillbridge.log import get_logger, set_level
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.status.listener import MerchantReturn, StatusListener
 
@@ -60,7 +61,7 @@ def run(loaded: LoadedSettings) -> int:
 
 async def _live(loaded: LoadedSettings) -> None:
     stop = asyncio.Event()
-    _on_signals(stop)
+    on_end(stop.set)
     log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
     manager = ServiceManager.of(os.environ)
     async with built(loaded) as building:
@@ -84,15 +85,6 @@ def _receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:
     return receiver.model_copy(update=placed) if placed else receiver
 
 
-def _on_signals(stop: asyncio.Event) -> None:
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        try:
-            loop.add_signal_handler(number, stop.set)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_args: loop.call_soon_threadsafe(stop.set))
-
-
 def _serving(building: Building) -> str:
     """Return what `systemctl status` shows."""
     return _("Serving {stores}").format(stores=", ".join(building.stores))
@@ -114,6 +106,9 @@ class _Life:
         self._building = building
         self._house = house
         self._settings = house.settings
+        self._bridge = house.settings.bridge  # as it counts now
+        self._page: StatusListener | None = None
+        self._reloader = Reloader(loaded, house.desk, self._reloaded)
         self._started_at = house.clock.now_ms()
         self._housekeeping = Housekeeping()
         self._connecting = Connecting(building, self._connected)
@@ -153,6 +148,7 @@ class _Life:
             listeners.callback(self._housekeeping.stop)
             log.info("bridge.ready", stores=list(self._building.stores))
             self._manager.ready(_serving(self._building))
+            on_hangup(self._reloader.reload)
             started()
             asyncio.get_running_loop().call_later(_SETTLED_S, give_back)
             yield
@@ -162,6 +158,7 @@ class _Life:
         tasks: dict[str, Coroutine[Any, Any, object]] = {
             "events": self._house.events.run(),
             "ledger": self._until_damaged(),
+            "configuration": self._reloader.run(),
             **self._receiver.tasks(),
         }
         for rooms in self._building.stores.values():
@@ -241,7 +238,7 @@ class _Life:
         """Take no new delivery, and let the calls under way come to their end, in bounded time."""
         log.info("bridge.draining")
         self._manager.stopping()
-        drain_s = self._settings.bridge.drain_s
+        drain_s = self._bridge.drain_s
         try:
             async with asyncio.timeout(drain_s):
                 await self._receiver.stop(drain_s / 2)
@@ -284,6 +281,7 @@ class _Life:
             if callback_path
             else None,
         )
+        self._page = page
         async with AsyncExitStack() as opened:
             host, port = host_and_port(listen)
             try:
@@ -311,10 +309,21 @@ class _Life:
 
     def _plan_housekeeping(self) -> None:
         house, stores, plan = self._house, self._building.stores, self._housekeeping
-        plan.hourly(partial(forget, house.ledger, self._settings.bridge, house.clock))
-        plan.hourly(partial(keep_budget, house.ledger, house.desk, self._settings.bridge))
+        plan.hourly(lambda: forget(house.ledger, self._bridge, house.clock))
+        plan.hourly(lambda: keep_budget(house.ledger, house.desk, self._bridge))
         plan.hourly(self._count_down_consents)
         plan.daily(self._settings.stores, lambda store: stores[store].daily())
+
+    def _reloaded(self, fresh: LoadedSettings, change: Change) -> None:
+        """Let what has changed and can count at once do so. Raises ConfigError, nothing changed."""
+        self._manager.reloading()
+        try:
+            if self._page is not None and any(k.startswith("status_page.") for k in change.live):
+                self._page.obey(access_rules(fresh))
+            self._bridge = fresh.settings.bridge
+            set_level(self._bridge.log_level)
+        finally:
+            self._manager.ready(_serving(self._building))
 
     async def _count_down_consents(self) -> None:
         for rooms in self._building.stores.values():

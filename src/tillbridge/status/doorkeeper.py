@@ -58,6 +58,17 @@ class Doorkeeper:
         self._key = secrets.token_bytes(32)
         self._machines: OrderedDict[bytes, tuple[Visitor, float]] = OrderedDict()
 
+    def obey(self, rules: AccessRules) -> None:
+        """Let other rules count; who has another password or role now has to sign in again."""
+        before, self._rules = self._rules.users, rules
+        same = {name for name, user in rules.users.items() if before.get(name) == user}
+        self._sessions.obey(
+            idle_s=rules.session_idle_s,
+            longest_s=rules.session_longest_s,
+            stays=lambda visitor: visitor.name in same,
+        )
+        self._machines.clear()
+
     @property
     def asks_for_passwords(self) -> bool:
         """Whether one has to sign in at all."""
@@ -80,7 +91,7 @@ class Doorkeeper:
                 _(
                     "This page was asked through a proxy or tunnel ({header}), and has no "
                     "password. Set one: run `tillbridge password`, put its line into "
-                    "[status_page.users] and restart the bridge; or open the page on the "
+                    "[status_page.users]; or open the page on the "
                     "bridge's own machine. See docs/page.md."
                 ).format(header=header),
             )

@@ -86,6 +86,10 @@ class StatusListener:
             application, access_log=None, handle_signals=False, shutdown_timeout=2
         )
 
+    def obey(self, access: AccessRules) -> None:
+        """Let other rules of who may come count from now on."""
+        self._doorkeeper.obey(access)
+
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; return the address, whose port is a real one also for port 0. Raises OSError."""
         await self._runner.setup()

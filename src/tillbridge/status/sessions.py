@@ -6,6 +6,7 @@ In memory only: a restart of the bridge signs everybody out. Monotonic seconds.
 import hashlib
 import secrets
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tillbridge.status.roles import Visitor
@@ -51,6 +52,13 @@ class Sessions:
         if person:
             session.seen = now
         return session.visitor
+
+    def obey(self, *, idle_s: float, longest_s: float, stays: Callable[[Visitor], bool]) -> None:
+        """Let other times count, and end the sessions of those who may not stay."""
+        self._idle_s = idle_s
+        self._longest_s = longest_s
+        for key in [key for key, each in self._open.items() if not stays(each.visitor)]:
+            del self._open[key]
 
     def end(self, secret: str) -> None:
         """Sign out."""

@@ -1,0 +1,162 @@
+"""The configuration read anew while the bridge runs: on SIGHUP, and when the file has changed.
+
+What can count at once does; for the rest the page names the keys that wait for a restart. A file
+that is no configuration changes nothing, and the page says what is wrong with it.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tillbridge.config import Settings
+from tillbridge.configfile import LoadedSettings, load
+from tillbridge.errors import ConfigError
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.log import get_logger
+
+log = get_logger()
+
+_LOOK_EVERY_S = 5.0
+_UNUSABLE, _RESTART = "config.unusable", "config.restart_needed"
+
+# What counts at once. A name that ends with a dot: everything below it.
+LIVE = (
+    "bridge.log_level",
+    "bridge.keep_personal_data_days",
+    "bridge.keep_history_days",
+    "bridge.keep_backups",
+    "bridge.disk_budget_mib",
+    "bridge.drain_s",
+    "status_page.users.",
+    "status_page.allowed_hosts",
+    "status_page.session_idle_s",
+    "status_page.session_longest_s",
+)
+# These open the page, and `listen` says to whom: a page that was opened to a network for its
+# passwords must not lose them before it stops listening there.
+_GUARDED_BY_LISTEN = "status_page."
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Dotted keys that differ: those that count at once, and those that wait for a restart."""
+
+    live: tuple[str, ...] = ()
+    restart: tuple[str, ...] = ()
+
+
+def compare(old: Settings, new: Settings) -> Change:
+    """Return what differs between two configurations. Pure."""
+    differ = sorted(_differing(old.model_dump(), new.model_dump(), ""))
+    listen_moves = "status_page.listen" in differ
+
+    def counts_at_once(key: str) -> bool:
+        if listen_moves and key.startswith(_GUARDED_BY_LISTEN):
+            return False
+        return any(key.startswith(live) if live.endswith(".") else key == live for live in LIVE)
+
+    live = tuple(key for key in differ if counts_at_once(key))
+    return Change(live, tuple(key for key in differ if key not in live))
+
+
+def _differing(old: Any, new: Any, key: str) -> Iterator[str]:  # noqa: ANN401 -- any value of a setting
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for name in {*old, *new}:
+            yield from _differing(old.get(name), new.get(name), f"{key}.{name}" if key else name)
+    elif old != new:
+        yield key
+
+
+class Reloader:
+    """Watches the file of `loaded`, and calls `apply` with each configuration that can be used.
+
+    `apply` is given what differs from the one that counts; it raises ConfigError where what the
+    file points at (a password's hash) cannot be had.
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedSettings,
+        desk: ProblemDesk,
+        apply: Callable[[LoadedSettings, Change], None],
+    ) -> None:
+        self._started_with = loaded
+        self._counts = loaded
+        self._desk = desk
+        self._apply = apply
+        self._seen = _mark(loaded.path)
+        self._asked = asyncio.Event()
+
+    def reload(self) -> None:
+        """Read the file now."""
+        self._asked.set()
+
+    async def run(self, *, every_s: float = _LOOK_EVERY_S) -> None:
+        """Look at the file until cancelled."""
+        for code in (_UNUSABLE, _RESTART):  # the last life's: this one has read the file
+            self._desk.close(code)
+        while True:
+            try:
+                async with asyncio.timeout(every_s):
+                    await self._asked.wait()
+            except TimeoutError:
+                mark = await asyncio.to_thread(_mark, self._started_with.path)
+                if mark == self._seen:
+                    continue
+                # An editor may be half-way through: whoever still writes comes round once more.
+                self._seen = mark
+            self._asked.clear()
+            await self.read()
+
+    async def read(self) -> None:
+        """Read the file, and take up what can be taken up."""
+        try:
+            fresh = await asyncio.to_thread(load, self._started_with.path)
+            change = compare(self._counts.settings, fresh.settings)
+            if change.live:
+                self._apply(fresh, change)
+        except ConfigError as failure:
+            log.error("config.unusable", detail=failure.text)
+            self._desk.open(_UNUSABLE, detail=failure.text, remedy=failure.fix)
+            return
+        self._desk.close(_UNUSABLE)
+        if change.live:
+            self._counts = _with(self._counts, fresh, change.live)
+        waiting = compare(self._counts.settings, fresh.settings).restart
+        log.info("config.read_anew", counts=change.live, after_restart=waiting)
+        if waiting:
+            self._desk.open(_RESTART, keys=_shown(waiting))
+        else:
+            self._desk.close(_RESTART)
+
+
+def _with(counts: LoadedSettings, fresh: LoadedSettings, keys: Collection[str]) -> LoadedSettings:
+    """Return the settings that count, with these keys as they are in the fresh ones."""
+    tables = {key.partition(".")[0] for key in keys}
+    updated = {}
+    for table in tables:
+        old, new = getattr(counts.settings, table), getattr(fresh.settings, table)
+        names = {key.split(".")[1] for key in keys if key.startswith(f"{table}.")}
+        updated[table] = old.model_copy(update={name: getattr(new, name) for name in names})
+    return LoadedSettings(
+        settings=counts.settings.model_copy(update=updated),
+        path=counts.path,
+        base_dir=counts.base_dir,
+        lines=fresh.lines,
+    )
+
+
+def _shown(keys: Collection[str], most: int = 5) -> str:
+    named = [*keys][:most]
+    return ", ".join(named) + (", ..." if len(keys) > most else "")
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    """Return what tells one state of the file from another; None while it is not there."""
+    try:
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_mtime_ns, about.st_size, about.st_ino

@@ -1,0 +1,149 @@
+"""What of a changed configuration counts at once, and what waits for a restart."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.ledger_house import StoppedClock, opened
+from tillbridge.config import Settings
+from tillbridge.configfile import LoadedSettings, load
+from tillbridge.daemon.reloading import LIVE, Change, Reloader, compare
+from tillbridge.errors import ConfigError
+from tillbridge.ledger.desk import ProblemDesk
+
+SAMPLE = (Path(__file__).resolve().parents[2] / "config" / "bridge.toml").read_text("utf-8")
+HASH = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaA"
+
+
+def settings(**changed: object) -> Settings:
+    """The sample's settings, with other values under dotted keys."""
+    document = Settings.model_validate(
+        {
+            "service": {"base_url": "http://x/v2", "client_id": "a", "client_secret": "b"},
+            "receiver": {"public_url": "http://x"},
+            "stores": {
+                "main": {"location_id": "l", "currency": "USD", "pos": {"adapter": "folder"}}
+            },
+        }
+    ).model_dump()
+    document["service"]["client_secret"] = "b"
+    for key, value in changed.items():
+        table, _dot, name = key.partition("__")
+        document[table][name] = value
+    return Settings.model_validate(document)
+
+
+def test_nothing_differs_where_nothing_has_changed() -> None:
+    assert compare(settings(), settings()) == Change()
+
+
+def test_a_log_level_counts_at_once_and_an_address_after_a_restart() -> None:
+    change = compare(
+        settings(), settings(bridge__log_level="debug", receiver__listen="127.0.0.1:9999")
+    )
+    assert change == Change(live=("bridge.log_level",), restart=("receiver.listen",))
+
+
+def test_another_secret_is_seen_and_not_shown() -> None:
+    change = compare(settings(), settings(service__client_secret="planted"))
+    assert change.restart == ("service.client_secret",)
+
+
+def test_users_of_the_page_count_at_once() -> None:
+    users = {"anna": {"role": "staff", "password": HASH}}
+    change = compare(settings(), settings(status_page__users=users))
+    assert change.live == ("status_page.users.anna",)
+    assert change.restart == ()
+
+
+def test_a_page_that_is_open_to_a_network_keeps_its_passwords_until_it_moves() -> None:
+    users = {"anna": {"role": "staff", "password": HASH}}
+    open_to_all = settings(status_page__users=users, status_page__listen="0.0.0.0:8089")
+    change = compare(open_to_all, settings())
+    assert change.live == ()
+    assert "status_page.users.anna" in change.restart
+
+
+@pytest.mark.parametrize("key", LIVE)
+def test_every_key_that_counts_at_once_exists(key: str) -> None:
+    table, _dot, name = key.rstrip(".").partition(".")
+    assert name in type(getattr(settings(), table)).model_fields
+
+
+class House:
+    """A configuration file, and what was applied of it."""
+
+    def __init__(self, folder: Path, desk: ProblemDesk) -> None:
+        self.path = folder / "bridge.toml"
+        self.write("")
+        self.applied: list[tuple[str, ...]] = []
+        self.desk = desk
+        self.refuse = False
+        self.reloader = Reloader(load(self.path), desk, self.apply)
+
+    def write(self, change: str, to: str = "") -> None:
+        self.path.write_text(SAMPLE.replace(change, to) if change else SAMPLE, "utf-8")
+
+    def apply(self, fresh: LoadedSettings, change: Change) -> None:
+        if self.refuse:
+            raise ConfigError("No hash.", fix="Make one.")
+        self.applied.append(change.live)
+
+    def problems(self) -> dict[str, dict[str, Any]]:
+        return {each.code: dict(each.detail) for each in self.desk.current()}
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator["House"]:
+    clock = StoppedClock()
+    async with opened(tmp_path / "data", clock) as ledger:
+        desk = await ProblemDesk.start(ledger, clock=clock)
+        yield House(tmp_path, desk)
+        await desk.settle()
+
+
+async def test_what_waits_for_a_restart_is_named_until_it_is_as_before(house: House) -> None:
+    house.write('listen = "127.0.0.1:8088"', 'listen = "127.0.0.1:9999"')
+    await house.reloader.read()
+    assert house.applied == []
+    assert house.problems() == {"config.restart_needed": {"keys": "receiver.listen"}}
+    house.write("")
+    await house.reloader.read()
+    assert house.problems() == {}
+
+
+async def test_what_counts_at_once_is_applied_once(house: House) -> None:
+    house.write('log_level = "info"', 'log_level = "debug"')
+    await house.reloader.read()
+    await house.reloader.read()
+    assert house.applied == [("bridge.log_level",)]
+    assert house.problems() == {}
+
+
+async def test_a_file_that_is_no_configuration_changes_nothing(house: House) -> None:
+    house.write('log_level = "info"', 'log_level = "loud"')
+    await house.reloader.read()
+    assert house.applied == []
+    assert "log_level" in house.problems()["config.unusable"]["detail"]
+    house.write("")
+    await house.reloader.read()
+    assert house.problems() == {}
+
+
+async def test_a_file_that_is_gone_changes_nothing(house: House) -> None:
+    house.path.unlink()
+    await house.reloader.read()
+    assert "config.unusable" in house.problems()
+
+
+async def test_what_the_file_points_at_must_be_there(house: House) -> None:
+    house.refuse = True
+    house.write('log_level = "info"', 'log_level = "debug"')
+    await house.reloader.read()
+    assert house.problems()["config.unusable"]["detail"] == "No hash."
+    house.refuse = False
+    await house.reloader.read()
+    assert house.applied == [("bridge.log_level",)]
+    assert house.problems() == {}
