@@ -14,6 +14,8 @@ from tillbridge.adapter.failures import (
 from tillbridge.adapter.protocols import (
     CancelsTickets,
     Closes,
+    HoldsLateOrders,
+    MarksTickets,
     NamesFiles,
     ReadsAvailability,
     ReadsCatalogue,
@@ -28,7 +30,14 @@ from tillbridge.adapter.protocols import (
 )
 from tillbridge.adapter.readings import AvailabilityReading, TablesReading
 from tillbridge.adapter.registration import API_VERSION, Adapter, AdapterContext, AdapterOptions
-from tillbridge.adapter.tickets import Health, RejectReason, Ticket, TicketStatus, TicketUpdate
+from tillbridge.adapter.tickets import (
+    Health,
+    RejectReason,
+    Ticket,
+    TicketMark,
+    TicketStatus,
+    TicketUpdate,
+)
 from tillbridge.model.catalogue import (
     AddOn,
     AddOnGroup,
@@ -65,9 +74,11 @@ __all__ = [
     "Closes",
     "ExportUnreadable",
     "Health",
+    "HoldsLateOrders",
     "Item",
     "ItemTax",
     "ItemUnavailable",
+    "MarksTickets",
     "Menu",
     "NamesFiles",
     "Order",
@@ -91,6 +102,7 @@ __all__ = [
     "TellsTrouble",
     "TellsUnreadableUpdates",
     "Ticket",
+    "TicketMark",
     "TicketOutcomeUnknown",
     "TicketStatus",
     "TicketUpdate",

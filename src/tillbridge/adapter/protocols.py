@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from tillbridge.adapter.changes import Change
 from tillbridge.adapter.readings import AvailabilityReading, TablesReading
-from tillbridge.adapter.tickets import Health, Ticket, TicketUpdate
+from tillbridge.adapter.tickets import Health, Ticket, TicketMark, TicketUpdate
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges
 from tillbridge.model.order import Order
 
@@ -75,8 +75,33 @@ class WritesTickets(Protocol):
     def find_ticket(self, key: str) -> Ticket | None:
         """Return the ticket that was written with `key`, None where there is surely none.
 
-        Raises PosOffline where the POS cannot say.
+        Raises PosOffline where the POS cannot say now, TicketOutcomeUnknown where nobody ever can.
         """
+        ...
+
+
+@runtime_checkable
+class MarksTickets(Protocol):
+    """Writes tickets that cannot be looked up again: on paper, where a mark warns a person.
+
+    The core writes such a ticket again, marked, where `find_ticket` raises TicketOutcomeUnknown.
+    An adapter that has this can also stand in for a till that cannot take an order.
+    """
+
+    def write_marked_ticket(self, order: Order, key: str, marks: AbstractSet[TicketMark]) -> Ticket:
+        """Write the order with these marks, and return its ticket once it is surely there.
+
+        A ticket that surely came out before is returned as it is. Raises as `write_ticket` does.
+        """
+        ...
+
+
+@runtime_checkable
+class HoldsLateOrders(Protocol):
+    """Wants a person's word before an old order is written: nobody cooks yesterday's backlog."""
+
+    def hold_older_than_s(self) -> float:
+        """Return how old an order may be (seconds since it was placed); 0 holds none."""
         ...
 
 

@@ -11,6 +11,14 @@ class Ticket:
     reference: str
 
 
+class TicketMark(StrEnum):
+    """What is said on a ticket of paper, so that a person reads it before anything else."""
+
+    POSSIBLE_DUPLICATE = "possible_duplicate"  # it may have come out before; nobody can tell
+    NOT_IN_TILL = "not_in_till"  # the till could not take it: somebody must type it in
+    TILL_MAY_HAVE_IT = "till_may_have_it"  # ... after looking: the till did not answer
+
+
 class TicketStatus(StrEnum):
     """How far a ticket is (contract: `updates_dir`)."""
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from tillbridge.adapter.protocols import (
     CancelsTickets,
+    HoldsLateOrders,
+    MarksTickets,
     NamesFiles,
     ReadsAvailability,
     ReadsCatalogue,
@@ -22,7 +24,9 @@ CAPABILITIES: Mapping[str, type] = {
     "availability": ReadsAvailability,
     "tables": ReadsTables,
     "tickets": WritesTickets,
+    "marks": MarksTickets,
     "cancel": CancelsTickets,
+    "late": HoldsLateOrders,
     "updates": TellsTicketUpdates,
     "unreadable_updates": TellsUnreadableUpdates,
     "health": ReportsHealth,

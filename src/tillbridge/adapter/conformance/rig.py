@@ -32,11 +32,13 @@ class RigTicket:
     """An order as it stands in the till, found without the adapter.
 
     `key` is what the adapter was given to find it by; `lines` are (external id, quantity).
+    `possible_duplicate` tells that it says so of itself, for a person to read.
     """
 
     key: str
     lines: tuple[tuple[str, int], ...]
     cancelled: bool = False
+    possible_duplicate: bool = False
 
 
 class Rig:

@@ -22,7 +22,8 @@ from tillbridge.adapter.failures import (
     StoreClosed,
     TicketOutcomeUnknown,
 )
-from tillbridge.adapter.protocols import CancelsTickets, WritesTickets
+from tillbridge.adapter.protocols import CancelsTickets, MarksTickets, WritesTickets
+from tillbridge.adapter.tickets import TicketMark
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order
 
@@ -212,7 +213,17 @@ def _refused(
 
 
 def _take_up(rig: Rig, order: Order) -> None:
-    """Do what the bridge does after a crash: ask, and write where there is surely nothing."""
+    """Do what the bridge does after a crash: ask, and write where there is surely nothing.
+
+    Where nobody can tell, it is written again with a mark, if the adapter has marks.
+    """
     pos: WritesTickets = writer(rig.open())
-    if pos.find_ticket(order.id) is None:
-        pos.write_ticket(order, order.id)
+    try:
+        found = pos.find_ticket(order.id)
+    except TicketOutcomeUnknown:
+        if not isinstance(pos, MarksTickets):
+            raise
+        pos.write_marked_ticket(order, order.id, {TicketMark.POSSIBLE_DUPLICATE})
+    else:
+        if found is None:
+            pos.write_ticket(order, order.id)

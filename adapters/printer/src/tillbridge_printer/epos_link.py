@@ -1,0 +1,118 @@
+"""The way to an Epson printer's ePOS-Print service: one HTTP request for each ticket."""
+
+import http.client
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge_printer.epos import NOTHING_PRINTED, EposAnswer, answer_of, ticket_xml
+from tillbridge_printer.escpos import Language
+from tillbridge_printer.paper import Paper
+from tillbridge_printer.places import EposPlace
+from tillbridge_printer.states import PrinterState
+
+_LOOK_S = 4.0
+_CONNECT_S = 3.0
+_LONGEST_ANSWER = 64 * 1024
+
+
+class EposLink:
+    """The service answers when the ticket is out, or with a code that says why not."""
+
+    def __init__(
+        self, place: EposPlace, language: Language, *, timeout_s: float, ca_file: Path | None
+    ) -> None:
+        self._place = place
+        self._language = language
+        self._timeout_s = timeout_s
+        self._trust: ssl.SSLContext | None = None
+        if place.url.startswith("https"):
+            try:
+                self._trust = ssl.create_default_context(cafile=ca_file)
+            except OSError as failure:
+                raise ValueError(f"ca_file: {ca_file} cannot be used: {failure}") from failure
+
+    def look(self) -> PrinterState:
+        """Send an empty ticket: it prints nothing, and is answered with the state."""
+        connection = self._connected(_LOOK_S)
+        try:
+            answer = self._asked(connection, (), _LOOK_S)
+        except (OSError, http.client.HTTPException, ValueError) as failure:
+            raise PosOffline(f"The printer's ePOS-Print service fails: {failure}.") from failure
+        finally:
+            connection.close()
+        self._refused(answer)
+        return answer.state
+
+    def send(self, paper: Paper, key: str, begin: Callable[[], None]) -> None:
+        """Print a ticket."""
+        state = self.look()
+        if not state.prints:
+            raise PosOffline(state.words)
+        connection = self._connected(self._timeout_s)
+        try:
+            begin()
+            answer = self._asked(connection, paper, self._timeout_s)
+        except (OSError, http.client.HTTPException, ValueError) as failure:
+            raise TicketOutcomeUnknown(
+                "The printer did not say what became of the ticket"
+                f" ({str(failure) or type(failure).__name__})."
+            ) from failure
+        finally:
+            connection.close()
+        if answer.success:
+            return
+        self._refused(answer)
+        raise TicketOutcomeUnknown(
+            f"In the middle of a ticket: {answer.state.words or f'code {answer.code}.'}"
+        )
+
+    def close(self) -> None:
+        """Nothing is held between tickets."""
+
+    def _connected(self, timeout_s: float) -> http.client.HTTPConnection:
+        parts = urlsplit(self._place.url)
+        host, port = parts.hostname or "", parts.port
+        connection = (
+            http.client.HTTPConnection(host, port, timeout=_CONNECT_S)
+            if self._trust is None
+            else http.client.HTTPSConnection(host, port, timeout=_CONNECT_S, context=self._trust)
+        )
+        try:
+            connection.connect()
+        except OSError as failure:
+            raise PosOffline(
+                f"The printer at {self._place.url} does not answer"
+                f" ({failure.strerror or failure}). Is it on, and in the network?"
+            ) from failure
+        # Its own time-out comes first, so that it says what became of the ticket.
+        connection.sock.settimeout(timeout_s + 1)
+        return connection
+
+    def _asked(
+        self, connection: http.client.HTTPConnection, paper: Paper, timeout_s: float
+    ) -> EposAnswer:
+        language = self._language
+        body = ticket_xml(paper, tuple(language.pages), language.columns, language.dots)
+        device = quote(self._place.device, safe="")
+        connection.request(
+            "POST",
+            f"/cgi-bin/epos/service.cgi?devid={device}&timeout={int(timeout_s * 1000)}",
+            body,
+            {"Content-Type": "text/xml; charset=utf-8", "SOAPAction": '""'},
+        )
+        response = connection.getresponse()
+        data = response.read(_LONGEST_ANSWER)
+        if response.status in {401, 403, 404}:
+            raise PosOffline(
+                f"The printer answers {response.status}: switch on ePOS-Print in its settings."
+            )
+        if response.status != 200:
+            raise ValueError(f"it answers {response.status}")
+        return answer_of(data)
+
+    def _refused(self, answer: EposAnswer) -> None:
+        if answer.code in NOTHING_PRINTED:
+            raise PosOffline(f"The printer {NOTHING_PRINTED[answer.code]} ({answer.code}).")

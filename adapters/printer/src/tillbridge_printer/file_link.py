@@ -1,0 +1,48 @@
+"""A plain file as a printer: tickets are added to its end. A spool folder, a pipe, a test."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge_printer.escpos import Language
+from tillbridge_printer.paper import Paper
+from tillbridge_printer.states import PrinterState
+
+
+class FileLink:
+    """Writes ESC/POS to the end of a file, and is done when it is on disk."""
+
+    def __init__(self, path: Path, language: Language) -> None:
+        self._path = path
+        self._language = language
+
+    def look(self) -> PrinterState:
+        """Return that it prints, where its folder is there. Raises PosOffline."""
+        if not self._path.parent.is_dir():
+            raise PosOffline(f"The folder {self._path.parent} is not there.")
+        return PrinterState()
+
+    def send(self, paper: Paper, key: str, begin: Callable[[], None]) -> None:
+        """Add the ticket to the file."""
+        self.look()
+        data = self._language.ticket(paper)
+        try:
+            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+        except OSError as failure:
+            raise PosOffline(f"{self._path} cannot be opened: {failure.strerror}.") from failure
+        try:
+            begin()
+            with os.fdopen(handle, "wb", closefd=False) as file:
+                file.write(data)
+            if self._path.is_file():
+                os.fsync(handle)
+        except OSError as failure:
+            raise TicketOutcomeUnknown(
+                f"{self._path} could not be written to its end: {failure.strerror}."
+            ) from failure
+        finally:
+            os.close(handle)
+
+    def close(self) -> None:
+        """Nothing is held between tickets."""
