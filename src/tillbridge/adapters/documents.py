@@ -4,6 +4,7 @@ import re
 import time
 import tomllib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,20 +24,23 @@ from tillbridge.adapter.conformance import (
 _CANNOT = re.compile(r"^#+ .*\bcannot\b", re.IGNORECASE | re.MULTILINE)
 
 
-def document_results(
-    adapter: Adapter, root: Path | None, told: Sequence[str] | None = None
-) -> tuple[CheckResult, ...]:
-    """Check what lies around the adapter; `root` is None where only the package is there.
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Something that lies around an adapter: `look` returns what it saw, or raises as a check."""
 
-    `told` are the options that its README must tell; by itself all.
-    """
-    options = tuple(adapter.options.model_fields if told is None else told)
-    checks: tuple[tuple[str, str, Callable[[Adapter, Path], str]], ...] = (
-        ("readme", "README.md tells options and limits", lambda _adapter, at: _readme(options, at)),
-        ("sample", "sample.toml is right", _sample),
-        ("cases", "case folders are read as expected", _cases),
-    )
-    return tuple(_result(name, title, run, adapter, root) for name, title, run in checks)
+    name: str
+    title: str
+    look: Callable[[Adapter, Path, Sequence[str]], str]
+
+    def check(
+        self, adapter: Adapter, root: Path | None, told: Sequence[str] | None = None
+    ) -> CheckResult:
+        """Look at it; `root` is None where only the package is there.
+
+        `told` are the options that a README must tell; by itself all.
+        """
+        options = tuple(adapter.options.model_fields if told is None else told)
+        return _result(self, adapter, root, options)
 
 
 def sample_options(root: Path) -> dict[str, Any]:
@@ -62,29 +66,25 @@ def sample_options(root: Path) -> dict[str, Any]:
 
 
 def _result(
-    name: str,
-    title: str,
-    run: Callable[[Adapter, Path], str],
-    adapter: Adapter,
-    root: Path | None,
+    document: Document, adapter: Adapter, root: Path | None, options: Sequence[str]
 ) -> CheckResult:
     began = time.monotonic()
 
     def result(outcome: Outcome, text: str, fix: str = "") -> CheckResult:
         took_ms = round((time.monotonic() - began) * 1000)
-        return CheckResult(name, title, outcome, text, fix, took_ms)
+        return CheckResult(document.name, document.title, outcome, text, fix, took_ms)
 
     if root is None:
         return result(Outcome.NOT_TRIED, "There is no source checkout of it here.")
     try:
-        return result(Outcome.PASSED, run(adapter, root))
+        return result(Outcome.PASSED, document.look(adapter, root, options))
     except CannotDo as reason:
         return result(Outcome.NOT_TRIED, reason.reason)
     except Violation as violation:
         return result(Outcome.FAILED, violation.text, violation.fix)
 
 
-def _readme(options: Sequence[str], root: Path) -> str:
+def _readme(_adapter: Adapter, root: Path, options: Sequence[str]) -> str:
     path = root / "README.md"
     if not path.is_file():
         raise Violation("There is no README.md.", fix="Say what it reads, with which options.")
@@ -103,20 +103,20 @@ def _readme(options: Sequence[str], root: Path) -> str:
     return f"{len(options)} options"
 
 
-def _sample(adapter: Adapter, root: Path) -> str:
-    options = sample_options(root)
+def _sample(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
+    said = sample_options(root)
     try:
-        adapter.options.model_validate(options)
+        adapter.options.model_validate(said)
     except ValidationError as failure:
         first = failure.errors(include_url=False, include_context=False)[0]
         raise Violation(
             f"sample.toml: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}",
             fix="Correct the option, or the sample.",
         ) from failure
-    return f"{len(options)} options"
+    return f"{len(said)} options"
 
 
-def _cases(adapter: Adapter, root: Path) -> str:
+def _cases(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
     folders = case_folders(root / "tests/cases")
     if not folders:
         raise CannotDo("There is no folder in tests/cases/.")
@@ -131,3 +131,10 @@ def _cases(adapter: Adapter, root: Path) -> str:
                 fix="Correct the adapter; or, if the reading is right, expected.json.",
             )
     return f"{len(folders)} cases"
+
+
+DOCUMENTS_TO_CHECK = (
+    Document("readme", "README.md tells options and limits", _readme),
+    Document("sample", "sample.toml is right", _sample),
+    Document("cases", "case folders are read as expected", _cases),
+)

@@ -67,6 +67,14 @@ def check(
         list[str] | None,
         typer.Option("--only", metavar="CHECK", help=_("Run this check alone; may be repeated.")),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help=_("Write the report there too, as JSON.")),
+    ] = None,
+    junit: Annotated[
+        Path | None,
+        typer.Option("--junit", metavar="FILE", help=_("Write it there too, as JUnit XML.")),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Check whether an adapter does what it must, on a till of its own that is made for it.
@@ -76,12 +84,14 @@ def check(
     Example: tillbridge adapter check folder
     """
     from tillbridge.adapter.conformance import CHECKS
+    from tillbridge.adapters.documents import DOCUMENTS_TO_CHECK
     from tillbridge.adapters.kit import find_kit
+    from tillbridge.adapters.report_files import write_junit, write_report
     from tillbridge.adapters.verdict import check_kit
     from tillbridge.log import configure
 
     configure("auto", "warning")
-    known = {each.name for each in CHECKS}
+    known = {each.name for each in (*CHECKS, *DOCUMENTS_TO_CHECK)}
     for each in only or ():
         if each not in known:
             raise typer.BadParameter(
@@ -102,6 +112,10 @@ def check(
         )
     verdict = check_kit(kit, only=only or (), on_begin=lambda check: _progress(check.title))
     _progress("")
+    if report is not None:
+        write_report(report, verdict)
+    if junit is not None:
+        write_junit(junit, verdict)
     if as_json:
         say.document(verdict.to_json())
     else:
