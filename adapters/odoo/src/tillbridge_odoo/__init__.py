@@ -1,0 +1,5 @@
+"""The adapter for Odoo."""
+
+from tillbridge_odoo.adapter import ADAPTER
+
+__all__ = ["ADAPTER"]

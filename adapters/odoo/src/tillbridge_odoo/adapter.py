@@ -1,0 +1,100 @@
+"""The adapter: one point of sale of an Odoo, by JSON-RPC."""
+
+from collections.abc import Sequence
+
+from tillbridge.adapter import (
+    Adapter,
+    AdapterContext,
+    AvailabilityReading,
+    Catalogue,
+    Health,
+    Order,
+    TablesReading,
+    Ticket,
+    TicketUpdate,
+)
+from tillbridge.adapter.secret_option import revealed
+from tillbridge_odoo.failures import LOGIN_REFUSED
+from tillbridge_odoo.odoo import Account, LoginRefused, Odoo
+from tillbridge_odoo.options import RECORDED, OdooOptions
+from tillbridge_odoo.reader import Reader
+from tillbridge_odoo.rpc import Asks, Fault, HttpRpc, NoAnswer
+from tillbridge_odoo.tickets import Tickets
+from tillbridge_odoo.updates import Updates
+
+
+class OdooAdapter:
+    """Everything the bridge asks of Odoo."""
+
+    def __init__(self, options: OdooOptions, context: AdapterContext) -> None:
+        key = revealed(options.api_key, option="api_key", base_dir=context.base_dir)
+        self._odoo = Odoo(_rpc(options, context), Account(options.database, options.login, key))
+        self._reader = Reader(self._odoo, options, context.currency)
+        self._tickets = Tickets(self._odoo, options, context.currency)
+        self._updates = Updates(self._odoo, options)
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._odoo.close()
+
+    def read_catalogue(self) -> Catalogue:
+        """Return the menu. Raises ExportUnreadable, PosOffline."""
+        return self._reader.catalogue()
+
+    def read_availability(self) -> AvailabilityReading:
+        """Return what is off sale. Raises ExportUnreadable, PosOffline."""
+        return self._reader.availability()
+
+    def read_tables(self) -> TablesReading:
+        """Return the tables. Raises ExportUnreadable, PosOffline."""
+        return self._reader.tables()
+
+    def write_ticket(self, order: Order, key: str) -> Ticket:
+        """Write the order into the open session. Raises a PosFailure."""
+        return self._tickets.write(order, key)
+
+    def find_ticket(self, key: str) -> Ticket | None:
+        """Return the ticket of that key, in whatever state it is. Raises PosOffline."""
+        return self._tickets.find(key)
+
+    def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
+        """Cancel the ticket. Raises a PosFailure."""
+        self._tickets.cancel(key)
+
+    def read_updates(self) -> Sequence[TicketUpdate]:
+        """Return how orders of ours went on. Raises a PosFailure."""
+        return self._updates.read()
+
+    def update_handled(self, update: TicketUpdate) -> None:
+        """Take note that a piece of news is kept."""
+        self._updates.handled(update)
+
+    def health(self) -> Health:
+        """Return whether Odoo answers, and lets us in."""
+        try:
+            version = self._odoo.version()
+            uid = self._odoo.uid
+        except NoAnswer as failure:
+            return Health(online=False, detail=failure.text)
+        except LoginRefused:
+            return Health(online=False, detail=LOGIN_REFUSED)
+        except Fault as fault:
+            return Health(online=False, detail=f"Odoo answers: {fault.text}")
+        return Health(online=True, detail=f"Odoo {version[0]}.{version[1]}, user {uid}")
+
+
+def _rpc(options: OdooOptions, context: AdapterContext) -> Asks:
+    if options.url.startswith(RECORDED):
+        # Only tests have such an address; a bridge at work never loads the emulated Odoo.
+        from tillbridge_odoo.emulated.recorded import RecordedRpc  # noqa: PLC0415 -- as said above
+
+        return RecordedRpc(context.base_dir / options.url.removeprefix(RECORDED), context.currency)
+    return HttpRpc(options.url, timeout_s=options.timeout_s)
+
+
+ADAPTER = Adapter(
+    name="odoo",
+    summary="Odoo Point of Sale 17, 18 and 19, by JSON-RPC",
+    options=OdooOptions,
+    open=OdooAdapter,
+)

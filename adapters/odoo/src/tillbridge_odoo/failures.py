@@ -1,0 +1,88 @@
+"""What Odoo's answers mean for the bridge: the one place where they become failures."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tillbridge.adapter import ExportUnreadable, PosFailure, PosOffline
+from tillbridge_odoo.odoo import LoginRefused
+from tillbridge_odoo.rpc import Fault, NoAnswer
+
+LOGIN_REFUSED = "Odoo refuses the login: the user, the API key or the database is not right."
+_LOGIN_FIX = (
+    "Make a new API key in Odoo (the user's Preferences, Account Security), and put it where"
+    " api_key says."
+)
+_RIGHTS_FIX = "Give the bridge's user the right Point of Sale: User in Odoo."
+_SERVER_FIX = "Look into Odoo's log; if the option pos or database is wrong, correct it."
+
+# Ends of names of exceptions after which Odoo has surely undone everything, and may do it now.
+_PASSING = (
+    "SerializationFailure",
+    "DeadlockDetected",
+    "LockNotAvailable",
+    "OperationalError",
+    "QueryCanceled",
+    "PoolError",
+    "TransactionRollbackError",
+)
+
+
+def is_passing(fault: Fault) -> bool:
+    """Return whether Odoo's database was only busy: all undone, and worth asking again."""
+    return fault.kind.endswith(_PASSING)
+
+
+def is_session_lost(fault: Fault) -> bool:
+    """Return whether Odoo no longer knows us."""
+    return fault.kind.endswith(("SessionExpiredException", "AccessDenied"))
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turn what goes wrong while menu, availability or tables are read into a failure of theirs."""
+    try:
+        yield
+    except NoAnswer as failure:
+        raise PosOffline(failure.text) from failure
+    except LoginRefused as failure:
+        raise ExportUnreadable(LOGIN_REFUSED, place="Odoo", fix=_LOGIN_FIX) from failure
+    except Fault as fault:
+        if is_session_lost(fault):
+            raise ExportUnreadable(LOGIN_REFUSED, place="Odoo", fix=_LOGIN_FIX) from fault
+        if is_passing(fault):
+            raise ExportUnreadable(
+                "Odoo's database is busy.",
+                place="Odoo",
+                fix="Nothing to do; it is read again soon.",
+                passing=True,
+            ) from fault
+        rights = fault.kind.endswith("AccessError")
+        raise ExportUnreadable(
+            f"Odoo refuses to be read: {fault.text}",
+            place="Odoo",
+            fix=_RIGHTS_FIX if rights else _SERVER_FIX,
+        ) from fault
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """Turn what goes wrong while Odoo is asked about orders into a failure; nothing was written."""
+    try:
+        yield
+    except (NoAnswer, LoginRefused, Fault) as failure:
+        raise nothing_written(failure) from failure
+
+
+def nothing_written(failure: NoAnswer | LoginRefused | Fault) -> PosFailure:
+    """Return what a failure means that surely left nothing in Odoo."""
+    match failure:
+        case NoAnswer():
+            return PosOffline(failure.text)
+        case LoginRefused():
+            return PosOffline(LOGIN_REFUSED)
+        case Fault():
+            if is_session_lost(failure):
+                return PosOffline(LOGIN_REFUSED)
+            if is_passing(failure):
+                return PosOffline("Odoo's database is busy.")
+            return PosFailure(failure.text)

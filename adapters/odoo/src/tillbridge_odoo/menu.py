@@ -1,0 +1,153 @@
+"""The menu of a point of sale, made of Odoo's records. Pure."""
+
+import html
+import re
+from collections.abc import Mapping, Sequence
+
+from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Variant
+from tillbridge_odoo.amounts import minor
+from tillbridge_odoo.choices import Choices, Unsellable
+from tillbridge_odoo.names import Kind, named
+from tillbridge_odoo.odoo import Record
+from tillbridge_odoo.prices import Prices
+from tillbridge_odoo.records import Records
+from tillbridge_odoo.register import Register, number, text
+from tillbridge_odoo.taxes import Taxes
+
+_TAG = re.compile(r"<[^>]*>")
+_BREAK = re.compile(r"<\s*(?:br|/p|/div|/li)\b[^>]*>", re.IGNORECASE)
+_NAME_FIX = "Give the product a name in Odoo."
+
+
+class MenuMaker:
+    """Makes the menu of one reading."""
+
+    def __init__(self, register: Register, records: Records, prices: Prices, *, mode: str) -> None:
+        self._register = register
+        self._records = records
+        self._prices = prices
+        self._mode = mode
+        self._taxes = Taxes.of(records.taxes)
+        self._choices = Choices(records, self._taxes, register.currency, mode)
+        self._variants: dict[int, list[Record]] = {}
+        for product in records.products.values():
+            self._variants.setdefault(number(product["product_tmpl_id"]) or 0, []).append(product)
+
+    def make(self) -> Catalogue:
+        """Return all items; one that cannot be said is a bad row, and stays as it was."""
+        items: list[Item] = []
+        bad: list[BadRow] = []
+        for template_id, template in self._records.templates.items():
+            products = self._variants.get(template_id)
+            if template_id in self._special or not products:
+                continue  # a tip or discount, or a product all of whose variants are archived
+            try:
+                items.append(self._item(template, products))
+            except Unsellable as slip:
+                bad.append(
+                    BadRow(
+                        place=f"Odoo, {_one_line(template['name']) or 'a product'}",
+                        text=slip.text,
+                        fix=slip.fix,
+                        external_id=named(Kind.TEMPLATE, template_id),
+                        field=slip.field_name,
+                    )
+                )
+        used = {category for item in items for category in item.categories}
+        return Catalogue.of(
+            items,
+            categories=[each for each in self._categories() if each.external_id in used],
+            add_ons=self._choices.add_ons.values(),
+            addon_groups=self._choices.groups.values(),
+            menus=[Menu(self._menu_id, self._register.name)],
+            bad_rows=bad,
+        )
+
+    @property
+    def _menu_id(self) -> str:
+        return named(Kind.POS, self._register.id)
+
+    @property
+    def _special(self) -> frozenset[int]:
+        products = self._records.products
+        return frozenset(
+            number(products[each]["product_tmpl_id"]) or 0
+            for each in self._register.special
+            if each in products
+        )
+
+    def _categories(self) -> Sequence[Category]:
+        return [
+            Category(named(Kind.CATEGORY, each), _one_line(record["name"]))
+            for each, record in self._records.categories.items()
+        ]
+
+    def _item(self, template: Record, products: Sequence[Record]) -> Item:
+        name = _one_line(template["name"])
+        if not name:
+            raise Unsellable("name", "The product has no name.", _NAME_FIX)
+        taxes = self._taxes_of(template)
+        variants = [
+            Variant(
+                external_id=named(Kind.PRODUCT, product["id"]),
+                variant_name=self._variant_name(product) or name,
+                price=self._price(product, template, taxes),
+            )
+            for product in products
+        ]
+        known = self._records.categories
+        return Item(
+            external_id=named(Kind.TEMPLATE, template["id"]),
+            name=name,
+            price=min(variant.price for variant in variants),
+            description=_description(template),
+            categories=tuple(
+                named(Kind.CATEGORY, each) for each in template["pos_categ_ids"] if each in known
+            ),
+            addon_groups=self._choices.of(template, taxes),
+            variants=tuple(variants) if len(variants) > 1 else (),
+            tax=self._taxes.item_tax(taxes),
+            menus=(self._menu_id,),
+        )
+
+    def _taxes_of(self, template: Record) -> list[int]:
+        """Return a product's taxes; a combo is taxed as its parts are, where they agree."""
+        parts = {
+            tuple(self._taxes.known(self._records.chosen[item.product]["taxes_id"]))
+            for combo in template.get("combo_ids") or ()
+            for item in (self._records.combos[combo].items if combo in self._records.combos else ())
+            if item.product in self._records.chosen
+        }
+        if len(parts) == 1:
+            return list(parts.pop())
+        return self._taxes.known(template["taxes_id"])
+
+    def _price(self, product: Record, template: Record, taxes: Sequence[int]) -> int:
+        price = self._taxes.shown(self._prices.of(product, template), taxes, self._mode)
+        if price < 0:
+            raise Unsellable(
+                "list_price", "The price is below zero.", "Correct the sales price in Odoo."
+            )
+        return minor(price, self._register.currency)
+
+    def _variant_name(self, product: Record) -> str:
+        values: Mapping[int, Record] = self._records.values
+        named_values = product["product_template_attribute_value_ids"]
+        return ", ".join(_one_line(values[each]["name"]) for each in named_values if each in values)
+
+
+def _description(template: Record) -> str:
+    for field in ("description_self_order", "public_description"):
+        if words := _plain(text(template.get(field))):
+            return words
+    return text(template.get("description_sale")).strip()
+
+
+def _plain(markup: str) -> str:
+    """Return the text in a field of HTML; paragraphs are lines."""
+    lines = html.unescape(_TAG.sub("", _BREAK.sub("\n", markup))).split("\n")
+    return "\n".join(line for line in (" ".join(each.split()) for each in lines) if line)
+
+
+def _one_line(value: object) -> str:
+    return " ".join(text(value).split())

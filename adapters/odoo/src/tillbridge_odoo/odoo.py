@@ -1,0 +1,163 @@
+"""One Odoo: who we are there, which version it is, and its records by model."""
+
+import re
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tillbridge_odoo.rpc import Asks, Fault, NoAnswer
+
+Record = Mapping[str, Any]
+Domain = Sequence[object]
+
+PAGE = 500
+_SERIE = re.compile(r"(?P<major>\d+)(?:\.(?P<minor>\d+))?")
+
+
+class LoginRefused(Exception):
+    """Odoo does not know the user, or the key is not (any more) the right one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The database, and who works in it; the key is shown nowhere."""
+
+    database: str
+    login: str
+    key: str = field(repr=False)
+
+
+class Odoo:
+    """Asks one database as one user. Safe to use from several threads."""
+
+    def __init__(self, rpc: Asks, account: Account) -> None:
+        self._rpc = rpc
+        self._account = account
+        self._lock = threading.Lock()
+        self._uid: int | None = None
+        self._fields: dict[str, Mapping[str, Record]] = {}
+
+    def close(self) -> None:
+        """Let go of connections."""
+        self._rpc.close()
+
+    @property
+    def uid(self) -> int:
+        """The number of our user. Raises LoginRefused, NoAnswer, Fault."""
+        if self._uid is None:
+            args: tuple[object, ...] = (
+                self._account.database,
+                self._account.login,
+                self._account.key,
+                {},
+            )
+            uid = self._rpc.ask("common", "authenticate", args, changes=False)
+            if not isinstance(uid, int) or isinstance(uid, bool):
+                raise LoginRefused
+            self._uid = uid
+        return self._uid
+
+    def version(self) -> tuple[int, int]:
+        """Ask Odoo for its version: (17, 0). Raises NoAnswer, Fault."""
+        said = self._rpc.ask("common", "version", (), changes=False)
+        serie = str(said.get("server_serie") if isinstance(said, Mapping) else said)
+        match = _SERIE.search(serie)
+        return (int(match["major"]), int(match["minor"] or 0)) if match is not None else (0, 0)
+
+    def call(
+        self,
+        model: str,
+        method: str,
+        *args: object,
+        changes: bool = False,
+        **named: object,
+    ) -> Any:  # noqa: ANN401 -- any JSON value
+        """Return what a method of a model answers. Raises LoginRefused, NoAnswer, Fault."""
+        account = self._account
+        asked = (account.database, self.uid, account.key, model, method, list(args), named)
+        try:
+            return self._rpc.ask("object", "execute_kw", asked, changes=changes)
+        except NoAnswer:
+            self._forget()  # it may come back as another version, or with other modules
+            raise
+        except Fault as fault:
+            if fault.kind == "odoo.exceptions.AccessDenied":
+                self._uid = None
+                raise LoginRefused from fault
+            raise
+
+    def search(
+        self, model: str, domain: Domain, *, order: str = "id", context: Record | None = None
+    ) -> list[int]:
+        """Return the ids of all records of a model that fit."""
+        found: list[int] = self.call(
+            model, "search", list(domain), order=order, context=context or {}
+        )
+        return found
+
+    def read(
+        self,
+        model: str,
+        domain: Domain,
+        fields: Iterable[str],
+        *,
+        order: str = "id",
+        limit: int | None = None,
+        context: Record | None = None,
+    ) -> list[Record]:
+        """Return the records of a model that fit; of `fields` those that this Odoo has."""
+        named: dict[str, Any] = {
+            "fields": self.known(model, fields),
+            "order": order,
+            "context": context or {},
+        }
+        if limit is not None:
+            named["limit"] = limit
+        found: list[Record] = self.call(model, "search_read", list(domain), **named)
+        return found
+
+    def read_ids(
+        self,
+        model: str,
+        ids: Sequence[int],
+        fields: Iterable[str],
+        *,
+        context: Record | None = None,
+    ) -> dict[int, Record]:
+        """Return records by id, in the order of `ids`, page by page; what is gone is left out."""
+        found: dict[int, Record] = {}
+        wanted = list(fields)
+        for start in range(0, len(ids), PAGE):
+            domain = [["id", "in", list(ids[start : start + PAGE])]]
+            for record in self.read(model, domain, wanted, context=context):
+                found[record["id"]] = record
+        return {each: found[each] for each in ids if each in found}
+
+    def known(self, model: str, fields: Iterable[str]) -> list[str]:
+        """Return those of `fields` that the model has in this Odoo."""
+        there = self.fields(model)
+        return [each for each in fields if each in there]
+
+    def fields(self, model: str) -> Mapping[str, Record]:
+        """Return the model's fields, each with its type and whether it is stored."""
+        with self._lock:
+            if model not in self._fields:
+                self._fields[model] = self.call(
+                    model, "fields_get", attributes=["type", "store", "readonly"]
+                )
+            return self._fields[model]
+
+    def has_model(self, model: str) -> bool:
+        """Return whether the module that brings a model is installed."""
+        try:
+            return bool(self.fields(model))
+        except Fault as fault:
+            if "doesn't exist" in fault.text or fault.kind.endswith("KeyError"):
+                with self._lock:
+                    self._fields[model] = {}
+                return False
+            raise
+
+    def _forget(self) -> None:
+        self._fields.clear()

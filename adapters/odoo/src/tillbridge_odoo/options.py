@@ -1,0 +1,93 @@
+"""The options of the adapter: the keys of its table in bridge.toml."""
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator
+
+from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.secret_option import Secret
+
+RECORDED = "file:"
+
+
+class OdooOptions(AdapterOptions):
+    """Which Odoo, which of its points of sale, and what becomes of an order there."""
+
+    url: str = Field(
+        description="Where Odoo answers: https://odoo.example.com. A file: is for cases in tests."
+    )
+    database: str = Field(min_length=1, description="The name of the database.")
+    login: str = Field(min_length=1, description="The user the bridge works as.")
+    api_key: Secret = Field(
+        description=(
+            "The user's API key (or password): { file = ... }, { env = ... },"
+            " { credential = ... } or text."
+        )
+    )
+    pos: int | str | None = Field(
+        None,
+        description="The point of sale: its name, or its id. Needed where there are several.",
+    )
+    orders: Literal["draft", "paid"] = Field(
+        "draft",
+        description="Orders are written as drafts that staff settles, or as paid.",
+    )
+    payment_method: int | str | None = Field(
+        None,
+        description="The payment method of paid orders: its name, or its id. Else the first bank.",
+    )
+    reference: str = Field(
+        "Online",
+        pattern=r"^[^\s%_0-9\\-]{1,20}$",
+        description="The word that a receipt number of ours begins with.",
+    )
+    prices: Literal["listed", "included", "excluded"] = Field(
+        "listed",
+        description="Prices of the menu: as they are listed, or all with tax, or all without.",
+    )
+    order_prices: Literal["take", "check"] = Field(
+        "take",
+        description="Orders with other prices than Odoo's are written all the same, or refused.",
+    )
+    self_order: Literal["follow", "ignore"] = Field(
+        "follow",
+        description="Whether what is off sale in Odoo's own self-ordering is sold out here too.",
+    )
+    stock: Literal["ignore", "on_hand", "forecast"] = Field(
+        "ignore",
+        description="Whether storable products without stock (on hand, or forecast) are sold out.",
+    )
+    table_field: str = Field(
+        "table_external_id",
+        description="The field of an order that names its table by external id.",
+    )
+    language: str | None = Field(
+        None,
+        pattern=r"^[a-z]{2,3}(_[A-Za-z]+)?(@[a-z]+)?$",
+        description="The language of names and descriptions, as Odoo calls it: nl_NL.",
+    )
+    timeout_s: float = Field(
+        6, gt=0, le=60, description="How long one answer of Odoo may take, in seconds."
+    )
+    late_s: float = Field(
+        20,
+        ge=0,
+        le=300,
+        description="How long Odoo may still be writing an order whose answer got lost.",
+    )
+    full_read_s: float = Field(
+        300, gt=0, description="How often the menu is read whole, changed or not, in seconds."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if value.startswith(RECORDED):
+            return value
+        parts = urlsplit(value)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ValueError("give an address such as https://odoo.example.com")
+        if parts.username or parts.password or parts.query:
+            raise ValueError("leave out user, password and query: they have options of their own")
+        return value.rstrip("/")

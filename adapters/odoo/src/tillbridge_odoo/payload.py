@@ -1,0 +1,216 @@
+"""An order as Odoo's own point of sale sends it: in the words of 17, and of 18 and later. Pure."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from tillbridge_odoo.amounts import rounded
+from tillbridge_odoo.basket import TicketLine
+from tillbridge_odoo.reference import Reference
+from tillbridge_odoo.register import Register, Session
+
+Json = dict[str, Any]
+_LINE = "pos.order.line"
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    """Everything there is to say of an order. `paid_by` is None for one that staff settles.
+
+    `table` is the table's number where the order may be put on it; `label` is what staff calls the
+    order by, `note` what the customer says. `at` is UTC, as Odoo writes it.
+    """
+
+    reference: Reference
+    register: Register
+    session: Session
+    user: int
+    lines: Sequence[TicketLine]
+    at: str
+    paid_by: int | None = None
+    table: int | None = None
+    label: str = ""
+    note: str = ""
+
+    @property
+    def total(self) -> Decimal:
+        """With taxes, in major units."""
+        total = sum((line.amounts.included for line in self.lines), Decimal(0))
+        return rounded(total, self.register.currency)
+
+    @property
+    def tax(self) -> Decimal:
+        """The taxes alone."""
+        without = sum((line.amounts.excluded for line in self.lines), Decimal(0))
+        return self.total - rounded(without, self.register.currency)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Which fields this Odoo has; what it does not have must not be sent since 18."""
+
+    order: Mapping[str, object]
+    line: Mapping[str, object]
+    payment: Mapping[str, object]
+    maps_relations: bool = True
+
+
+def for_17(sale: Sale) -> Json:
+    """Return the order for `create_from_ui`."""
+    lines: list[list[Any]] = []
+    for place, line in enumerate(sale.lines):
+        values = _line(sale, place, line)
+        if _has_family(sale, place):
+            values |= {"id": place + 1, **_family(sale, place)}
+        lines.append([0, 0, values])
+    if lines and sale.note:
+        lines[0][2]["customer_note"] = sale.note
+    data = {
+        "name": sale.reference.text,
+        "uid": sale.reference.digits,
+        **_amounts(sale),
+        "lines": lines,
+        "statement_ids": [[0, 0, each] for each in _payments(sale)],
+        "pos_session_id": sale.session.id,
+        "pricelist_id": sale.register.pricelist or False,
+        "partner_id": False,
+        "user_id": sale.user,
+        "sequence_number": sale.reference.sequence,
+        "date_order": sale.at,
+        "fiscal_position_id": False,
+        "server_id": False,
+        "to_invoice": False,
+        "is_tipped": False,
+        "tip_amount": 0,
+        "access_token": str(uuid.uuid4()),
+        "table_id": sale.table or False,
+        "customer_count": 1,
+        "last_order_preparation_change": "{}",
+        "ticket_code": "",
+    }
+    return {"id": sale.reference.digits, "to_invoice": False, "data": data}
+
+
+def for_18(sale: Sale, words: Words) -> Json:
+    """Return the order for `sync_from_ui`."""
+    lines, parents = [], {}
+    for place, line in enumerate(sale.lines):
+        values = _line(sale, place, line) | {"price_type": "original"}
+        if line.combo_item is not None:
+            values["combo_item_id"] = line.combo_item
+        values = {name: value for name, value in values.items() if name in words.line}
+        if line.parent is not None and words.maps_relations:
+            parent = sale.reference.uuid(f"line {line.parent}")
+            parents[values["uuid"]] = {"combo_parent_id": parent}
+        elif _has_family(sale, place) and not words.maps_relations:
+            values |= {"id": place + 1, **_family(sale, place)}
+        lines.append([0, 0, values])
+    values = {
+        "uuid": sale.reference.uuid(),
+        "name": sale.reference.text,
+        "pos_reference": sale.reference.text,
+        "access_token": str(uuid.uuid4()),
+        "state": "draft" if sale.paid_by is None else "paid",
+        **_amounts(sale),
+        "lines": lines,
+        "payment_ids": [
+            [0, 0, {name: value for name, value in each.items() if name in words.payment}]
+            for each in _payments(sale)
+        ],
+        "session_id": sale.session.id,
+        "company_id": sale.register.company,
+        "pricelist_id": sale.register.pricelist or False,
+        "partner_id": False,
+        "user_id": sale.user,
+        "sequence_number": sale.reference.sequence,
+        "tracking_number": sale.reference.digits[-3:],
+        "date_order": sale.at,
+        "fiscal_position_id": False,
+        "to_invoice": False,
+        "is_tipped": False,
+        "tip_amount": 0,
+        "last_order_preparation_change": "{}",
+        "floating_order_name": sale.label,
+        _note_field(words): sale.note,
+        "customer_count": 1,
+    }
+    if sale.table is not None:
+        values["table_id"] = sale.table
+    order = {name: value for name, value in values.items() if _is_stored(words.order.get(name))}
+    if parents:
+        order["relations_uuid_mapping"] = {_LINE: parents}
+    return order
+
+
+def _amounts(sale: Sale) -> Json:
+    total = float(sale.total)
+    return {
+        "amount_paid": 0 if sale.paid_by is None else total,
+        "amount_total": total,
+        "amount_tax": float(sale.tax),
+        "amount_return": 0,
+    }
+
+
+def _line(sale: Sale, place: int, line: TicketLine) -> Json:
+    return {
+        "qty": line.quantity,
+        "price_unit": float(line.unit),
+        "price_subtotal": float(line.amounts.excluded),
+        "price_subtotal_incl": float(line.amounts.included),
+        "discount": 0,
+        "product_id": line.product,
+        "tax_ids": [[6, False, list(line.taxes)]],
+        "pack_lot_ids": [],
+        "attribute_value_ids": [[6, False, list(line.values)]],
+        "full_product_name": line.name,
+        "price_extra": float(line.extra),
+        "customer_note": line.note,
+        "uuid": sale.reference.uuid(f"line {place}"),
+        "note": "",
+    }
+
+
+def _payments(sale: Sale) -> list[Json]:
+    if sale.paid_by is None:
+        return []
+    return [
+        {
+            "name": sale.at,
+            "payment_date": sale.at,
+            "payment_method_id": sale.paid_by,
+            "amount": float(sale.total),
+            "payment_status": "",
+            "ticket": "",
+            "card_type": "",
+            "cardholder_name": "",
+            "transaction_id": sale.reference.key,
+            "uuid": sale.reference.uuid("payment"),
+        }
+    ]
+
+
+def _has_family(sale: Sale, place: int) -> bool:
+    return sale.lines[place].parent is not None or any(each.parent == place for each in sale.lines)
+
+
+def _family(sale: Sale, place: int) -> Json:
+    """Return how a combo's line and its parts name each other: by their place, from 1."""
+    parent = sale.lines[place].parent
+    if parent is not None:
+        return {"combo_parent_id": parent + 1, "combo_line_ids": []}
+    children = [at + 1 for at, each in enumerate(sale.lines) if each.parent == place]
+    return {"combo_parent_id": False, "combo_line_ids": children}
+
+
+def _note_field(words: Words) -> str:
+    for name in ("general_customer_note", "general_note", "note"):
+        if name in words.order:
+            return name
+    return "note"
+
+
+def _is_stored(field: object) -> bool:
+    return isinstance(field, Mapping) and field.get("store", True) is not False

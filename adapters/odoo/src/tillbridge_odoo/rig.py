@@ -1,0 +1,153 @@
+"""An Odoo for the conformance suite: emulated, behind a real loopback socket."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tillbridge.adapter import Adapter, Item, Table
+from tillbridge.adapter.conformance import Rig, RigTicket
+from tillbridge.model.money import exponent
+from tillbridge_odoo.adapter import ADAPTER
+from tillbridge_odoo.emulated.server import OdooServer
+from tillbridge_odoo.emulated.till import DATABASE, KEY, LOGIN, EmulatedOdoo
+from tillbridge_odoo.names import Kind, named, number_of
+from tillbridge_odoo.reference import key_in
+
+_WORD = "Online"
+
+
+class OdooRig(Rig):
+    """One restaurant in one Odoo; version 17 here, others in the adapter's own tests."""
+
+    adapter: ClassVar[Adapter] = ADAPTER
+    version: ClassVar[int] = 17
+    orders: ClassVar[str] = "draft"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.odoo = EmulatedOdoo(self.version)
+        self.odoo.seed()
+        self.server = OdooServer(self.odoo)
+        (folder / "odoo.key").write_text(f"{KEY}\n", "utf-8")
+
+    @property
+    def store(self) -> Any:  # noqa: ANN401 -- the emulated Odoo's records
+        """The records, to be changed as by staff."""
+        return self.odoo.store
+
+    def options(self) -> Mapping[str, Any]:
+        """Return what bridge.toml would say."""
+        return {
+            "url": self.server.url,
+            "database": DATABASE,
+            "login": LOGIN,
+            "api_key": {"file": "odoo.key"},
+            "orders": self.orders,
+            "reference": _WORD,
+            "timeout_s": 3,
+        }
+
+    def close(self) -> None:
+        """Stop the server."""
+        self.server.stop()
+
+    def sell(self, items: Sequence[Item], currency: str) -> Sequence[Item]:
+        """Sell these as products with one variant each."""
+        self.store.set("res.currency", 1, name=currency)
+        for model in ("product.product", "product.template"):
+            self.store.clear(model)
+        sold = []
+        for place, item in enumerate(items):
+            template = self.store.add(
+                "product.template",
+                name=item.name,
+                list_price=item.price / 10 ** exponent(currency),
+                available_in_pos=True,
+                sale_ok=True,
+                self_order_available=True,
+                sequence=place,
+            )
+            self.store.add("product.product", product_tmpl_id=template)
+            sold.append(replace(item, external_id=named(Kind.TEMPLATE, template)))
+        return sold
+
+    def rename(self, external_id: str, name: str) -> None:
+        """Rename the product."""
+        self.store.set("product.template", number_of(external_id, Kind.TEMPLATE), name=name)
+
+    def reorder(self) -> None:
+        """Sort the other way round."""
+        for template in self.store.all("product.template"):
+            self.store.set("product.template", template["id"], sequence=-template["sequence"])
+
+    def sell_out(self, external_id: str) -> None:
+        """Take it off sale in self-ordering, as staff does."""
+        number = number_of(external_id, Kind.TEMPLATE)
+        self.store.set("product.template", number, self_order_available=False)
+
+    def furnish(self, tables: Sequence[Table]) -> Sequence[Table]:
+        """Make a floor for each zone, with its tables."""
+        made, floors = [], {}
+        for table in tables:
+            if table.zone not in floors:
+                floors[table.zone] = self.store.add(
+                    "restaurant.floor", name=table.zone, pos_config_ids=[1]
+                )
+            words = {"name": table.name}
+            number = self.store.add(
+                "restaurant.table", floor_id=floors[table.zone], seats=table.seats, **words
+            )
+            made.append(replace(table, external_id=named(Kind.TABLE, number)))
+        self.store.set("pos.config", 1, floor_ids=list(floors.values()))
+        return made
+
+    def tickets(self) -> Sequence[RigTicket]:
+        """Return every order."""
+        return [
+            RigTicket(
+                key_in(order["pos_reference"], _WORD) or "",
+                tuple(
+                    (
+                        named(
+                            Kind.TEMPLATE,
+                            self.store.record("product.product", line["product_id"])[
+                                "product_tmpl_id"
+                            ],
+                        ),
+                        int(line["qty"]),
+                    )
+                    for line in self.odoo.sales.lines(order["id"])
+                ),
+                cancelled=order["state"] == "cancel",
+            )
+            for order in self.store.all("pos.order")
+        ]
+
+    def close_store(self) -> None:
+        """Close the register."""
+        self.odoo.close_sessions()
+
+    def go_offline(self) -> None:
+        """Stop answering."""
+        self.server.stop()
+
+    def come_back(self) -> None:
+        """Answer again, at the same port."""
+        self.server.start()
+
+    def lose_next_answer(self) -> None:
+        """Take the next order, and cut the connection before the answer."""
+        self.server.lose_next = True
+
+    def answer_slowly(self, delay_s: float) -> None:
+        """Answer everything so much later."""
+        self.server.delay_s = delay_s
+
+    def state(self) -> object:
+        """Return what stands in Odoo."""
+        models = ("pos.order", "pos.order.line", "pos.payment", "pos.session", "product.template")
+        return {model: [dict(each) for each in self.store.all(model)] for model in models}
+
+
+RIG = OdooRig

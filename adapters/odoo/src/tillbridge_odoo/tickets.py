@@ -1,0 +1,293 @@
+"""Writes orders into the open session, finds them again, and cancels them.
+
+The key of an order is in its receipt number (`pos_reference`), and it is searched for in every
+state before anything is written: Odoo itself would take a resend whose lines differ for another
+order. On 18 and later a draft is never put on a table: Odoo would merge it into whatever draft is
+open there, or merge the waiter's next one into ours.
+"""
+
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from tillbridge.adapter import (
+    Order,
+    PosFailure,
+    PosOffline,
+    StoreClosed,
+    Ticket,
+    TicketOutcomeUnknown,
+)
+from tillbridge_odoo.basket import Till, Wanted, lines_of, wanted_of
+from tillbridge_odoo.failures import asking, is_passing, nothing_written
+from tillbridge_odoo.goods import read_goods
+from tillbridge_odoo.names import Kind, number_of
+from tillbridge_odoo.odoo import LoginRefused, Odoo, Record
+from tillbridge_odoo.options import OdooOptions
+from tillbridge_odoo.payload import Sale, Words, for_17, for_18
+from tillbridge_odoo.prices import SalesPrices
+from tillbridge_odoo.reference import Reference
+from tillbridge_odoo.register import (
+    NoSuchRegister,
+    Register,
+    Session,
+    find_register,
+    open_session,
+    text,
+)
+from tillbridge_odoo.rpc import Fault, NoAnswer
+
+_ORDER = "pos.order"
+_FOUND = ("pos_reference", "state", "name")
+_CLOSED = "The point of sale {name} has no open session."
+_STILL_WRITING = "Odoo may still be writing the order: its answer to that got lost a moment ago."
+
+
+class Tickets:
+    """Orders of one store in one point of sale."""
+
+    def __init__(self, odoo: Odoo, options: OdooOptions, currency: str) -> None:
+        self._odoo = odoo
+        self._options = options
+        self._currency = currency
+        self._late: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._maps_relations = True
+
+    def write(self, order: Order, key: str) -> Ticket:
+        """Write the order, once. Raises a PosFailure."""
+        reference = Reference(self._options.reference, key)
+        with asking():
+            found = self._record(reference)
+            if found is not None:
+                return _ticket(reference)
+            if self._is_late(key):
+                raise TicketOutcomeUnknown(_STILL_WRITING)
+            wanted = wanted_of(order)
+            register = self._register()
+            session = self._session(register)
+            sale = self._sale(order, reference, register, session, wanted)
+        self._create(sale, wanted)
+        return _ticket(reference)
+
+    def find(self, key: str) -> Ticket | None:
+        """Return the ticket of that key, whatever became of it. Raises PosOffline."""
+        reference = Reference(self._options.reference, key)
+        try:
+            with asking():
+                found = self._record(reference)
+        except PosOffline:
+            raise
+        except PosFailure as failure:
+            raise PosOffline(failure.message) from failure
+        if found is not None:
+            return _ticket(reference)
+        if self._is_late(key):
+            raise PosOffline(_STILL_WRITING)
+        return None
+
+    def cancel(self, key: str) -> None:
+        """Cancel the order; one that is paid must be given back in Odoo. Raises a PosFailure."""
+        reference = Reference(self._options.reference, key)
+        with asking():
+            found = self._record(reference)
+            if found is None:
+                if self._is_late(key):
+                    raise PosOffline(_STILL_WRITING)
+                return
+            if found["state"] == "cancel":
+                return
+            if found["state"] == "draft":
+                ids = [found["id"]]
+                self._odoo.call(
+                    _ORDER,
+                    "action_pos_order_cancel",
+                    ids,
+                    changes=True,
+                    context={"active_ids": ids, "active_model": _ORDER},
+                )
+                found = self._record(reference)
+        if found is not None and found["state"] != "cancel":
+            raise PosFailure(
+                f"The order {reference.digits} is paid in Odoo: give the money back there."
+            )
+
+    def _record(self, reference: Reference) -> Record | None:
+        """Return the order, whatever its state; a refund has the same number, and comes later."""
+        found = self._odoo.read(
+            _ORDER, [["pos_reference", "=", reference.text]], _FOUND, order="id", limit=1
+        )
+        return found[0] if found else None
+
+    def _register(self) -> Register:
+        try:
+            register = find_register(self._odoo, self._options.pos)
+        except NoSuchRegister as missing:
+            raise PosFailure(f"{missing.text} {missing.fix}") from missing
+        if register.currency != self._currency:
+            raise PosFailure(
+                f"{register.name} sells in {register.currency}, and the store in {self._currency}."
+            )
+        return register
+
+    def _session(self, register: Register) -> Session:
+        session = open_session(self._odoo, register)
+        if session is None:
+            raise StoreClosed(_CLOSED.format(name=register.name))
+        return session
+
+    def _sale(
+        self,
+        order: Order,
+        reference: Reference,
+        register: Register,
+        session: Session,
+        wanted: tuple[Wanted, ...],
+    ) -> Sale:
+        options = self._options
+        till = Till(
+            currency=register.currency,
+            mode=options.prices,
+            prices=SalesPrices(),
+            check=options.order_prices == "check",
+        )
+        lines = lines_of(wanted, read_goods(self._odoo, register, wanted), till)
+        paid_by = self._payment_method(register) if options.orders == "paid" else None
+        table, table_name = self._table(order, register)
+        number = order.order_number or order.id
+        on_table = table if paid_by is not None or not self._has_uuids() else None
+        return Sale(
+            reference=reference,
+            register=register,
+            session=session,
+            user=self._odoo.uid,
+            lines=lines,
+            at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),
+            paid_by=paid_by,
+            table=on_table,
+            label=" ".join(each for each in (options.reference, number, table_name) if each),
+            note=_note(order, "" if on_table is not None else table_name),
+        )
+
+    def _create(self, sale: Sale, wanted: tuple[Wanted, ...]) -> None:
+        key = sale.reference.key
+        try:
+            with asking():
+                asked = self._asked(sale)
+            self._send(sale, asked)
+        except NoAnswer as failure:
+            if not failure.sent:
+                raise PosOffline(failure.text) from failure
+            with self._lock:
+                self._late[key] = time.monotonic() + self._options.late_s
+            raise TicketOutcomeUnknown(failure.text) from failure
+        except LoginRefused as failure:
+            raise nothing_written(failure) from failure
+        except Fault as fault:
+            raise self._refusal(sale, wanted, fault) from fault
+
+    def _asked(self, sale: Sale) -> tuple[str, list[Any]]:
+        if not self._has_uuids():
+            return "create_from_ui", [[for_17(sale)], sale.paid_by is None]
+        words = Words(
+            order=self._odoo.fields(_ORDER),
+            line=self._odoo.fields("pos.order.line"),
+            payment=self._odoo.fields("pos.payment"),
+            maps_relations=self._maps_relations,
+        )
+        return "sync_from_ui", [[for_18(sale, words)]]
+
+    def _send(self, sale: Sale, asked: tuple[str, list[Any]]) -> None:
+        method, arguments = asked
+        context = dict(sale.register.context)
+        try:
+            self._odoo.call(_ORDER, method, *arguments, changes=True, context=context)
+        except Fault as fault:
+            # Early versions of 18 know combos by another word, and write nothing of this one.
+            if not (self._maps_relations and "relations_uuid_mapping" in fault.text):
+                raise
+            self._maps_relations = False
+            method, arguments = self._asked(sale)
+            self._odoo.call(_ORDER, method, *arguments, changes=True, context=context)
+
+    def _refusal(self, sale: Sale, wanted: tuple[Wanted, ...], fault: Fault) -> PosFailure:
+        """Return what a refusal comes from: Odoo has it, is closed, lacks a product, or else."""
+        if is_passing(fault):
+            return TicketOutcomeUnknown("Odoo's database is busy.")
+        try:
+            with asking():
+                if self._record(sale.reference) is not None:
+                    return TicketOutcomeUnknown(fault.text)
+                if open_session(self._odoo, sale.register) is None:
+                    return StoreClosed(_CLOSED.format(name=sale.register.name))
+                till = Till(sale.register.currency, self._options.prices, SalesPrices())
+                lines_of(wanted, read_goods(self._odoo, sale.register, wanted), till)
+        except PosOffline:
+            return TicketOutcomeUnknown(fault.text)
+        except PosFailure as failure:
+            return failure
+        return nothing_written(fault)
+
+    def _payment_method(self, register: Register) -> int:
+        wanted = self._options.payment_method
+        found = self._odoo.read(
+            "pos.payment.method",
+            [["id", "in", list(register.payment_methods)]],
+            ["name", "type", "is_cash_count", "use_payment_terminal"],
+            context=register.context,
+        )
+        for each in found:
+            fits = (
+                each["type"] == "bank" and not each.get("use_payment_terminal")
+                if wanted is None
+                else wanted in (each["id"], each["name"])
+            )
+            if fits:
+                method: int = each["id"]
+                return method
+        names = ", ".join(text(each["name"]) for each in found) or "none"
+        raise PosFailure(
+            f"{register.name} has no payment method {wanted or 'of the type bank'!r}; it has:"
+            f" {names}. Name one in the option payment_method."
+        )
+
+    def _table(self, order: Order, register: Register) -> tuple[int | None, str]:
+        """Return the number and name of the table that the order names, if it is one of ours."""
+        said = order.payload.get(self._options.table_field)
+        number = number_of(said if isinstance(said, str) else None, Kind.TABLE)
+        if number is None or not register.floors or not self._odoo.has_model("restaurant.table"):
+            return None, ""
+        found = self._odoo.read(
+            "restaurant.table",
+            [["id", "=", number], ["floor_id", "in", list(register.floors)]],
+            ["name", "table_number"],
+            context=register.context,
+        )
+        if not found:
+            return None, ""
+        return number, text(found[0].get("name")) or str(found[0].get("table_number") or number)
+
+    def _has_uuids(self) -> bool:
+        """Return whether this is 18 or later: orders have a UUID, and are synchronised by it."""
+        return "uuid" in self._odoo.fields(_ORDER)
+
+    def _is_late(self, key: str) -> bool:
+        with self._lock:
+            until = self._late.get(key)
+            if until is None:
+                return False
+            if time.monotonic() < until:
+                return True
+            del self._late[key]
+            return False
+
+
+def _ticket(reference: Reference) -> Ticket:
+    return Ticket(reference.digits)
+
+
+def _note(order: Order, table: str) -> str:
+    parts = [f"#{order.order_number}" if order.order_number else "", order.special_instructions]
+    parts.insert(1, f"Table {table}" if table else "")
+    return " - ".join(" ".join(part.split()) for part in parts if part.strip())

@@ -1,0 +1,13 @@
+"""The adapter is right by the suite, and reads each case as expected."""
+
+from pathlib import Path
+
+import tillbridge_odoo
+from tillbridge.adapter.conformance import case_tests, conformance_tests, read_quality
+from tillbridge_odoo.adapter import ADAPTER
+from tillbridge_odoo.rig import RIG
+
+QUALITY = read_quality(Path(tillbridge_odoo.__file__).with_name("quality.toml"))
+
+test_conformance = conformance_tests(RIG, QUALITY)
+test_case = case_tests(ADAPTER, Path(__file__).with_name("cases"))
