@@ -331,6 +331,16 @@ _KINDS = (
         Ends.DAY,
     ),
     ProblemKind(
+        "order.held",
+        Severity.DOWN,
+        _("Order {order} was {minutes} minutes old when it could be printed, and was not."),
+        _(
+            "If it is still wanted, print it: tillbridge orders retry {order}; if not: tillbridge "
+            "orders cancel {order} --reason OTHER"
+        ),
+        Ends.DAY,
+    ),
+    ProblemKind(
         "order.not_withdrawn",
         Severity.WARNING,
         _("Order {order} is cancelled, but the till may still have its ticket."),

@@ -4,12 +4,21 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tillbridge.adapter import BadRow, Health, PosFailure, Ticket, TicketStatus, TicketUpdate
+from tillbridge.adapter import (
+    BadRow,
+    Health,
+    PosFailure,
+    Ticket,
+    TicketMark,
+    TicketStatus,
+    TicketUpdate,
+)
 from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
 from tillbridge.errors import Conflict, Refused
@@ -41,6 +50,9 @@ class Till:
         self.unreadable: list[BadRow] = []
         self.online = True
         self.cancels_tickets = True
+        self.marks_tickets = False
+        self.hold_older_than_s = 0.0
+        self.marked: list[tuple[str, frozenset[TicketMark]]] = []
         self.tells_updates = True
         self.on_write: Callable[[Order], Awaitable[None]] | None = None
         self.on_written: Callable[[Order], Awaitable[None]] | None = None
@@ -56,6 +68,12 @@ class Till:
         if self.on_written:
             await self.on_written(order)
         return Ticket(self.tickets[key])
+
+    async def write_marked_ticket(
+        self, order: Order, key: str, marks: AbstractSet[TicketMark]
+    ) -> Ticket:
+        self.marked.append((key, frozenset(marks)))
+        return await self.write_ticket(order, key)
 
     async def find_ticket(self, key: str) -> Ticket | None:
         self.asked.append(key)

@@ -22,6 +22,8 @@ from tillbridge.adapter import (
     Closes,
     ExportUnreadable,
     Health,
+    HoldsLateOrders,
+    MarksTickets,
     NamesFiles,
     Order,
     PosFailure,
@@ -37,6 +39,7 @@ from tillbridge.adapter import (
     TellsTrouble,
     TellsUnreadableUpdates,
     Ticket,
+    TicketMark,
     TicketOutcomeUnknown,
     TicketUpdate,
     WritesTickets,
@@ -118,6 +121,22 @@ class PosRunner:
     def cancels_tickets(self) -> bool:
         """Whether a written order can be taken back."""
         return isinstance(self._pos, CancelsTickets)
+
+    @property
+    def marks_tickets(self) -> bool:
+        """Whether tickets can be written with marks for a person to read."""
+        return isinstance(self._pos, MarksTickets)
+
+    @property
+    def hold_older_than_s(self) -> float:
+        """How old an order may be without a person asking for it (seconds); 0 for any age."""
+        if not isinstance(self._pos, HoldsLateOrders):
+            return 0.0
+        try:
+            return float(self._pos.hold_older_than_s())
+        except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
+            self._fault("hold_older_than_s", failure)
+            return 0.0
 
     @property
     def tells_updates(self) -> bool:
@@ -208,12 +227,29 @@ class PosRunner:
         )
 
     async def find_ticket(self, key: str) -> Ticket | None:
-        """Return the ticket written with `key`. Raises PosOffline where nobody can say."""
+        """Return the ticket written with `key`.
+
+        Raises PosOffline where nobody can say now, TicketOutcomeUnknown where nobody ever can.
+        """
         if not isinstance(self._pos, WritesTickets):
             raise _unable("WritesTickets")
         pos = self._pos
         return await self._about_tickets(
             "find_ticket", lambda: pos.find_ticket(key), Ticket | None, PosOffline
+        )
+
+    async def write_marked_ticket(
+        self, order: Order, key: str, marks: AbstractSet[TicketMark]
+    ) -> Ticket:
+        """Write the order with marks. Raises PosFailure, as `write_ticket` does."""
+        if not isinstance(self._pos, MarksTickets):
+            raise _unable("MarksTickets")
+        pos = self._pos
+        return await self._about_tickets(
+            "write_marked_ticket",
+            lambda: pos.write_marked_ticket(order, key, marks),
+            Ticket,
+            TicketOutcomeUnknown,
         )
 
     async def cancel_ticket(self, order: Order, key: str, reason: str) -> None:

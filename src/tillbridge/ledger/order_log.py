@@ -55,6 +55,21 @@ def event_of(entries: Sequence[LogEntry]) -> str:
     return next((each for each in found if isinstance(each, str)), "")
 
 
+def last_at(connection: Connection, store: str, order_id: str, event: str) -> int | None:
+    """Return when `event` last happened to the order (ms since the epoch); None: never."""
+    at = connection.execute(
+        select(order_log.c.at)
+        .where(
+            order_log.c.store == store,
+            order_log.c.order_id == order_id,
+            order_log.c.event == event,
+        )
+        .order_by(order_log.c.id.desc())
+        .limit(1)
+    ).scalar()
+    return None if at is None else int(at)
+
+
 def has_event(connection: Connection, store: str, order_id: str, event: str) -> bool:
     """Return whether `event` has happened to the order."""
     found = connection.execute(

@@ -88,6 +88,16 @@ def mark_failed(connection: Connection, order: OrderRow, failure: str, now_ms: i
         )
 
 
+def mark_held(connection: Connection, order: OrderRow, note: str, now_ms: int) -> None:
+    """Note that the order waits for a person before it is written; told once."""
+    row = orders.get_order(connection, order.store, order.order_id)
+    if row is None or row.ticket not in UNWRITTEN:
+        return
+    orders.update_order(connection, row.store, row.order_id, now_ms, last_failure=note)
+    if row.last_failure.partition(":")[0] != "held":
+        order_log.log_event(connection, row.store, row.order_id, "order.held", now_ms)
+
+
 def cancel(
     connection: Connection,
     order: OrderRow,

@@ -5,9 +5,10 @@ something small. Rooms on the same floor are reached through `OrderEffects` only
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
-from tillbridge.adapter import BadRow, Health, Ticket, TicketUpdate
+from tillbridge.adapter import BadRow, Health, Ticket, TicketMark, TicketUpdate
 from tillbridge.model.order import Order, ReasonCode
 
 
@@ -20,6 +21,16 @@ class OrderPos(Protocol):
         ...
 
     @property
+    def marks_tickets(self) -> bool:
+        """Whether a ticket can be written again with a mark, where nobody knows of the first."""
+        ...
+
+    @property
+    def hold_older_than_s(self) -> float:
+        """How old an order may be without a person asking for it; 0 for any age."""
+        ...
+
+    @property
     def tells_updates(self) -> bool:
         """Whether the POS tells how tickets go on."""
         ...
@@ -29,7 +40,16 @@ class OrderPos(Protocol):
         ...
 
     async def find_ticket(self, key: str) -> Ticket | None:
-        """Return the ticket written with `key`, None where there is surely none."""
+        """Return the ticket written with `key`, None where there is surely none.
+
+        TicketOutcomeUnknown where nobody will ever know.
+        """
+        ...
+
+    async def write_marked_ticket(
+        self, order: Order, key: str, marks: AbstractSet[TicketMark]
+    ) -> Ticket:
+        """Write the order with marks for a person to read."""
         ...
 
     async def cancel_ticket(self, order: Order, key: str, reason: str) -> None:

@@ -65,6 +65,7 @@ class StaffRequests:
             lambda connection: _reopen(connection, row.store, order_id, now_ms, by=by)
         )
         log.info("order.retried", store=self._books.store, order=order_id)
+        self._books.desk.close("order.held", self._books.store, order_id)
         if reopened is not None:
             self._writer.take(reopened, afresh=True)
         self._teller.service_back()
@@ -120,7 +121,7 @@ class StaffRequests:
             lambda connection: marks.mark_handled(connection, row, how, now_ms, by=by)
         )
         log.warning("order.handled", store=self._books.store, order=order_id, how=how)
-        for problem in ("order.not_written", "order.not_withdrawn"):
+        for problem in ("order.not_written", "order.held", "order.not_withdrawn"):
             self._books.desk.close(problem, self._books.store, order_id)
         self._writer.take(changed or row)
         self._teller.nudge(order_id)

@@ -51,13 +51,14 @@ class Waiting:
     next_try: float = -math.inf
     failures: int = 0
     offline: bool = False
+    held: bool = False  # until a person asks for it, or its time is up
 
     def due(self, pos_from: float) -> float:
         """Return when something is to be done, where the POS may be tried from `pos_from` on."""
         attempt = max(self.next_try, pos_from)
         match self.phase:
             case Phase.WRITE:
-                return min(self.deadline, attempt)
+                return self.deadline if self.held else min(self.deadline, attempt)
             case Phase.CONFIRM:
                 return self.deadline
             case Phase.WITHDRAW:
@@ -88,6 +89,7 @@ class WaitingOrders:
         known = self._waiting.get(order_id)
         if known is not None:
             known.phase, known.deadline, known.next_try = phase, deadline, -math.inf
+            known.held = False
             return
         self._places += 1
         self._waiting[order_id] = Waiting(order_id, self._places, phase, deadline)
@@ -98,7 +100,9 @@ class WaitingOrders:
 
     def any_for_pos(self) -> bool:
         """Return whether any order waits to be written or withdrawn."""
-        return any(each.phase is not Phase.CONFIRM for each in self._waiting.values())
+        return any(
+            each.phase is not Phase.CONFIRM and not each.held for each in self._waiting.values()
+        )
 
     def hold_all(self, until: float) -> int:
         """Try nothing before `until`: the POS is offline. Return how often in a row it was."""

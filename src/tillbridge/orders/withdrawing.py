@@ -1,5 +1,6 @@
 """Takes the ticket of a cancelled order back out of the POS."""
 
+from tillbridge.adapter import TicketOutcomeUnknown
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.events import order_of
@@ -8,10 +9,17 @@ from tillbridge.orders.ports import OrderPos
 from tillbridge.orders.reasons import customer_text
 
 
+async def _surely_none(pos: OrderPos, key: str) -> bool:
+    try:
+        return await pos.find_ticket(key) is None
+    except TicketOutcomeUnknown:  # it may be there: it is taken back all the same
+        return False
+
+
 async def withdraw(pos: OrderPos, row: OrderRow) -> HowEnded:
     """Take the ticket back if the POS has it, and can; return how it ended. Raises PosFailure."""
     key = row.order_id
-    if row.ticket is TicketState.WRITING and await pos.find_ticket(key) is None:
+    if row.ticket is TicketState.WRITING and await _surely_none(pos, key):
         return "never_written"
     if not pos.cancels_tickets:
         return "left_to_person"

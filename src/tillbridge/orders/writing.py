@@ -10,7 +10,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tillbridge.adapter import PosFailure, PosOffline, Ticket
+from tillbridge.adapter import (
+    PosFailure,
+    PosOffline,
+    Ticket,
+    TicketMark,
+    TicketOutcomeUnknown,
+)
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.log import get_logger
 from tillbridge.orders import marks
@@ -26,6 +32,7 @@ from tillbridge.orders.deadlines import (
     remaining_s,
 )
 from tillbridge.orders.events import order_of
+from tillbridge.orders.holding import LateOrders
 from tillbridge.orders.ports import OrderEffects, OrderPos
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import (
@@ -70,6 +77,7 @@ class TicketWriter:
         self._presence = presence
         self._effects = effects
         self._on_change = on_change
+        self._late = LateOrders(books, lambda: pos.hold_older_than_s)
         self._waiting = WaitingOrders()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
@@ -162,6 +170,9 @@ class TicketWriter:
     async def _write(self, entry: Waiting, row: OrderRow) -> None:
         order_id = row.order_id
         ask_first = row.ticket is TicketState.WRITING
+        if not ask_first and await self._late.holds(row):
+            entry.held, entry.offline = True, False
+            return
         if not ask_first:
             now_ms = self._books.clock.now_ms()
             begun = await self._books.keep(
@@ -173,13 +184,36 @@ class TicketWriter:
                 return  # it has changed: the next round looks again
             log.info("order.writing", store=self._books.store, order=order_id)
         try:
-            ticket = await self._pos.find_ticket(order_id) if ask_first else None
-            if ticket is None:
-                ticket = await self._pos.write_ticket(order_of(order_id, row.payload), order_id)
+            ticket = await self._put(row, ask_first=ask_first)
         except PosFailure as failure:
             await self._failed(entry, row, failure)
-        else:
-            await self._has_ticket(entry, row, ticket)
+            return
+        if ticket is None:
+            entry.held, entry.offline = True, False
+            return
+        await self._has_ticket(entry, row, ticket)
+
+    async def _put(self, row: OrderRow, *, ask_first: bool) -> Ticket | None:
+        """Write the ticket, unless the POS has it; None where a person is to ask for it first.
+
+        Where nobody knows whether it was written before, it is written with a mark that says so.
+        """
+        order, order_id = order_of(row.order_id, row.payload), row.order_id
+        if not ask_first:
+            return await self._pos.write_ticket(order, order_id)
+        try:
+            ticket = await self._pos.find_ticket(order_id)
+        except TicketOutcomeUnknown:
+            if not self._pos.marks_tickets:
+                raise
+            if await self._late.holds(row):
+                return None
+            log.warning("order.written_again", store=self._books.store, order=order_id)
+            duplicate = frozenset({TicketMark.POSSIBLE_DUPLICATE})
+            return await self._pos.write_marked_ticket(order, order_id, duplicate)
+        if ticket is not None or await self._late.holds(row):
+            return ticket
+        return await self._pos.write_ticket(order, order_id)
 
     async def _has_ticket(self, entry: Waiting, row: OrderRow, ticket: Ticket) -> None:
         now_ms = self._books.clock.now_ms()
@@ -198,7 +232,7 @@ class TicketWriter:
         )
         took_s = (now_ms - row.received_at) / 1000
         self._books.tally.took("time_to_ticket", took_s, store=self._books.store)
-        self._books.desk.close("order.not_written", self._books.store, row.order_id)
+        self._settled(row.order_id)
         entry.next_try, entry.failures, entry.offline = -math.inf, 0, False
         await self._pos_answered()
         await self._look_again(entry)
@@ -291,8 +325,13 @@ class TicketWriter:
             order=row.order_id,
             code=cancelled.code,
         )
-        self._books.desk.close("order.not_written", self._books.store, row.order_id)
+        self._settled(row.order_id)
         await self._look_again(entry)
+
+    def _settled(self, order_id: str) -> None:
+        """End what a person was told of an order that was not in the POS."""
+        for problem in ("order.not_written", "order.held"):
+            self._books.desk.close(problem, self._books.store, order_id)
 
     # -- a ticket too many
 
