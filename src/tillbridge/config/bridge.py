@@ -62,7 +62,7 @@ class BridgeSettings(Section):
 
 
 class SecretSource(Section):
-    """Where a secret comes from: exactly one of file, env and credential."""
+    """Where a secret comes from: exactly one of file, env, credential and vault."""
 
     file: Path | None = Field(
         None,
@@ -78,10 +78,19 @@ class SecretSource(Section):
         description="The systemd credential (LoadCredential=) that holds the secret.",
     )
 
+    vault: Literal[True] | None = Field(
+        None,
+        description=(
+            "true: the bridge keeps it itself, encrypted, since the page Set-up. Only for the "
+            "client_secret."
+        ),
+    )
+
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if sum(source is not None for source in (self.file, self.env, self.credential)) != 1:
-            msg = "give exactly one of file, env and credential"
+        sources = (self.file, self.env, self.credential, self.vault)
+        if sum(source is not None for source in sources) != 1:
+            msg = "give exactly one of file, env, credential and vault"
             raise ValueError(msg)
         return self
 
@@ -107,7 +116,8 @@ class ServiceSettings(Section):
     )
     client_secret: Secret = Field(
         description=(
-            "The app's secret: { file = ... }, { env = ... }, { credential = ... } or text."
+            "The app's secret: { file = ... }, { env = ... }, { credential = ... }, "
+            "{ vault = true } or text."
         ),
     )
     redirect_uri: HttpUrl = Field(

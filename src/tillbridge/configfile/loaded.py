@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.configfile.faults import ConfigFaults
 from tillbridge.configfile.lines import Path as KeyPath
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from tillbridge.config import Settings
+    from tillbridge.configfile.secrets import Kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,11 @@ class LoadedSettings:
         """The folder of the ledger, absolute."""
         return self.settings.bridge.data_dir
 
-    def client_secret(self) -> "SecretStr":
-        """Return the app's secret, read now. Raises ConfigError where it cannot be had."""
+    def client_secret(self, kept: "Kept | None" = None) -> "SecretStr":
+        """Return the app's secret, read now; `kept` looks into the vault.
+
+        Raises ConfigError where it cannot be had.
+        """
         from tillbridge.configfile.secrets import (  # noqa: PLC0415 -- brings pydantic
             resolve_secret,
         )
@@ -40,6 +44,7 @@ class LoadedSettings:
             self.settings.service.client_secret,
             key="service.client_secret",
             base_dir=self.base_dir,
+            kept=kept,
         )
 
     def line_of(self, *path: str | int) -> int:
@@ -55,26 +60,31 @@ def load(path: Path | None = None) -> LoadedSettings:
 
     Raises ConfigError: all that is wrong with the file at once, each with its line and remedy.
     """
+    found = find_file(path)
+    text, document = read_file(found)
+    return loaded_from(found, text, document)
+
+
+def loaded_from(path: Path, text: str, document: Mapping[str, Any]) -> LoadedSettings:
+    """Return what a text says, as if it stood in the file `path`. Raises ConfigError, as `load`."""
     from pydantic import ValidationError  # noqa: PLC0415 -- brings pydantic
 
     from tillbridge.config import Settings  # noqa: PLC0415 -- brings pydantic
     from tillbridge.configfile.rules import contradictions  # noqa: PLC0415 -- brings pydantic
     from tillbridge.configfile.translate import faults_of  # noqa: PLC0415 -- brings pydantic
 
-    found = find_file(path)
-    text, document = read_file(found)
     lines = key_lines(text)
     try:
         settings = Settings.model_validate(document)
     except ValidationError as error:
         faults = [fault.placed(lines) for fault in faults_of(error, document)]
-        raise ConfigFaults(str(found), faults) from None
+        raise ConfigFaults(str(path), faults) from None
     if faults := [fault.placed(lines) for fault in contradictions(settings)]:
-        raise ConfigFaults(str(found), faults)
-    bridge = settings.bridge.model_copy(update={"data_dir": data_dir_of(found, document)})
+        raise ConfigFaults(str(path), faults)
+    bridge = settings.bridge.model_copy(update={"data_dir": data_dir_of(path, document)})
     return LoadedSettings(
         settings=settings.model_copy(update={"bridge": bridge}),
-        path=found.absolute(),
-        base_dir=found.absolute().parent,
+        path=path.absolute(),
+        base_dir=path.absolute().parent,
         lines=lines,
     )

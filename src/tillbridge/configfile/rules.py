@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from tillbridge.config import Settings, StoreSettings, host_and_port, is_loopback
+from tillbridge.config import (
+    Settings,
+    StatusPageSettings,
+    StoreSettings,
+    host_and_port,
+    is_loopback,
+)
 from tillbridge.configfile.alerting import alert_faults
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path
@@ -45,7 +51,12 @@ def _listeners(settings: Settings) -> Iterator[Fault]:
             _("is the address of receiver.listen: the page would stand on the internet."),
             _('Give it another port, for example "127.0.0.1:8089".'),
         )
-    if not is_loopback(status_host) and not settings.status_page.users:
+    yield from page_faults(settings.status_page)
+
+
+def page_faults(page: StatusPageSettings) -> Iterator[Fault]:
+    """Return what is wrong with the page's table by itself."""
+    if not is_loopback(host_and_port(page.listen)[0]) and not page.users:
         yield Fault(
             ("status_page", "listen"),
             _("lets other machines open the page, which nobody needs a password for."),

@@ -1,6 +1,7 @@
 """Secrets that the configuration only points at: read when they are needed, never shown."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -9,15 +10,22 @@ from tillbridge.config import SecretSource
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 
+# Returns what the vault keeps; None for nothing.
+Kept = Callable[[], str | None]
 
-def resolve_secret(source: SecretStr | SecretSource, *, key: str, base_dir: Path) -> SecretStr:
-    """Return the secret that `key` names.
+
+def resolve_secret(
+    source: SecretStr | SecretSource, *, key: str, base_dir: Path, kept: Kept | None = None
+) -> SecretStr:
+    """Return the secret that `key` names; `kept` looks into the vault, where it may be.
 
     White space around it is dropped: editors end files with a new line. Raises ConfigError, which
     says where it was looked for, and never holds the secret.
     """
     if isinstance(source, SecretStr):
         return source
+    if source.vault:
+        return _from_vault(kept, key)
     if source.env is not None:
         return _checked(_from_environment(source.env, key), f"${source.env}", key)
     if source.credential is not None:
@@ -25,6 +33,21 @@ def resolve_secret(source: SecretStr | SecretSource, *, key: str, base_dir: Path
         return _checked(_from_file(path, key), str(path), key, fix=_credential_fix())
     path = base_dir / (source.file or "")
     return _checked(_from_file(path, key), str(path), key)
+
+
+def _from_vault(kept: Kept | None, key: str) -> SecretStr:
+    if kept is None:
+        raise ConfigError(
+            _("{key}: the vault keeps nothing but the client_secret of [service].").format(key=key),
+            fix=_("Use file = ... instead."),
+        )
+    value = kept()
+    if value is None:
+        raise ConfigError(
+            _("{key}: the vault does not hold it.").format(key=key),
+            fix=_("Enter it on the page, under Set-up (Sign-in), or use file = ... instead."),
+        )
+    return _checked(value, _("the vault"), key)
 
 
 def _from_environment(name: str, key: str) -> str:

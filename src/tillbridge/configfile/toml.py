@@ -3,6 +3,7 @@
 import os
 import re
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
         raise ConfigFaults(str(path), [fault]) from None
 
 
-def data_dir_of(path: Path, document: dict[str, Any]) -> Path:
+def data_dir_of(path: Path, document: Mapping[str, Any]) -> Path:
     """Return the absolute data folder a file means; TILLBRIDGE_DATA_DIR overrides it.
 
     A relative one counts from the file's folder, that of the variable from the current folder.

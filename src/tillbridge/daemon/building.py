@@ -11,7 +11,7 @@ from tillbridge.configfile import LoadedSettings
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.vault import Vault
+from tillbridge.ledger.vault import CLIENT_SECRET, Vault
 from tillbridge.log import learn_secret
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits
@@ -74,11 +74,15 @@ def _communities(house: House, stores: dict[str, StoreRooms]) -> "dict[str, Comm
 def service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceLink:
     """Return the link to the service. Raises ConfigError where the app's secret cannot be had."""
     service = loaded.settings.service
-    learn_secret(loaded.client_secret().get_secret_value())
+
+    def kept() -> str | None:
+        return vault.get(CLIENT_SECRET)
+
+    learn_secret(loaded.client_secret(kept).get_secret_value())
 
     def client_secret() -> str:
         # Read when it is sent, so that a rotated one counts without a restart.
-        secret = loaded.client_secret().get_secret_value()
+        secret = loaded.client_secret(kept).get_secret_value()
         learn_secret(secret)
         return secret
 

@@ -145,7 +145,7 @@ def _link(loaded: LoadedSettings, vault: Vault | None, clock: Clock) -> tuple[Se
     try:
         if vault is not None:
             return service_link(loaded, vault, clock), ""
-        loaded.client_secret()
+        loaded.client_secret(lambda: None)
         why = ""
     except ConfigError as failure:
         why = str(failure)

@@ -18,6 +18,9 @@ from tillbridge.ledger.durable import write_durably
 
 _KEY_FILE = "ledger.key"
 _CREDENTIAL = "ledger_key"
+# The app's client secret, where the configuration says { vault = true }. As with facts, the
+# bridge's own things stand under the store "".
+CLIENT_SECRET = "/client_secret"  # noqa: S105 -- the name it is kept under
 
 
 class Vault:

@@ -1,0 +1,215 @@
+"""Changes a configuration file as a careful person would: what stands there stays, comments too.
+
+The text is edited in place, shown as a difference without its secrets, and put in place of the old
+one in one step, with a copy of that beside it.
+"""
+
+import difflib
+import os
+import re
+import shutil
+import time
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tillbridge.configfile.lines import Path as KeyPath
+from tillbridge.configfile.lines import dotted
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+from tillbridge.redaction import MASK, masked_value
+
+_HEADER = re.compile(r"\s*\[")
+_KEY_AND_TEXT = re.compile(r"""(?P<head>\s*["']?(?P<key>[^"'=#\[]+?)["']?\s*=\s*)["']""")
+
+# A key's new value; None takes the key out.
+Changes = Mapping[KeyPath, Any]
+
+
+def edited(text: str, changes: Changes) -> str:
+    """Return the TOML text with these keys changed, and nothing else.
+
+    Raises ConfigError where the file is written in a way in which that cannot be done.
+    """
+    # Some hundred kilobytes, and only for whoever changes the file from here.
+    import tomlkit  # noqa: PLC0415 -- see above
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 -- see above
+
+    wanted = changed(tomllib.loads(text), changes)
+    new = ""
+    try:
+        document = tomlkit.parse(text)
+        for path, value in changes.items():
+            _put(document, path, value)
+        new = tomlkit.dumps(document)
+        right = tomllib.loads(new) == wanted
+    except (TOMLKitError, tomllib.TOMLDecodeError, KeyError, TypeError, ValueError):
+        right = False
+    if not right:
+        keys = ", ".join(dotted(path) for path in changes)
+        raise ConfigError(
+            _("The file is written in a way in which {keys} cannot be changed from here.").format(
+                keys=keys
+            ),
+            fix=_("Write it by hand, with each table under a [header] of its own."),
+        )
+    return new
+
+
+def changed(document: Mapping[str, Any], changes: Changes) -> dict[str, Any]:
+    """Return what the file says once these keys are changed."""
+    new = _copied(document)
+    for path, value in changes.items():
+        table = new
+        *parents, key = map(str, path)
+        for parent in parents:
+            table = table.setdefault(parent, {})
+        if value is None:
+            table.pop(key, None)
+        else:
+            table[key] = _copied(value) if isinstance(value, Mapping) else value
+    return new
+
+
+def _copied(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _copied(value) if isinstance(value, Mapping) else value
+        for key, value in document.items()
+    }
+
+
+def _put(document: Any, path: KeyPath, value: Any) -> None:  # noqa: ANN401 -- tomlkit's own kinds
+    import tomlkit  # noqa: PLC0415 -- see `edited`
+
+    *parents, key = map(str, path)
+    table = document
+    for place, parent in enumerate(parents):
+        if parent not in table:
+            # Only the innermost gets a header: [stores.main], and no [stores] above it.
+            table.add(parent, tomlkit.table(is_super_table=place < len(parents) - 1))
+        table = table[parent]
+    if value is None:
+        if key in table:
+            table.remove(key)
+        return
+    table[key] = _inline(value) if isinstance(value, Mapping) else value
+
+
+def _inline(value: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- tomlkit's own kind
+    import tomlkit  # noqa: PLC0415 -- see `edited`
+
+    table = tomlkit.inline_table()
+    table.update(value)
+    return table
+
+
+def difference(old: str, new: str) -> list[str]:
+    """Return the lines that change, as "+..." and "-...", each under its table's " [header]".
+
+    No secret is in them, and nothing of what stays.
+    """
+    before, after = old.splitlines(), new.splitlines()
+    told: list[str] = []
+    shown = ""
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    for kind, old_from, old_to, new_from, new_to in matcher.get_opcodes():
+        if kind == "equal":
+            continue
+        header = _header(after, new_from)
+        if header != shown and header:
+            told.append(f" {header}")
+        told += [f"-{_masked(line)}" for line in before[old_from:old_to] if line.strip()]
+        told += [f"+{_masked(line)}" for line in after[new_from:new_to] if line.strip()]
+        shown = _header(after, new_to)
+    return told
+
+
+def _header(lines: list[str], end: int) -> str:
+    """Return the header of the table that is open before that line; "" at the top."""
+    return next((line for line in reversed(lines[:end]) if _HEADER.match(line)), "")
+
+
+def _masked(line: str) -> str:
+    """Return a line without the secret in it."""
+    found = _KEY_AND_TEXT.match(line)
+    if found is not None and masked_value({found["key"]: "?"}) != {found["key"]: "?"}:
+        return f'{found["head"]}"{MASK}"'
+    return line
+
+
+def replace_file(path: Path, text: str) -> Path | None:
+    """Put the text in place of the file, and return the copy of the old one; None without one.
+
+    Raises ConfigError where that cannot be done; the file is then as it was.
+    """
+    target = path.resolve()  # what a link names is changed, not the link
+    beside = target.with_name(f".{target.name}.new")
+    try:
+        copy = _kept_copy(target)
+        _write(beside, text.encode())
+        if copy is not None:
+            shutil.copymode(target, beside)
+            _keep_owner(target, beside)
+        beside.replace(target)
+        _sync_folder(target.parent)
+    except OSError as failure:
+        beside.unlink(missing_ok=True)
+        raise ConfigError(
+            _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
+            fix=_("Let the bridge's user write there, or change the file by hand as shown."),
+        ) from failure
+    return copy
+
+
+def put_back(path: Path, copy: Path) -> None:
+    """Put a copy that `replace_file` made back in place. Raises ConfigError."""
+    target = path.resolve()
+    beside = target.with_name(f".{target.name}.new")
+    try:
+        shutil.copy2(copy, beside)
+        beside.replace(target)
+    except OSError as failure:
+        raise ConfigError(
+            _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
+            fix=_("Put {copy} in its place by hand.").format(copy=copy),
+        ) from failure
+
+
+def _kept_copy(target: Path) -> Path | None:
+    if not target.exists():
+        return None
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(time.time()))
+    copy = target.with_name(f"{target.name}.{stamp}.bak")
+    number = 1
+    while copy.exists():
+        number += 1
+        copy = target.with_name(f"{target.name}.{stamp}-{number}.bak")
+    shutil.copy2(target, copy)  # its mode too: it may hold secrets
+    return copy
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.unlink(missing_ok=True)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(file, "wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _keep_owner(target: Path, beside: Path) -> None:
+    if os.name == "posix":
+        owner = target.stat()
+        mine = beside.stat()
+        if (owner.st_uid, owner.st_gid) != (mine.st_uid, mine.st_gid):
+            os.chown(beside, owner.st_uid, owner.st_gid)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

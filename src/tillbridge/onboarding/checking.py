@@ -1,0 +1,89 @@
+"""Everything that can be found wrong with a configuration before anything is started.
+
+Beyond what loading finds: secrets that cannot be read, adapters that refuse their options, and the
+stores' own files. `tillbridge config check` and the page Set-up ask the same.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from tillbridge.adapter import AdapterContext
+from tillbridge.adapter.registration import closing
+from tillbridge.adapters.loader import open_adapter
+from tillbridge.configfile import LoadedSettings
+from tillbridge.configfile.secrets import Kept, resolve_secret
+from tillbridge.configfile.store_files import StoreFiles, read_store_files
+from tillbridge.errors import ConfigError, LedgerError
+from tillbridge.i18n import _
+from tillbridge.ledger.vault import CLIENT_SECRET, Vault
+
+
+def faults_in(loaded: LoadedSettings, kept: Kept, notes: list[str]) -> list[ConfigError]:
+    """Return all that is wrong; `notes` is given what is right and yet worth a look."""
+    return [*_secret_faults(loaded, kept), *_adapter_faults(loaded), *_file_faults(loaded, notes)]
+
+
+def kept_by(loaded: LoadedSettings) -> Kept:
+    """Return what looks into the vault of a bridge that need not run; nothing is made."""
+
+    def kept() -> str | None:
+        if not (loaded.data_dir / "ledger.vault").exists():
+            return None
+        try:
+            return Vault(loaded.data_dir).get(CLIENT_SECRET)
+        except LedgerError as failure:
+            raise ConfigError(failure.text, fix=failure.fix) from failure
+
+    return kept
+
+
+def _secret_faults(loaded: LoadedSettings, kept: Kept) -> list[ConfigError]:
+    faults = []
+    for path, source in loaded.settings.secrets():
+        in_vault: Callable[[], str | None] | None = (
+            kept if path == ("service", "client_secret") else None
+        )
+        key = ".".join(map(str, path))
+        try:
+            resolve_secret(source, key=key, base_dir=loaded.base_dir, kept=in_vault)
+        except ConfigError as fault:
+            faults.append(_placed(loaded, fault, loaded.line_of(*path)))
+    return faults
+
+
+def _file_faults(loaded: LoadedSettings, notes: list[str]) -> list[ConfigError]:
+    faults = []
+    for store in loaded.settings.stores.values():
+        files = StoreFiles.of(store, loaded.base_dir)
+        try:
+            notes += read_store_files(files, today=datetime.now(UTC).date()).notes
+        except ConfigError as fault:
+            faults.append(fault)
+    return faults
+
+
+def _adapter_faults(loaded: LoadedSettings) -> list[ConfigError]:
+    """Let each adapter check its own options, by opening it; opening writes nothing."""
+    faults = []
+    for name, store in loaded.settings.stores.items():
+        context = AdapterContext(name, store.currency, store.location_id, loaded.base_dir)
+        chosen: list[tuple[str, str, dict[str, Any]]] = [("pos", *store.pos_adapter)]
+        if store.order_adapter:
+            chosen.append(("orders", *store.order_adapter))
+        for table, adapter, options in chosen:
+            try:
+                with closing(open_adapter(adapter, options, context, table=table)):
+                    pass
+            except ConfigError as fault:
+                where = f"stores.{name}.{table}"
+                key = fault.text.partition(f"{where}.")[2].partition(" ")[0].strip(":.")
+                line = loaded.line_of("stores", name, table, *key.split("."))
+                named = "" if where in fault.text else f"[{where}] "
+                faults.append(_placed(loaded, fault, line, named))
+    return faults
+
+
+def _placed(loaded: LoadedSettings, fault: ConfigError, line: int, table: str = "") -> ConfigError:
+    place = _("{file}, line {line}: ").format(file=loaded.path, line=line) if line else ""
+    return ConfigError(f"{place}{table}{fault.text}", fix=fault.fix)
