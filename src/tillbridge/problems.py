@@ -482,6 +482,12 @@ _KINDS = (
         _("{remedy}"),
     ),
     ProblemKind(
+        "bridge.not_set_up",
+        Severity.DOWN,
+        _("Nothing is set up yet, so no orders can arrive."),
+        _("Set it up on the page, under Set-up; docs/setup.md tells how."),
+    ),
+    ProblemKind(
         "bridge.stopped",
         Severity.DOWN,
         _("The bridge is not running, so no orders can arrive."),

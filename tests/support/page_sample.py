@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.support.hostile import PLANT
 from tests.support.pretend_control import PretendControl
-from tests.support.pretend_setup import half_done
+from tests.support.pretend_setup import everything_open
 from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
 from tillbridge.ledger.figures import SPANS, Figures, StoreFigures, Times
 from tillbridge.ledger.open_problem import OpenProblem
@@ -92,7 +92,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
     fill_orders(control, text)
     fill_board(control, text)
     fill_menu(control, text)
-    control.setup.shown = half_done(text)
+    control.setup.shown = everything_open(text)
     control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
 
 

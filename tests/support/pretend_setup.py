@@ -1,10 +1,10 @@
 """The part of a `PretendControl` for setting up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.support.hostile import PLANT
-from tillbridge.onboarding.steps import Finding, next_step, steps_of
+from tillbridge.onboarding.steps import STEPS, Finding, next_step, steps_of
 
 Answer = dict[str, Any]
 
@@ -14,25 +14,147 @@ class PretendSetup:
 
     def __init__(self, told: Callable[..., Answer]) -> None:
         self._told = told
-        self.shown = half_done("http://127.0.0.1:9000/v2")
+        self.shown = nothing_yet()
 
-    async def show(self) -> Answer:
+    async def show(self, adapter: str = "") -> Answer:
         return self.shown
 
+    async def service(self, base_url: str) -> Answer:
+        return self._told("setup service", base_url)
 
-def half_done(text: str = PLANT) -> Answer:
-    """Return a set-up that has come to its third step; `text` is from outside."""
-    steps = steps_of(
-        {
-            "service": Finding(done=True, text=text),
-            "sign_in": Finding(done=True, text=text),
-            "store": Finding(done=False, text=text, fix=text),
-        }
-    )
+    async def sign_in(self, client_id: str, client_secret: str) -> Answer:
+        return self._told("setup sign-in", client_id, client_secret)
+
+    async def allow(self, email: str) -> Answer:
+        return {**self._told("setup allow", email), "url": "http://127.0.0.1:9/authorize?state=x"}
+
+    async def sign_up(self, form: Mapping[str, str]) -> Answer:
+        told = self._told("setup sign-up", dict(form))
+        return {**told, "url": "http://127.0.0.1:9/authorize?state=x"}
+
+    async def choose(self, store: str, *, store_id: str, location_id: str, currency: str) -> Answer:
+        return self._told("setup choose", store, store_id, location_id, currency)
+
+    async def till(self, adapter: str, form: Mapping[str, str]) -> Answer:
+        return self._told("setup till", adapter, dict(form))
+
+    async def orders(self, adapter: str, form: Mapping[str, str]) -> Answer:
+        return self._told("setup orders", adapter, dict(form))
+
+    async def address(self, listen: str, public_url: str, *, anyway: bool) -> Answer:
+        return self._told("setup address", listen, public_url, anyway)
+
+    async def write(self, digest: str) -> Answer:
+        return self._told("setup write", digest)
+
+    async def forget(self) -> Answer:
+        return self._told("setup forget")
+
+    async def order(self) -> Answer:
+        return self._told("setup order")
+
+
+def nothing_yet() -> Answer:
+    """Return what a bridge tells in which nothing is set up."""
+    steps = steps_of({})
     return {
-        "file": text,
-        "store": text,
-        "others": [text],
+        "file": "/etc/tillbridge/bridge.toml",
+        "running": False,
+        "restarting": False,
+        "refused": None,
+        "store": "main",
         "steps": [step.to_json() for step in steps],
         "next": next_step(steps),
+        "service": {"base_url": "", "practice": "http://127.0.0.1:9000/v2"},
+        "sign_in": {
+            "client_id": "",
+            "has_secret": False,
+            "app_known": False,
+            "redirect_uri": "http://127.0.0.1:8089/oauth/callback",
+        },
+        "choice": {
+            "store": "main",
+            "store_id": "",
+            "location_id": "",
+            "currency": "",
+            "stores": [],
+            "trouble": None,
+        },
+        "till": {
+            "adapters": [{"name": "folder", "summary": "Files.", "level": "gold"}],
+            "adapter": "folder",
+            "fields": [],
+            "preview": None,
+            "needs_orders": False,
+            "orders_adapter": "folder",
+            "orders_fields": [],
+        },
+        "address": {"listen": "127.0.0.1:8088", "public_url": "", "practice": False},
+        "written": {"lines": [], "faults": [], "digest": "d1"},
+    }
+
+
+def everything_open(text: str = PLANT) -> Answer:
+    """Return a set-up of which every form and every remark shows; `text` is from outside."""
+    steps = steps_of({name: Finding(done=name != "order", text=text, fix=text) for name in STEPS})
+    field = {"hint": text, "required": False, "value": text, "usual": text, "choices": []}
+    kinds = ("text", "path", "number", "flag", "secret", "pairs", "lines")
+    options = [{**field, "name": f"{text}-{kind}", "kind": kind} for kind in kinds]
+    options[3] |= {"value": "true"}
+    options.append({**field, "name": f"{text}-choice", "kind": "choice", "choices": [text, "b"]})
+    trouble = {"text": text, "fix": text}
+    store = {"store_id": text, "name": text, "status": text, "integration_status": text}
+    return {
+        **nothing_yet(),
+        "file": text,
+        "refused": trouble,
+        "steps": [step.to_json() for step in steps],
+        "next": next_step(steps),
+        "service": {"base_url": text, "practice": text},
+        "sign_in": {
+            "client_id": text,
+            "has_secret": True,
+            "app_known": True,
+            "redirect_uri": text,
+        },
+        "choice": {
+            "store": text,
+            "store_id": text,
+            "location_id": text,
+            "currency": "EUR",
+            "stores": [store, {**store, "store_id": "other"}],
+            "trouble": trouble,
+        },
+        "till": {
+            "adapters": [{"name": text, "summary": text, "level": "gold"}],
+            "adapter": text,
+            "fields": options,
+            "preview": {
+                "reads_menu": True,
+                "takes_orders": False,
+                "health": {"online": False, "detail": text},
+                "troubles": [trouble],
+                "items": 9,
+                "categories": 2,
+                "addon_groups": 1,
+                "rows": [
+                    {"external_id": text, "name": text, "price": "9.50", "on_sale": True},
+                    {"external_id": "b2", "name": text, "price": "9.50", "on_sale": False},
+                ],
+                "sold_out": 1,
+                "tables": 2,
+                "table_names": [text, text],
+                "bad_rows": [text],
+                "bad_count": 7,
+            },
+            "needs_orders": True,
+            "orders_adapter": text,
+            "orders_fields": options,
+        },
+        "address": {"listen": text, "public_url": text, "practice": True},
+        "written": {
+            "lines": [f" {text}", f"+{text}", f"-{text}"],
+            "faults": [text],
+            "digest": "d1",
+        },
     }

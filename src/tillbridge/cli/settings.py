@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tillbridge.config import StoreSettings
     from tillbridge.configfile import LoadedSettings
+    from tillbridge.configfile.fresh import FreshSettings
 
 
 def config_path(context: "typer.Context") -> Path | None:
@@ -48,12 +49,12 @@ def set_up_log(loaded: "LoadedSettings") -> None:
     configure(bridge.log_format, "warning" if level == "info" else level)
 
 
-def set_up_kept_log(loaded: "LoadedSettings") -> None:
+def set_up_kept_log(loaded: "LoadedSettings | FreshSettings") -> None:
     """Set up logs for the daemon: on stderr, and kept in the data folder."""
     from tillbridge.log import configure
     from tillbridge.log_keeping import LOG_FOLDER, KeptLines
 
-    bridge = loaded.settings.bridge
+    bridge = loaded.bridge
     kept = KeptLines(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
     configure(bridge.log_format, bridge.log_level, keep=kept.keep)
 

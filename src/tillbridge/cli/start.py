@@ -7,12 +7,14 @@ parse (decision 10).
 from collections.abc import Sequence
 from pathlib import Path
 
-from tillbridge.cli.settings import load_file, set_up_kept_log
+from tillbridge.cli.settings import set_up_kept_log
 
 
 def start(config: Path | None) -> int:
     """Run the daemon until it is told to stop; return the exit code. Raises BridgeError."""
-    loaded = load_file(config)
+    from tillbridge.configfile.fresh import load_to_run
+
+    loaded = load_to_run(config)
     set_up_kept_log(loaded)
 
     from tillbridge import daemon

@@ -13,7 +13,7 @@ from tillbridge.configfile.toml import data_dir_of, find_file, read_file
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
-    from tillbridge.config import Settings
+    from tillbridge.config import BridgeSettings, Settings
     from tillbridge.configfile.secrets import Kept
 
 
@@ -25,6 +25,11 @@ class LoadedSettings:
     path: Path
     base_dir: Path
     lines: Mapping[KeyPath, int] = field(default_factory=dict, repr=False)
+
+    @property
+    def bridge(self) -> "BridgeSettings":
+        """The table [bridge]."""
+        return self.settings.bridge
 
     @property
     def data_dir(self) -> Path:

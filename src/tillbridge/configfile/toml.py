@@ -37,7 +37,10 @@ def find_file(path: Path | None = None) -> Path:
         _("There is no configuration file: looked for {places}.").format(
             places=", ".join(str(candidate) for candidate in SEARCHED)
         ),
-        fix=_("Name it with --config FILE, or begin with the sample config/bridge.toml."),
+        fix=_(
+            "Name it with --config FILE, or begin with the sample config/bridge.toml, or with an "
+            "empty file and the page Set-up (docs/setup.md)."
+        ),
     )
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 with without("greenlet"), without_certificates():
     from tillbridge.daemon.alone import SigningUp, alone, connect_alone
     from tillbridge.daemon.connecting import Wanted
-    from tillbridge.daemon.life import run
+    from tillbridge.daemon.process import run
     from tillbridge.stores.consent import ConsentRequest
 
 __all__ = [

@@ -1,9 +1,9 @@
 """Who may open the page, as the configuration says it."""
 
 from ipaddress import ip_address
+from pathlib import Path
 
-from tillbridge.config import PageUser
-from tillbridge.configfile import LoadedSettings
+from tillbridge.config import PageUser, StatusPageSettings
 from tillbridge.configfile.secrets import resolve_secret
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
@@ -13,11 +13,10 @@ from tillbridge.status.roles import Role, User
 _FORM = "$argon2id$"
 
 
-def access_rules(loaded: LoadedSettings) -> AccessRules:
+def access_rules(page: StatusPageSettings, base_dir: Path) -> AccessRules:
     """Return the rules. Raises ConfigError where a password's hash cannot be had, or is none."""
-    page = loaded.settings.status_page
     return AccessRules(
-        users={name: _user(name, user, loaded) for name, user in page.users.items()},
+        users={name: _user(name, user, base_dir) for name, user in page.users.items()},
         allowed_hosts=tuple(page.allowed_hosts),
         session_idle_s=page.session_idle_s,
         session_longest_s=page.session_longest_s,
@@ -35,9 +34,9 @@ def reached_at(address: str) -> str:
     return f"[{address}]" if found.version == 6 else address
 
 
-def _user(name: str, user: PageUser, loaded: LoadedSettings) -> User:
+def _user(name: str, user: PageUser, base_dir: Path) -> User:
     key = f"status_page.users.{name}.password"
-    found = resolve_secret(user.password, key=key, base_dir=loaded.base_dir).get_secret_value()
+    found = resolve_secret(user.password, key=key, base_dir=base_dir).get_secret_value()
     if not found.startswith(_FORM) or found.count("$") != 5:
         raise ConfigError(
             _("{key} is no Argon2id hash.").format(key=key),

@@ -7,7 +7,7 @@ it stops before the flows do, so that what was acknowledged is on disk and nothi
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,74 +15,61 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 import tillbridge
-from tillbridge.config import ReceiverSettings, host_and_port
+from tillbridge.config import host_and_port
 from tillbridge.configfile import LoadedSettings
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
 from tillbridge.daemon.building import Building, built
-from tillbridge.daemon.connecting import Connecting
+from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.consents import count_down
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.downtime import keep_downtime
 from tillbridge.daemon.housekeeping import Housekeeping, forget, keep_budget
-from tillbridge.daemon.lean import give_back, spare_arenas, started
+from tillbridge.daemon.lean import give_back, started
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.probing import AddressProbe, look_at, wants_probing
+from tillbridge.daemon.receiving import receiver_settings
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.reloading import Change, Reloader
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.daemon.service_manager import ServiceManager
-from tillbridge.daemon.signals import on_end, on_hangup
+from tillbridge.daemon.signals import on_hangup
 from tillbridge.daemon.supervise import supervise
-from tillbridge.errors import ConfigError, LedgerError
+from tillbridge.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.i18n import _
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.writer import Storage
 from tillbridge.log import get_logger, set_level
 from tillbridge.receiver.receiver import Receiver
+from tillbridge.status.held_address import HeldAddress
 from tillbridge.status.listener import MerchantReturn, StatusListener
 
 if TYPE_CHECKING:
+    from tillbridge.daemon.lives import Lives
     from tillbridge.daemon.operations_setup import SetupOperations
     from tillbridge.diagnostics.subject import Subject
+    from tillbridge.onboarding.draft import Draft
+    from tillbridge.onboarding.steps import Finding
 
 log = get_logger()
 
 _SETTLED_S = 5.0  # the first reading and the first calls are over
 
 
-def run(loaded: LoadedSettings) -> int:
-    """Run the bridge until it is told to stop; return the exit code. Raises BridgeError."""
-    spare_arenas()
-    asyncio.run(_live(loaded))
-    return 0
-
-
-async def _live(loaded: LoadedSettings) -> None:
-    stop = asyncio.Event()
-    on_end(stop.set)
+async def live(
+    loaded: LoadedSettings, lives: "Lives", address: HeldAddress, manager: ServiceManager
+) -> None:
+    """Run the bridge until `lives` ends it. Raises BridgeError."""
     log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
-    manager = ServiceManager.of(os.environ)
     async with built(loaded) as building:
-        life = _Life(building, loaded, manager)
-        async with life.listening():
+        life = _Life(building, loaded, lives, manager)
+        async with life.listening(address):
             try:
-                await supervise(life.tasks(), stop, on_stop=life.drain)
+                await supervise(life.tasks(), lives.end, on_stop=life.drain)
             finally:
                 await life.note_running(stopped=True)
     log.info("bridge.stopped")
-
-
-def _receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:
-    """Return the receiver's settings, with paths that do not depend on the current folder."""
-    receiver = loaded.settings.receiver
-    placed = {
-        name: loaded.base_dir / path
-        for name in ("tls_cert", "tls_key")
-        if (path := getattr(receiver, name)) is not None
-    }
-    return receiver.model_copy(update=placed) if placed else receiver
 
 
 def _serving(building: Building) -> str:
@@ -99,9 +86,12 @@ def _note_running(connection: Connection, fact: dict[str, Any], at: int) -> None
 class _Life:
     """The daemon between its start and its end."""
 
-    def __init__(self, building: Building, loaded: LoadedSettings, manager: ServiceManager) -> None:
+    def __init__(
+        self, building: Building, loaded: LoadedSettings, lives: "Lives", manager: ServiceManager
+    ) -> None:
         house = building.house
         self._loaded = loaded
+        self._lives = lives
         self._manager = manager
         self._building = building
         self._house = house
@@ -114,7 +104,7 @@ class _Life:
         self._connecting = Connecting(building, self._connected)
         self._operations = Operations(building, self._connecting, running_since=self._started_at)
         self._receiver = Receiver(
-            _receiver_settings(loaded),
+            receiver_settings(loaded),
             {name: store.location_id for name, store in self._settings.stores.items()},
             house.ledger,
             house.desk,
@@ -136,22 +126,24 @@ class _Life:
             rooms.flow.subscriber.on_secret = self._receiver.refresh_community
 
     @asynccontextmanager
-    async def listening(self) -> AsyncIterator[None]:
+    async def listening(self, address: HeldAddress) -> AsyncIterator[None]:
         """Listen to the service and to people; log `bridge.ready` once both can come."""
         async with AsyncExitStack() as listeners:
             await self._receiver.start()
             listeners.push_async_callback(self._receiver.stop, 1.0)
-            await listeners.enter_async_context(self._status_page())
+            await listeners.enter_async_context(self._status_page(address))
             await self.note_running(stopped=False)
             self._plan_housekeeping()
             self._housekeeping.start()
             listeners.callback(self._housekeeping.stop)
+            self._lives.ready()
             log.info("bridge.ready", stores=list(self._building.stores))
             self._manager.ready(_serving(self._building))
             on_hangup(self._reloader.reload)
             started()
             asyncio.get_running_loop().call_later(_SETTLED_S, give_back)
-            yield
+            async with self._connecting_new():
+                yield
 
     def tasks(self) -> dict[str, Coroutine[Any, Any, object]]:
         """Return all that runs; each is supervised."""
@@ -206,8 +198,29 @@ class _Life:
     def _setup(self) -> "SetupOperations":
         # Only where somebody opens that page.
         from tillbridge.daemon.operations_setup import SetupOperations  # noqa: PLC0415 -- see above
+        from tillbridge.daemon.setup_place import SetupPlace  # noqa: PLC0415 -- see above
 
-        return SetupOperations(self._loaded, self._operations.overview)
+        place = SetupPlace(
+            self._loaded.path,
+            self._house.ledger,
+            self._house.clock,
+            self._lives,
+            self._settings.service.redirect_uri,
+            self._receiver.echo,
+        )
+        return SetupOperations(place, self._house.desk, self._stands)
+
+    async def _stands(self, draft: "Draft") -> "Mapping[str, Finding]":
+        """Return how far the running bridge is set up."""
+        from tillbridge.onboarding.running import findings_of  # noqa: PLC0415 -- as `_setup`
+
+        return findings_of(
+            await self._operations.overview(),
+            draft.store
+            if draft.store in self._building.stores
+            else next(iter(self._building.stores)),
+            base_url=self._settings.service.base_url,
+        )
 
     def _subject(self) -> "Subject":
         """Return this bridge, to be examined."""
@@ -237,7 +250,10 @@ class _Life:
     async def drain(self) -> None:
         """Take no new delivery, and let the calls under way come to their end, in bounded time."""
         log.info("bridge.draining")
-        self._manager.stopping()
+        if self._lives.again:
+            self._manager.reloading()
+        else:
+            self._manager.stopping()
         drain_s = self._bridge.drain_s
         try:
             async with asyncio.timeout(drain_s):
@@ -263,7 +279,7 @@ class _Life:
             await self._house.ledger.write(partial(_note_running, fact=fact, at=at))
 
     @asynccontextmanager
-    async def _status_page(self) -> AsyncIterator[None]:
+    async def _status_page(self, held: HeldAddress) -> AsyncIterator[None]:
         redirect_uri = self._settings.service.redirect_uri
         listen = self._settings.status_page.listen
         callback_path = path_on_status_page(redirect_uri, listen)
@@ -275,7 +291,7 @@ class _Life:
             tally=self._house.tally,
             clock=self._house.clock,
             trail=trail,
-            access=access_rules(self._loaded),
+            access=access_rules(self._settings.status_page, self._loaded.base_dir),
             on_change=self._on_change,
             merchant=MerchantReturn(callback_path, self._connecting.returned)
             if callback_path
@@ -286,7 +302,7 @@ class _Life:
             host, port = host_and_port(listen)
             try:
                 opened.push_async_callback(page.close)
-                address, port = await page.start(host, port)
+                address, port = await page.start(host, port, held)
             except OSError as failure:
                 raise ConfigError(
                     _("The status page cannot listen on {listen}: {detail}.").format(
@@ -319,7 +335,7 @@ class _Life:
         self._manager.reloading()
         try:
             if self._page is not None and any(k.startswith("status_page.") for k in change.live):
-                self._page.obey(access_rules(fresh))
+                self._page.obey(access_rules(fresh.settings.status_page, fresh.base_dir))
             self._bridge = fresh.settings.bridge
             set_level(self._bridge.log_level)
         finally:
@@ -344,6 +360,29 @@ class _Life:
         if rooms.service_store_id is None and await rooms.connected_as() is not None:
             await rooms.connected()
             await self._connected(rooms)
+
+    @asynccontextmanager
+    async def _connecting_new(self) -> AsyncIterator[None]:
+        """Connect the store that the page Set-up has just written, beside everything else."""
+        store, self._lives.to_connect = self._lives.to_connect, ""
+        if store not in self._building.stores:
+            yield
+            return
+
+        async def connect() -> None:
+            try:
+                answer = await self._connecting.choose(Wanted(store))
+                log.info("setup.connected", store=store, ok=answer["ok"])
+            except BridgeError as failure:
+                # The page shows what is missing, with a button that tries again.
+                log.warning("setup.not_connected", store=store, error=failure.text)
+
+        task = asyncio.create_task(connect(), name="setup.connect")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def _connected(self, rooms: StoreRooms) -> None:
         """Go on with a new consent: the new secret counts, and what waited is told."""

@@ -15,6 +15,7 @@ from tillbridge.errors import BridgeError
 from tillbridge.log import get_logger
 from tillbridge.status.control_routes import control_routes
 from tillbridge.status.doorkeeper import AccessRules, Doorkeeper, Turned
+from tillbridge.status.held_address import HeldAddress
 from tillbridge.status.pages import HEADERS, callback_page
 from tillbridge.status.ports import Control, OnCallback, Trail
 from tillbridge.status.rendering import STATIC
@@ -23,7 +24,7 @@ from tillbridge.tally import Tally
 
 if TYPE_CHECKING:
     from tillbridge.status.live import LiveHub
-    from tillbridge.status.web.site import Site
+    from tillbridge.status.web.site import Site, SiteParts
 
 _STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|svg)")
 _A_YEAR = "max-age=31536000, immutable"
@@ -65,6 +66,8 @@ class StatusListener:
         self._trail = trail or _NoTrail()
         self._merchant = merchant
         self._on_change = on_change
+        # The pages there are, where not all of them.
+        self.site_parts: Callable[[], SiteParts] | None = None
         self._doorkeeper = Doorkeeper(access or AccessRules(), clock)
         self._opened_site: Site | None = None
         self._hub: LiveHub | None = None
@@ -90,10 +93,17 @@ class StatusListener:
         """Let other rules of who may come count from now on."""
         self._doorkeeper.obey(access)
 
-    async def start(self, host: str, port: int) -> tuple[str, int]:
-        """Listen; return the address, whose port is a real one also for port 0. Raises OSError."""
+    async def start(self, host: str, port: int, held: HeldAddress | None = None) -> tuple[str, int]:
+        """Listen; return the address, whose port is a real one also for port 0. Raises OSError.
+
+        Where the address is `held`, whoever came while nobody served it is served now.
+        """
         await self._runner.setup()
-        await web.TCPSite(self._runner, host, port).start()
+        if held is None:
+            await web.TCPSite(self._runner, host, port).start()
+        else:
+            for each in await held.sockets(host, port):
+                await web.SockSite(self._runner, each).start()
         address, actual = self._runner.addresses[0][:2]
         log.info("status_page.listening", address=address, port=actual)
         return address, actual
@@ -110,7 +120,11 @@ class StatusListener:
             from tillbridge.status.web.site import Site  # noqa: PLC0415 -- see above
 
             self._opened_site = Site(
-                self._control, self._doorkeeper, self._trail, clock=self._clock
+                self._control,
+                self._doorkeeper,
+                self._trail,
+                clock=self._clock,
+                parts=None if self.site_parts is None else self.site_parts(),
             )
         return await self._opened_site.handle(request)
 

@@ -1,8 +1,10 @@
 """The page's subjects and its navigation: a new page is a line here."""
 
+from collections.abc import Sequence
+
 from tillbridge.i18n import _
 from tillbridge.status.web import board, menu, orders, overview, setup, store, tables
-from tillbridge.status.web.book import Action, File, NavigationLine, Page
+from tillbridge.status.web.book import Action, File, NavigationLine, Page, Subject
 
 SUBJECTS = (
     overview.SUBJECT,
@@ -27,9 +29,9 @@ NAVIGATION = (
 )
 
 
-def everything() -> list[Page | File | Action]:
+def everything(subjects: Sequence[Subject] = SUBJECTS) -> list[Page | File | Action]:
     """Return all that the subjects bring."""
     all_of_it: list[Page | File | Action] = []
-    for subject in SUBJECTS:
+    for subject in subjects:
         all_of_it += [*subject.pages, *subject.files, *subject.actions]
     return all_of_it

@@ -2,7 +2,8 @@
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,7 +19,7 @@ from tillbridge.status.doorkeeper import Doorkeeper, Turned
 from tillbridge.status.ports import Control, Trail
 from tillbridge.status.roles import NOBODY, Role, Visitor
 from tillbridge.status.web import sign_in
-from tillbridge.status.web.book import Action, Done, File, Page, Visit
+from tillbridge.status.web.book import Action, Done, File, Page, Subject, Visit
 from tillbridge.status.web.frame import Frame
 from tillbridge.status.web.registry import NAVIGATION, SUBJECTS, everything
 from tillbridge.status.web.routing import Found, Routes, path_of
@@ -29,19 +30,39 @@ _What = Page | File | Action
 log = get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class SiteParts:
+    """The subjects that are served; `home` is where "/" leads, "" where it is a page itself."""
+
+    subjects: Sequence[Subject]
+    home: str = ""
+
+
 class Site:
     """The page of a running bridge."""
 
     def __init__(
-        self, control: Control, doorkeeper: Doorkeeper, trail: Trail, *, clock: Clock
+        self,
+        control: Control,
+        doorkeeper: Doorkeeper,
+        trail: Trail,
+        *,
+        clock: Clock,
+        parts: SiteParts | None = None,
     ) -> None:
+        parts = parts or SiteParts(SUBJECTS)
+        self._home = parts.home
         self._control = control
         self._doorkeeper = doorkeeper
         self._trail = trail
         self._clock = clock
         self._sign_in = sign_in.SignIn(doorkeeper, trail, clock=clock)
-        self._pages = Routes[_What]((each.path, each) for each in (*everything(), sign_in.PAGE))
-        self._frame = Frame(NAVIGATION, SUBJECTS, asks_for_passwords=doorkeeper.asks_for_passwords)
+        self._pages = Routes[_What](
+            (each.path, each) for each in (*everything(parts.subjects), sign_in.PAGE)
+        )
+        self._frame = Frame(
+            NAVIGATION, parts.subjects, asks_for_passwords=doorkeeper.asks_for_passwords
+        )
         self._flashes: OrderedDict[str, Done] = OrderedDict()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -57,6 +78,8 @@ class Site:
                 return self._foreign(known, request, reason)
             return await (self._sign_in.enter if path == "/login" else self._sign_in.leave)(request)
         found = self._pages.find(path)
+        if found is None and self._home and request.method == "GET":
+            return web.Response(status=303, headers={"Location": self._home})
         if found is None:
             return self._trouble(known, 404, _("There is no such page."))
         if found.what.role > known.role:

@@ -1,0 +1,65 @@
+"""Whether another life of the bridge follows, and what is taken back where that cannot be."""
+
+import asyncio
+from collections.abc import Callable
+
+from tillbridge.errors import BridgeError
+from tillbridge.log import get_logger
+
+# Takes back what made the next life impossible; told why.
+Undo = Callable[[BridgeError], None]
+
+log = get_logger()
+
+
+class Lives:
+    """Ends the life that is, and knows whether another one follows. Used in the event loop."""
+
+    def __init__(self) -> None:
+        self.end = asyncio.Event()
+        self.again = False
+        self._stopped = False
+        self._undo: Undo | None = None
+        # Why the life that was wanted could not be, for the page to tell.
+        self.refused: BridgeError | None = None
+        # The store that the next life is to connect.
+        self.to_connect = ""
+
+    def stop(self) -> None:
+        """End for good."""
+        self._stopped = True
+        self.again = False
+        self.end.set()
+
+    def restart(self, undo: Undo, *, connect: str = "") -> None:
+        """End, and begin anew with what the file says now; `undo` is for a life that cannot be.
+
+        `connect` is the store that is connected then.
+        """
+        if not self._stopped:
+            self.again = True
+            self.refused = None
+            self.to_connect = connect
+            self._undo = undo
+            self.end.set()
+
+    def begin(self) -> None:
+        """Take note that another life begins."""
+        if not self._stopped:
+            self.end.clear()
+            self.again = False
+
+    def ready(self) -> None:
+        """Take note that this life is possible: what led to it stays."""
+        self._undo = None
+
+    def undone(self, failure: BridgeError) -> bool:
+        """Take back what made a life impossible; False where there is nothing to take back."""
+        undo, self._undo = self._undo, None
+        if undo is None:
+            return False
+        log.error("bridge.taken_back", error=failure.text)
+        self.refused = failure
+        self.to_connect = ""
+        undo(failure)
+        return True

@@ -1,0 +1,54 @@
+"""The daemon's process: the set-up page alone, then the bridge; or the bridge again and again.
+
+A life ends for good when the process is told to stop. It ends for another one when the
+configuration was changed on the page: everything is closed in order and built again from the file,
+while the page's address stays held, so that a browser waits for a moment instead of failing.
+"""
+
+import asyncio
+import os
+
+from tillbridge.configfile import LoadedSettings
+from tillbridge.configfile.fresh import FreshSettings, load_to_run
+from tillbridge.daemon.lean import spare_arenas
+from tillbridge.daemon.life import live
+from tillbridge.daemon.lives import Lives
+from tillbridge.daemon.service_manager import ServiceManager
+from tillbridge.daemon.signals import on_end
+from tillbridge.errors import BridgeError
+from tillbridge.status.held_address import HeldAddress
+
+
+def run(loaded: LoadedSettings | FreshSettings) -> int:
+    """Run the bridge until it is told to stop; return the exit code. Raises BridgeError."""
+    spare_arenas()
+    asyncio.run(_run(loaded))
+    return 0
+
+
+async def _run(loaded: LoadedSettings | FreshSettings) -> None:
+    lives = Lives()
+    on_end(lives.stop)
+    manager = ServiceManager.of(os.environ)
+    address = HeldAddress()
+    path = loaded.path
+    try:
+        while True:
+            lives.begin()
+            try:
+                if isinstance(loaded, FreshSettings):
+                    # Once in a bridge's life.
+                    from tillbridge.daemon.setting_up import set_up  # noqa: PLC0415 -- (as above)
+
+                    await set_up(loaded, lives, address, manager)
+                else:
+                    await live(loaded, lives, address, manager)
+                if not lives.again:
+                    return
+                loaded = load_to_run(path)
+            except BridgeError as failure:
+                if not lives.undone(failure):
+                    raise
+                loaded = load_to_run(path)
+    finally:
+        address.close()

@@ -1,0 +1,172 @@
+"""The life of a bridge in which nothing is set up yet: the page Set-up, and nothing else."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, cast
+
+import tillbridge
+from tillbridge.clock import Clock
+from tillbridge.config import host_and_port
+from tillbridge.configfile.fresh import FreshSettings
+from tillbridge.configfile.toml import read_file
+from tillbridge.daemon.access import access_rules, reached_at
+from tillbridge.daemon.audited import AuditTrail, audited
+from tillbridge.daemon.control_file import announced, new_token
+from tillbridge.daemon.lives import Lives
+from tillbridge.daemon.operations_audit import AuditOperations
+from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
+from tillbridge.daemon.operations_setup import SetupOperations
+from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
+from tillbridge.daemon.service_manager import ServiceManager
+from tillbridge.daemon.setup_place import SetupPlace
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.log import get_logger
+from tillbridge.status.document import document
+from tillbridge.status.facts import BridgeFacts
+from tillbridge.status.held_address import HeldAddress
+from tillbridge.status.listener import MerchantReturn, StatusListener
+from tillbridge.status.ports import Control
+from tillbridge.tally import Tally
+
+if TYPE_CHECKING:
+    from tillbridge.status.web.site import SiteParts
+
+Answer = dict[str, Any]
+
+log = get_logger()
+
+
+async def set_up(
+    fresh: FreshSettings, lives: Lives, held: HeldAddress, manager: ServiceManager
+) -> None:
+    """Serve the page Set-up until `lives` ends it. Raises BridgeError."""
+    log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
+    clock = Clock()
+    async with AsyncExitStack() as opened:
+        ledger = await Ledger.open(fresh.data_dir, clock=clock)
+        opened.push_async_callback(ledger.close)
+        desk = await ProblemDesk.start(ledger, clock=clock)
+        opened.push_async_callback(desk.settle)
+        redirect_uri = _redirect_uri(fresh)
+        place = SetupPlace(fresh.path, ledger, clock, lives, redirect_uri)
+        setup = SetupOperations(place, desk)
+        opened.push_async_callback(setup.close)
+        trail = AuditTrail(ledger, clock)
+        token = new_token()
+        callback_path = path_on_status_page(redirect_uri, fresh.status_page.listen)
+        page = StatusListener(
+            audited(cast("Control", FreshControl(setup, ledger, clock.now_ms())), trail),
+            token=token,
+            tally=Tally(),
+            clock=clock,
+            trail=trail,
+            access=access_rules(fresh.status_page, fresh.base_dir),
+            merchant=MerchantReturn(callback_path, setup.returned) if callback_path else None,
+            on_change=ledger.on_written,
+        )
+        page.site_parts = _only_setup
+        opened.push_async_callback(page.close)
+        address, port = await _listening(page, fresh, held)
+        if not callback_path:
+            await opened.enter_async_context(redirect_listener(redirect_uri, setup.returned))
+        url = f"http://{reached_at(address)}:{port}"
+        opened.enter_context(announced(ledger.data_dir, url=url, token=token))
+        lives.ready()
+        log.info("bridge.setting_up", page=f"{url}/setup", file=str(fresh.path))
+        manager.ready(_("Waiting to be set up at {url}").format(url=f"{url}/setup"))
+        await _until_ended(lives, manager)
+        if lives.again:
+            manager.reloading()
+        else:
+            manager.stopping()
+    log.info("bridge.stopped")
+
+
+async def _until_ended(lives: Lives, manager: ServiceManager) -> None:
+    while not lives.end.is_set():
+        try:
+            beat_s = manager.watchdog_s / 3 if manager.watchdog_s else None
+            await asyncio.wait_for(lives.end.wait(), beat_s)
+        except TimeoutError:
+            manager.alive()
+
+
+async def _listening(
+    page: StatusListener, fresh: FreshSettings, held: HeldAddress
+) -> tuple[str, int]:
+    listen = fresh.status_page.listen
+    try:
+        return await page.start(*host_and_port(listen), held)
+    except OSError as failure:
+        raise ConfigError(
+            _("The status page cannot listen on {listen}: {detail}.").format(
+                listen=listen, detail=failure.strerror or failure
+            ),
+            fix=_("Stop what listens there, or change listen in [status_page]."),
+        ) from failure
+
+
+def _redirect_uri(fresh: FreshSettings) -> str:
+    """Return what the file says of it already; else an address of the page's port."""
+    _text, said = read_file(fresh.path)
+    service = said.get("service")
+    uri = service.get("redirect_uri") if isinstance(service, Mapping) else None
+    _host, port = host_and_port(fresh.status_page.listen)
+    return uri if isinstance(uri, str) else f"http://127.0.0.1:{port}/oauth/callback"
+
+
+def _only_setup() -> "SiteParts":
+    # With the page's other modules: only where somebody opens it.
+    from tillbridge.status.web import setup  # noqa: PLC0415 -- see above
+    from tillbridge.status.web.site import SiteParts  # noqa: PLC0415 -- see above
+
+    return SiteParts((setup.SUBJECT,), home="/setup")
+
+
+class FreshControl:
+    """What is asked of a bridge in which nothing is set up: all but setting it up is refused."""
+
+    def __init__(self, setup: SetupOperations, ledger: Ledger, since_ms: int) -> None:
+        self.setup = setup
+        self.audit = AuditOperations(ledger)
+        self.diagnostics = DiagnosticOperations()
+        self._since_ms = since_ms
+
+    async def status(self) -> Answer:
+        """Return the status document: no store, and one problem."""
+        now = Clock().now_ms()
+        facts = BridgeFacts(
+            version=tillbridge.__version__,
+            running=True,
+            adapters={},
+            problems=(OpenProblem("bridge.not_set_up", "", "", self._since_ms),),
+            pid=os.getpid(),
+            started_at=self._since_ms,
+        )
+        return document(facts, now)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- whatever the operation is
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Refusing() if isinstance(vars(Control).get(name), property) else _refuse
+
+
+class _Refusing:
+    """Operations of a subject, none of which there is yet."""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- (as above)
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _refuse
+
+
+async def _refuse(*_args: object, **_named: object) -> Answer:
+    raise ConfigError(
+        _("Nothing is set up yet."), fix=_("Set it up on the page: /setup, see docs/setup.md.")
+    )

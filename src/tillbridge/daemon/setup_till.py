@@ -1,0 +1,93 @@
+"""The till: which adapters there are, their options, and what one reads when it is tried."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tillbridge.adapter import AdapterContext, WritesTickets
+from tillbridge.adapter.conformance.quality import NO_LEVEL
+from tillbridge.adapter.registration import closing
+from tillbridge.adapters.kit import find_quality
+from tillbridge.adapters.loader import find_adapter, find_adapters, open_adapter
+from tillbridge.diagnostics.apart import apart
+from tillbridge.errors import ConfigError
+from tillbridge.i18n import _
+from tillbridge.onboarding.draft import Draft
+from tillbridge.onboarding.options_form import fields_of, said_in
+from tillbridge.onboarding.preview import preview_of
+
+Answer = dict[str, Any]
+
+_PATIENCE_S = 20.0
+_ALWAYS_THERE = "folder"
+
+
+def adapters() -> list[Answer]:
+    """Return the installed adapters, each with the level that it says it reaches (blocking)."""
+    found = []
+    for name, adapter in find_adapters().items():
+        quality = find_quality(adapter)
+        level = NO_LEVEL if quality is None else quality.reached
+        found.append({"name": name, "summary": adapter.summary, "level": level})
+    return found
+
+
+def form_of(said: Mapping[str, Any]) -> list[Answer]:
+    """Return the fields of an adapter's options, `said` being the adapter and what holds."""
+    options = {key: value for key, value in said.items() if key != "adapter"}
+    adapter = find_adapter(str(said.get("adapter") or _ALWAYS_THERE))
+    return [field.to_json() for field in fields_of(adapter.options, options)]
+
+
+def said_of(adapter: str, form: Mapping[str, str], kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an adapter and its options as they are to stand in the file. Raises ConfigError.
+
+    A secret that was left empty stays as it was `kept`.
+    """
+    model = find_adapter(adapter).options
+    said = said_in(model, form)
+    if kept.get("adapter") == adapter:
+        for field in fields_of(model, {}):
+            if field.kind == "secret" and field.name not in said and field.name in kept:
+                said[field.name] = kept[field.name]
+    return {"adapter": adapter, **said}
+
+
+async def tried(said: Mapping[str, Any], draft: Draft, base_dir: Path) -> Answer:
+    """Open the adapter and look at what it reads, once. Raises ConfigError."""
+    currency = draft.currency or "USD"
+
+    def look() -> Answer:
+        pos = _opened(said, draft, base_dir, "pos")
+        with closing(pos):
+            return preview_of(pos, currency)
+
+    try:
+        return await asyncio.wait_for(apart(look), _PATIENCE_S)
+    except TimeoutError:
+        raise ConfigError(
+            _("{adapter} has read nothing within {n} seconds.").format(
+                adapter=said["adapter"], n=round(_PATIENCE_S)
+            ),
+            fix=_("Look whether the folder is on a share that does not answer, or the till hangs."),
+        ) from None
+
+
+async def takes_orders(said: Mapping[str, Any], draft: Draft, base_dir: Path) -> bool:
+    """Whether an adapter, opened with these options, takes orders. Raises ConfigError."""
+
+    def look() -> bool:
+        pos = _opened(said, draft, base_dir, "orders")
+        with closing(pos):
+            return isinstance(pos, WritesTickets)
+
+    return await asyncio.wait_for(apart(look), _PATIENCE_S)
+
+
+def _opened(said: Mapping[str, Any], draft: Draft, base_dir: Path, table: str) -> object:
+    context = AdapterContext(
+        draft.store, draft.currency or "USD", draft.location_id or draft.store, base_dir
+    )
+    options = {key: value for key, value in said.items() if key != "adapter"}
+    return open_adapter(str(said["adapter"]), options, context, table=table)
