@@ -218,7 +218,7 @@ class SetupOperations:
         """Try an adapter with these options, and keep them where it reads what it should."""
         draft = await self._place.draft()
         self._need(draft, "store", draft.currency)
-        said = said_of(adapter, form, draft.pos)
+        said = await self._said(adapter, form, draft.pos)
         self._tried, self._preview = said, None
         preview = await tried(said, draft, self._place.base_dir)
         self._preview = preview
@@ -239,7 +239,7 @@ class SetupOperations:
         """Let another adapter write the orders, where that of the till does not."""
         draft = await self._place.draft()
         self._need(draft, "adapter", draft.pos)
-        said = said_of(adapter, form, draft.orders)
+        said = await self._said(adapter, form, draft.orders)
         if not await takes_orders(said, draft, self._place.base_dir):
             raise ConfigError(
                 _("As configured, {adapter} takes no orders.").format(adapter=adapter),
@@ -319,6 +319,12 @@ class SetupOperations:
         return _told(found)
 
     # -- inside
+
+    async def _said(
+        self, adapter: str, form: Mapping[str, str], kept: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        folder = self._place.ledger.data_dir / "secrets"
+        return await asyncio.to_thread(said_of, adapter, form, kept, folder)
 
     async def _with_app(self) -> Draft:
         """Return the draft; raises ConfigError where the service does not know the app yet."""

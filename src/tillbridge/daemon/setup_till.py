@@ -13,6 +13,8 @@ from tillbridge.adapters.loader import find_adapter, find_adapters, open_adapter
 from tillbridge.diagnostics.apart import apart
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
+from tillbridge.ledger.durable import write_durably
+from tillbridge.log import learn_secret
 from tillbridge.onboarding.draft import Draft
 from tillbridge.onboarding.options_form import fields_of, said_in
 from tillbridge.onboarding.preview import preview_of
@@ -40,18 +42,37 @@ def form_of(said: Mapping[str, Any]) -> list[Answer]:
     return [field.to_json() for field in fields_of(adapter.options, options)]
 
 
-def said_of(adapter: str, form: Mapping[str, str], kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an adapter and its options as they are to stand in the file. Raises ConfigError.
+def said_of(
+    adapter: str, form: Mapping[str, str], kept: Mapping[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Return an adapter and its options as they are to stand in the file (blocking).
 
-    A secret that was left empty stays as it was `kept`.
+    A secret goes into a file of its own in `folder`, which only this user reads; one that was left
+    empty stays as it was `kept`. Raises ConfigError.
     """
     model = find_adapter(adapter).options
     said = said_in(model, form)
-    if kept.get("adapter") == adapter:
-        for field in fields_of(model, {}):
-            if field.kind == "secret" and field.name not in said and field.name in kept:
-                said[field.name] = kept[field.name]
+    for field in fields_of(model, {}):
+        if field.kind != "secret":
+            continue
+        if field.name in said:
+            said[field.name] = _in_a_file(said[field.name], folder / f"{adapter}.{field.name}")
+        elif kept.get("adapter") == adapter and field.name in kept:
+            said[field.name] = kept[field.name]
     return {"adapter": adapter, **said}
+
+
+def _in_a_file(secret: str, path: Path) -> dict[str, str]:
+    learn_secret(secret)
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        write_durably(path, secret.encode())
+    except OSError as failure:
+        raise ConfigError(
+            _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
+            fix=_("Let the bridge's user write there."),
+        ) from failure
+    return {"file": str(path)}
 
 
 async def tried(said: Mapping[str, Any], draft: Draft, base_dir: Path) -> Answer:

@@ -148,6 +148,8 @@ def _plain(annotation: Any) -> Any:  # noqa: ANN401 -- (as above)
             annotation = get_args(annotation)[0]
         elif origin in {Union, types.UnionType}:
             parts = [each for each in get_args(annotation) if each is not types.NoneType]
+            if SecretStr in {_plain(each) for each in parts}:
+                return SecretStr
             if len(parts) != 1:
                 return str
             annotation = parts[0]

@@ -1,0 +1,83 @@
+"""What is answered on the page Set-up, and what it changes in the file."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tillbridge.configfile.writing import changed
+from tillbridge.onboarding.draft import Draft, changes_of, draft_of
+
+DOCUMENT: dict[str, Any] = {
+    "service": {"base_url": "https://a.example/v2", "client_id": "app_1", "timeout_s": 9},
+    "receiver": {"listen": "127.0.0.1:1", "public_url": "https://b.example"},
+    "stores": {
+        "bar": {
+            "location_id": "1",
+            "currency": "EUR",
+            "pos": {"adapter": "square", "export": "x.csv", "poll_s": 4},
+            "orders": {"adapter": "folder", "orders_dir": "o", "retry_s": 1},
+        }
+    },
+}
+
+
+def test_a_draft_begins_with_what_the_file_says_and_then_changes_nothing() -> None:
+    draft = draft_of(DOCUMENT)
+    assert (draft.store, draft.base_url, draft.currency) == ("bar", "https://a.example/v2", "EUR")
+    assert draft.pos == {"adapter": "square", "export": "x.csv"}
+    assert draft.orders == {"adapter": "folder", "orders_dir": "o"}
+    assert changes_of(draft, DOCUMENT) == {}
+
+
+def test_another_adapter_takes_the_options_of_the_one_before_along() -> None:
+    draft = draft_of(DOCUMENT).passed(
+        "adapter", "ok", pos={"adapter": "folder", "menu": "m.csv"}, orders={}
+    )
+    new = changed(DOCUMENT, changes_of(draft, DOCUMENT))["stores"]["bar"]
+    assert new["pos"] == {"adapter": "folder", "menu": "m.csv", "poll_s": 4}
+
+
+def test_a_secret_that_was_given_is_in_the_vault_and_not_in_the_file() -> None:
+    draft = draft_of({}).passed("app", "ok", client_id="app_2", secret_given=True)
+    changes = changes_of(draft, {})
+    assert changes["service", "client_secret"] == {"vault": True}
+    assert not any("secret" in str(value) for value in draft.to_json().values() if value)
+
+
+@pytest.mark.parametrize(
+    ("taken", "open_again"),
+    [
+        ("service", {"app", "sign_in", "store"}),
+        ("app", {"sign_in", "store"}),
+        ("sign_in", {"store"}),
+        ("store", set()),
+        ("menu", {"adapter"}),
+        ("address", set()),
+    ],
+)
+def test_what_depends_on_a_step_that_is_taken_anew_is_open_again(
+    taken: str, open_again: set[str]
+) -> None:
+    steps = ("service", "app", "sign_in", "store", "menu", "adapter", "address")
+    draft = Draft(found=dict.fromkeys(steps, "well"))
+    again = draft.passed(taken, "anew")
+    assert set(steps) - set(again.found) == open_again
+    assert again.found[taken] == "anew"
+
+
+def test_a_draft_is_kept_and_found_again() -> None:
+    draft = draft_of(DOCUMENT).passed("service", "It answers.")
+    assert Draft.from_json(draft.to_json()) == draft
+
+
+@pytest.mark.parametrize("kept", [None, [], "x", {"base_url": 3}, {"found": "yes"}])
+def test_what_another_version_kept_is_forgotten(kept: object) -> None:
+    assert Draft.from_json(kept) is None
+
+
+def test_the_sample_configuration_is_a_draft_too() -> None:
+    sample = Path(__file__).parents[2] / "config/bridge.toml"
+    document = tomllib.loads(sample.read_text("utf-8"))
+    assert changes_of(draft_of(document), document) == {}

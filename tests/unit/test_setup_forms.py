@@ -1,0 +1,172 @@
+"""An adapter's options as a form, and what it reads as a preview."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+
+from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.secrets import Secret
+from tillbridge.adapters.folder.adapter import ADAPTER
+from tillbridge.adapters.loader import find_adapters
+from tillbridge.daemon.setup_till import said_of
+from tillbridge.errors import ConfigError
+from tillbridge.onboarding.options_form import fields_of, said_in
+from tillbridge.onboarding.preview import finding_of, shown
+
+
+class Options(AdapterOptions):
+    """One option of each kind."""
+
+    export: Path = Field(description="The export.")
+    name: Annotated[str | None, Field(min_length=1)] = None
+    way: Literal["new", "old"] = "new"
+    count: int = 3
+    within_s: float = 1.5
+    quick: bool = True
+    columns: dict[str, str] = Field(default_factory=dict)
+    folders: list[str] = Field(default_factory=list)
+    token: Secret | None = None
+
+
+def test_every_option_becomes_a_field_and_what_must_be_said_comes_first() -> None:
+    fields = fields_of(Options, {"count": 7, "columns": {"name": "Wort"}})
+    assert [(field.name, field.kind) for field in fields] == [
+        ("export", "path"),
+        ("name", "text"),
+        ("way", "choice"),
+        ("count", "number"),
+        ("within_s", "number"),
+        ("quick", "flag"),
+        ("columns", "pairs"),
+        ("folders", "lines"),
+        ("token", "secret"),
+    ]
+    by_name = {field.name: field for field in fields}
+    assert by_name["export"].required
+    assert by_name["export"].hint == "The export."
+    assert by_name["way"].choices == ("new", "old")
+    assert by_name["count"].value == "7"
+    assert by_name["quick"].usual == "true"
+    assert by_name["columns"].value == "name = Wort"
+
+
+def test_what_is_typed_becomes_what_the_model_wants() -> None:
+    form = {
+        "export": " menu.csv ",
+        "name": "",
+        "way": "old",
+        "count": "12",
+        "within_s": "0,5",
+        "quick": "false",
+        "columns": "name = Wort\n\nprice=Preis",
+        "folders": "a\n b \n",
+        "nonsense": "is left out",
+    }
+    said = said_in(Options, form)
+    assert said == {
+        "export": "menu.csv",
+        "way": "old",
+        "count": 12,
+        "within_s": 0.5,
+        "quick": False,
+        "columns": {"name": "Wort", "price": "Preis"},
+        "folders": ["a", "b"],
+    }
+    assert Options.model_validate(said).count == 12
+
+
+@pytest.mark.parametrize(
+    ("form", "words"), [({"count": "many"}, "count"), ({"columns": "name"}, "columns")]
+)
+def test_what_cannot_be_meant_is_told_with_its_field(form: dict[str, str], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        said_in(Options, form)
+
+
+@pytest.mark.parametrize("name", sorted(find_adapters()))
+def test_every_installed_adapter_has_a_form(name: str) -> None:
+    adapter = find_adapters()[name]
+    fields = fields_of(adapter.options, {})
+    assert {field.name for field in fields} == {
+        info.alias or key for key, info in adapter.options.model_fields.items()
+    }
+    said_in(adapter.options, {field.name: field.usual for field in fields})
+
+
+def test_what_the_form_of_the_folder_says_of_its_defaults_is_accepted() -> None:
+    fields = fields_of(ADAPTER.options, {})
+    said = said_in(ADAPTER.options, {field.name: field.usual for field in fields})
+    assert ADAPTER.options.model_validate(said) == ADAPTER.options.model_validate({})
+
+
+ITEMS = [
+    {"external_id": f"p{number}", "name": f"Dish {number}", "price": 950, "available": number != 2}
+    for number in range(1, 31)
+]
+
+
+def preview(**read: object) -> dict[str, Any]:
+    readings: dict[str, Any] = {
+        "health": {"online": True, "detail": ""},
+        "catalogue": {"items": ITEMS},
+        **read,
+    }
+    return shown(readings, "EUR", reads_menu=True, takes_orders=True)
+
+
+def test_a_preview_shows_how_much_there_is_and_the_first_of_it() -> None:
+    seen = preview(
+        availability={"items": {"p1": {"available": False}}},
+        tables={"tables": [{"name": "T1"}, {"name": "T2"}]},
+    )
+    assert seen["items"] == 30
+    assert len(seen["rows"]) == 8
+    assert seen["rows"][0] == {
+        "external_id": "p1",
+        "name": "Dish 1",
+        "price": "9.50",
+        "on_sale": False,
+    }
+    assert (seen["sold_out"], seen["tables"]) == (2, 2)
+    found = finding_of("folder", seen)
+    assert found.done
+    assert found.text == "folder reads 30 items."
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (preview(catalogue={"error": "There is no file m.csv.", "fix": "Look."}), "no file m.csv"),
+        (preview(catalogue={}), "without a single item"),
+        (preview(health={"online": False, "detail": "no heartbeat"}), "no heartbeat"),
+        ({**preview(), "reads_menu": False}, "reads no menu"),
+    ],
+)
+def test_what_cannot_serve_a_storefront_is_told_with_what_to_do(
+    seen: dict[str, Any], words: str
+) -> None:
+    found = finding_of("folder", seen)
+    assert not found.done
+    assert words in found.text
+    assert found.fix
+
+
+def test_an_adapters_secret_goes_into_a_file_that_only_this_user_reads(tmp_path: Path) -> None:
+    adapter = next(
+        name
+        for name, each in sorted(find_adapters().items())
+        if any(field.kind == "secret" for field in fields_of(each.options, {}))
+    )
+    (field, *_more) = [
+        each for each in fields_of(find_adapters()[adapter].options, {}) if each.kind == "secret"
+    ]
+    said = said_of(adapter, {field.name: "hush-hush-hush"}, {}, tmp_path / "secrets")
+    path = Path(said[field.name]["file"])
+    assert path.read_text() == "hush-hush-hush"
+    assert path.stat().st_mode & 0o077 == 0
+    assert "hush" not in str(said)
+    assert said_of(adapter, {}, said, tmp_path)[field.name] == said[field.name]
+    shown_again = fields_of(find_adapters()[adapter].options, said)
+    assert next(each.value for each in shown_again if each.kind == "secret") == ""
