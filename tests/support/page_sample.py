@@ -92,6 +92,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
     fill_orders(control, text)
     fill_board(control, text)
     fill_menu(control, text)
+    fill_diagnostics(control, text)
     control.setup.shown = everything_open(text)
     control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
 
@@ -342,3 +343,46 @@ def crowded(control: PretendControl, text: str = PLANT) -> None:
 def _figures() -> StoreFigures:
     week = Figures(812, Times(0.64, 1.9, 4.2, 811), Times(0.98, 65.4, 90.0, 811), 4, 1)
     return StoreFigures(dict.fromkeys(SPANS, week))
+
+
+def fill_diagnostics(control: PretendControl, text: str = PLANT) -> None:
+    """An examination with every kind of result, a log, and a bundle that is ready."""
+    now = to_iso(control.now_ms - _MINUTE)
+    told = control.diagnostics
+    told.began_at = now
+    told.report = {
+        "ok": False,
+        "level": "failed",
+        "text": "1 link is broken.",
+        "counts": {"ok": 2, "warning": 1, "failed": 1, "skipped": 1},
+        "results": [
+            _result("bridge", "", "ok", "The bridge runs."),
+            _result("dns.service", "", "skipped", text),
+            _result("consent", "main", "warning", text, "Connect again."),
+            _result("till", "main", "failed", text, text),
+            _result("disk", "", "ok", "3 GB are free."),
+        ],
+        "done": True,
+        "running": [],
+        "took_ms": 4210,
+    }
+    told.lines = [
+        {"at": now, "level": "error", "event": "pos.failed", "store": "main", "detail": text,
+         "exception": f"Traceback\n  {text}"},
+        {"at": now, "level": "warning", "event": "order.late", "order": text},
+        {"at": now, "level": "info", "event": "bridge.ready", "stores": ["main"], "logger": text},
+    ]  # fmt: skip
+    told.bundled = {
+        "state": "ready",
+        "name": "tillbridge-support-1.zip",
+        "made_at": now,
+        "size": 51_200,
+        "files": [{"name": "log.jsonl", "size": 40_000, "first": [text, text]}],
+    }
+
+
+def _result(name: str, store: str, level: str, text: str, fix: str = "") -> dict[str, object]:
+    return {
+        "name": name, "store": store, "level": level, "text": text, "fix": fix, "took_ms": 12,
+        "details": {},
+    }  # fmt: skip

@@ -71,6 +71,10 @@ class PretendDiagnostics:
             "running": [],
             "took_ms": 5,
         }
+        self.began_at: str | None = None
+        self.lines: list[Answer] = []
+        self.kept = True
+        self.bundled: Answer = {"state": "none"}
 
     async def begin(self) -> Answer:
         self._told("doctor")
@@ -79,6 +83,27 @@ class PretendDiagnostics:
     async def result(self, run: str) -> Answer:
         self._told("doctor result", run)
         return self.report
+
+    async def latest(self) -> Answer:
+        report = None if self.began_at is None else self.report
+        return {"began_at": self.began_at, "report": report, "versions": {"tillbridge": "0.1"}}
+
+    async def logs(self, *, limit: int = 200, **asked: str) -> Answer:
+        self._told("logs", {name: value for name, value in asked.items() if value})
+        text, level = asked.get("text", ""), asked.get("level", "")
+        fits = [each for each in self.lines if text in str(each) and level in {"", each["level"]}]
+        return {"lines": fits[:limit], "kept": self.kept}
+
+    async def bundle(self) -> Answer:
+        self.bundled = {"state": "making"}
+        return self._told("bundle")
+
+    async def bundle_state(self) -> Answer:
+        return self.bundled
+
+    async def bundle_file(self) -> Answer:
+        self._told("bundle file")
+        return {"name": "tillbridge-support-1.zip", "base64": "UEsFBg=="}
 
 
 class PretendProblems:

@@ -27,7 +27,7 @@ from tillbridge.daemon.downtime import keep_downtime
 from tillbridge.daemon.housekeeping import Housekeeping, forget, keep_budget
 from tillbridge.daemon.lean import give_back, started
 from tillbridge.daemon.operations import Operations
-from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
+from tillbridge.daemon.operations_diagnostics import DiagnosticOperations, Examined
 from tillbridge.daemon.probing import AddressProbe, look_at, wants_probing
 from tillbridge.daemon.receiving import receiver_settings
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
@@ -119,7 +119,9 @@ class _Life:
         self._receiver.count_in(house.tally)
         for store in building.stores.values():
             store.integrator.attend(self._receiver)
-        self._operations.diagnostics = DiagnosticOperations(self._subject)
+        self._operations.diagnostics = DiagnosticOperations(
+            Examined(self._subject, self._operations.status, loaded, house.clock)
+        )
         self._operations.make_setup = self._setup
         self._by_key = {rooms.key: rooms for rooms in building.communities.values()}
         for rooms in self._by_key.values():

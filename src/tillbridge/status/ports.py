@@ -81,6 +81,45 @@ class DiagnosticsControl(Protocol):
         """
         ...
 
+    async def latest(self) -> Answer:
+        """Return the last examination: `began_at`, and `report` as `result`; None before any.
+
+        Also `versions` of what runs here, by name.
+        """
+        ...
+
+    async def logs(
+        self,
+        *,
+        level: str = "",
+        event: str = "",
+        text: str = "",
+        store: str = "",
+        order: str = "",
+        limit: int = 200,
+    ) -> Answer:
+        """Return the last `lines` of the log that fit, the newest first; whether any are `kept`.
+
+        A line has `at`, `level`, `event` and fields of its own; `exception` is a traceback.
+        """
+        ...
+
+    async def bundle(self) -> Answer:
+        """Begin to put a support bundle together, or join who has begun."""
+        ...
+
+    async def bundle_state(self) -> Answer:
+        """Return `state` (none, making, ready, failed).
+
+        Once it is ready also `name`, `made_at`, `size` and `files`, each with `name`, `size` and
+        its `first` lines; where it failed, why as `text`.
+        """
+        ...
+
+    async def bundle_file(self) -> Answer:
+        """Return the bundle that is ready: `name`, and the zip as `base64`."""
+        ...
+
 
 class FleetControl(Protocol):
     """What is asked about the reports of this bridge."""

@@ -30,6 +30,11 @@ def clock_time(at_ms: int, now_ms: int) -> str:
     return at.strftime("%d %b %H:%M" if at.year == now.year else "%d %b %Y %H:%M")
 
 
+def local_second(at_ms: int) -> str:
+    """Return an instant in this machine's time, to the second."""
+    return datetime.fromtimestamp(at_ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
 def waiting(count: int, oldest_s: float | None) -> str:
     """Return the sentence about orders that the till does not have yet; "" where there are none."""
     if not count:

@@ -6,7 +6,8 @@
   var AGES_MS = 30000, NO_STREAM_MS = 10000, LATE_MS = 45000;
   var place = document.body.getAttribute('data-live');
   var banner = document.getElementById('not-live');
-  var source = null, asking = false, again = false, heard = Date.now(), working = true, timer = null;
+  var source = null, asking = false, again = false, heard = Date.now(), working = true;
+  var timer = null, later = null;
 
   function regions(from) {
     return from.querySelectorAll('[data-region]');
@@ -15,6 +16,18 @@
   function busy(region) {
     var active = document.activeElement;
     return active && region.contains(active) && /^(INPUT|SELECT|TEXTAREA)$/.test(active.tagName);
+  }
+
+  /* A region that changes without the bridge telling of it says after how many ms to look again. */
+  function soon() {
+    var waits = document.querySelector('[data-soon]'), ms;
+    window.clearTimeout(later);
+    if (waits) {
+      ms = parseInt(waits.getAttribute('data-soon'), 10) || AGES_MS;
+      later = window.setTimeout(function () {
+        if (document.hidden) { soon(); } else { refresh(); }
+      }, ms);
+    }
   }
 
   function swap(fresh) {
@@ -89,6 +102,7 @@
 
   function next() {
     asking = false;
+    soon();
     if (again) { again = false; window.setTimeout(refresh, 200); }
   }
 
@@ -175,4 +189,5 @@
     }
   }());
   listen();
+  soon();
 }());

@@ -35,6 +35,7 @@ class Frame:
     ) -> None:
         pages = {each.path: each for subject in subjects for each in subject.pages}
         self._navigation = [(line, pages[line.path]) for line in navigation if line.path in pages]
+        self._pages = pages
         self._actions = {each.path: each for subject in subjects for each in subject.actions}
         self._asks_for_passwords = asks_for_passwords
 
@@ -92,8 +93,13 @@ class Frame:
             "ago": lambda at: span((now_ms - _ms(at)) / 1000),
             "clock": lambda at: clock_time(_ms(at), now_ms),
             "link": _link,
+            "page_is_for": lambda path: self._is_for(visitor, path),
             "action": lambda path, **parts: self._offered(visitor, path, parts),
         }
+
+    def _is_for(self, visitor: Visitor, path: str) -> bool:
+        page = self._pages.get(path)
+        return page is not None and page.role <= visitor.role
 
     def _offered(
         self, visitor: Visitor, path: str, parts: Mapping[str, object]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tillbridge.i18n import _
-from tillbridge.status.web import board, menu, orders, overview, setup, store, tables
+from tillbridge.status.web import board, diagnostics, menu, orders, overview, setup, store, tables
 from tillbridge.status.web.book import Action, File, NavigationLine, Page, Subject
 
 SUBJECTS = (
@@ -13,6 +13,7 @@ SUBJECTS = (
     board.SUBJECT,
     tables.SUBJECT,
     store.SUBJECT,
+    diagnostics.SUBJECT,
     setup.SUBJECT,
 )
 

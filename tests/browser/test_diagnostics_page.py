@@ -1,0 +1,162 @@
+"""The pages of diagnostics in a browser: examine, read the log, save the file for support."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.support.page_house import PASSWORD, PageHouse, page_house, users
+from tests.support.page_sample import busy
+from tillbridge.model.instant import to_iso
+from tillbridge.status.doorkeeper import AccessRules
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[PageHouse]:
+    async with page_house() as made:
+        busy(made.control, "the till said no")
+        yield made
+
+
+def under_way(house: PageHouse) -> dict[str, Any]:
+    """The report as it is while two links are still looked at."""
+    report = house.control.diagnostics.report
+    running = [
+        {"name": "till", "store": "main", "title": "the till"},
+        {"name": "disk", "store": "", "title": "the disk"},
+    ]
+    return {**report, "results": report["results"][:2], "done": False, "running": running}
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_an_examination_tells_what_is_wrong_and_what_to_do(
+    browser: Browser, house: PageHouse, scripts: bool
+) -> None:
+    house.control.diagnostics.began_at = None
+    page = await browser.new_page(java_script_enabled=scripts)
+    await page.goto(house.url)
+    await page.get_by_role("link", name="Diagnostics", exact=True).click()
+    await expect(page.locator("#report")).to_contain_text("Nothing was examined")
+    house.control.diagnostics.began_at = to_iso(house.control.now_ms)
+    await page.get_by_role("button", name="Examine every link").click()
+    await expect(page.locator("#report h2").first).to_have_text("1 link is broken.")
+    await expect(page.locator("#report li")).to_have_count(5)
+    broken = page.locator("#report li.bad")
+    await expect(broken).to_contain_text("broken")
+    await expect(broken.locator(".fix")).to_have_text("the till said no")
+    assert ("doctor",) in house.control.asked
+    assert [each["action"] for each in house.trail.noted] == ["diagnostics.examine"]
+    await page.close()
+
+
+async def test_results_appear_while_the_rest_is_still_looked_at(
+    browser: Browser, house: PageHouse
+) -> None:
+    told = house.control.diagnostics
+    done, told.report = told.report, under_way(house)
+    page = await browser.new_page()
+    await page.goto(house.url + "/diagnostics")
+    await expect(page.locator("#report h2").first).to_have_text(
+        "Still looking at: the till, the disk"
+    )
+    await expect(page.locator("#report li")).to_have_count(2)
+    told.report = done  # nothing is written to the ledger, so no event tells of it
+    await expect(page.locator("#report li")).to_have_count(5)
+    await expect(page.locator("#report h2").first).to_have_text("1 link is broken.")
+    await page.close()
+
+
+async def test_the_log_is_filtered_and_new_lines_come_by_themselves(
+    browser: Browser, house: PageHouse
+) -> None:
+    page = await browser.new_page()
+    await page.goto(house.url + "/diagnostics")
+    await page.get_by_role("link", name="Log", exact=True).click()
+    lines = page.locator("#log li")
+    await expect(lines).to_have_count(3)
+    await page.get_by_label("Level").select_option(label="errors")
+    await page.get_by_label("Text").fill("till")
+    await page.get_by_role("button", name="Show", exact=True).click()
+    await expect(lines).to_have_count(1)
+    await expect(lines).to_contain_text("pos.failed")
+    await expect(page.get_by_label("Text")).to_have_value("till")
+    await lines.locator("summary").click()
+    await expect(lines.locator("pre")).to_contain_text("the till said no")
+    first = house.control.diagnostics.lines[0]
+    house.control.diagnostics.lines = [{**first, "event": "pos.failed_again"}, first]
+    await expect(lines).to_have_count(2)
+    await expect(lines.first).to_contain_text("pos.failed_again")
+    await expect(lines.nth(1).locator("pre")).to_be_visible()  # what was opened stays open
+    await page.close()
+
+
+async def test_a_long_log_shows_its_end_and_more_if_asked(
+    browser: Browser, house: PageHouse
+) -> None:
+    line = house.control.diagnostics.lines[2]
+    house.control.diagnostics.lines = [{**line, "n": number} for number in range(300)]
+    page = await browser.new_page()
+    await page.goto(house.url + "/diagnostics/logs")
+    await expect(page.locator("#log li")).to_have_count(100)
+    await page.get_by_role("link", name="Show more").click()
+    await expect(page.locator("#log li")).to_have_count(300)
+    await page.close()
+
+
+async def test_a_bundle_is_made_looked_through_and_saved(
+    browser: Browser, house: PageHouse
+) -> None:
+    ready, house.control.diagnostics.bundled = house.control.diagnostics.bundled, {"state": "none"}
+    page = await browser.new_page()
+    await page.goto(house.url + "/diagnostics")
+    await page.get_by_role("link", name="Support bundle").click()
+    await page.get_by_role("button", name="Put a support bundle together").click()
+    await expect(page.locator("#bundle")).to_contain_text("It is being put together")
+    house.control.diagnostics.bundled = ready
+    await expect(page.locator("#files li")).to_have_count(1)
+    await expect(page.locator("#files")).to_contain_text("log.jsonl")
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="Save tillbridge-support-1.zip").click()
+    assert (await download.value).suggested_filename == "tillbridge-support-1.zip"
+    assert [each["action"] for each in house.trail.noted] == ["diagnostics.bundle"]
+    await page.close()
+
+
+async def test_only_a_technician_gets_at_the_bundle() -> None:
+    async with page_house(AccessRules(users=users())) as house:
+        busy(house.control)
+        for name, allowed in (("lou", False), ("sam", False), ("tea", True)):
+            await house.sign_in(name, PASSWORD)
+            page = await house.get("/diagnostics")
+            assert ("/diagnostics/bundle" in page.text) is allowed
+            for path in ("/diagnostics/bundle", "/diagnostics/bundle/file"):
+                assert ((await house.get(path)).status == 200) is allowed, (name, path)
+            made = await house.post("/diagnostics/bundle/make")
+            assert made.status == (303 if allowed else 403)
+            await house.post("/logout")
+
+
+async def test_a_page_that_nobody_sees_does_not_look_again(
+    browser: Browser, house: PageHouse
+) -> None:
+    house.control.diagnostics.report = under_way(house)
+    page = await browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto(house.url + "/diagnostics")
+
+    async def looked(times: int) -> None:
+        async with asyncio.timeout(20):
+            while sum(url.endswith("/diagnostics") for url in asked) < times:
+                await asyncio.sleep(0.05)
+
+    await looked(3)
+    await page.goto(house.url + "/store")
+    asked.clear()
+    await expect(page.locator("h1")).to_have_text("Store")
+    assert not [url for url in asked if url.endswith("/diagnostics")]
+    await page.close()
