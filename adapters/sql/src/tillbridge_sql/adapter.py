@@ -26,7 +26,7 @@ from tillbridge_sql.menu import read_menu
 from tillbridge_sql.news import News
 from tillbridge_sql.options import SqlOptions
 from tillbridge_sql.orders import Orders
-from tillbridge_sql.queries import STEPS, Queries, read_queries
+from tillbridge_sql.queries import STEPS, Queries, profile_queries, read_queries
 from tillbridge_sql.readings import read_availability, read_tables
 from tillbridge_sql.unchanged import MenuMemory
 
@@ -107,6 +107,8 @@ class SqlAdapter:
 def _queries(options: SqlOptions, base_dir: Path, database: str) -> Queries:
     """Return the profile's queries under those of the file. Raises ValueError."""
     found = Queries({})
+    if options.profile is not None:
+        found = profile_queries(options.profile, database)
     if options.queries is not None:
         path = base_dir / options.queries
         try:
@@ -124,7 +126,10 @@ def _queries(options: SqlOptions, base_dir: Path, database: str) -> Queries:
 def _check_sense(options: SqlOptions, queries: Queries, database: str) -> None:
     """Raise ValueError for options that contradict each other."""
     if not queries.statements:
-        raise ValueError("There is nothing to ask: name a file of queries.")
+        raise ValueError(
+            'There is nothing to ask: name a profile, such as profile = "unicenta", or a file of'
+            " queries."
+        )
     if options.change == "notify" and database != "postgresql":
         raise ValueError(
             f'change = "notify" is PostgreSQL\'s; {database} has none. Write change = "query".'

@@ -8,6 +8,8 @@ from pydantic import Field
 from tillbridge.adapter import AdapterOptions
 from tillbridge.adapter.secrets import Secret
 
+Profile = Literal["unicenta", "chromis", "floreant"]
+
 
 class SqlOptions(AdapterOptions):
     """Which database, what is asked of it, and what may be changed in it."""
@@ -20,7 +22,12 @@ class SqlOptions(AdapterOptions):
         None,
         description="The user's password: { file = ... }, { env = ... } or { credential = ... }.",
     )
-    queries: Path | None = Field(None, description="A file of named queries.")
+    profile: Profile | None = Field(
+        None, description="The kind of till, whose queries come with the adapter."
+    )
+    queries: Path | None = Field(
+        None, description="A file of named queries; over those of the profile, or all there are."
+    )
     parameters: dict[str, str | int | float | bool] = Field(
         default_factory=dict, description="Further parameters of the queries, by name."
     )

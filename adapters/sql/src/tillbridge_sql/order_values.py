@@ -83,7 +83,7 @@ class OrderValues:
 
     def _extra(self) -> Decimal:
         """Return what the customer pays beside the lines: fees and tips, less discounts."""
-        lines = sum((_subtotal(line) for line in self._order.lines), 0)
+        lines = sum((_written(line) for line in self._order.lines), 0)
         tax = 0 if _tax_included(self._order.payload) else _minor(self._order.payload.get("tax"))
         total = self._order.total_amount
         return self._money(0 if total is None else total - lines - tax)
@@ -148,9 +148,8 @@ class OrderValues:
         return Decimal(minor or 0).scaleb(-self._digits)
 
 
-def _subtotal(line: OrderLine) -> int:
-    if line.subtotal is not None:
-        return line.subtotal
+def _written(line: OrderLine) -> int:
+    """Return what a line and its options come to as they are written."""
     options = sum((option.unit_price or 0) * option.quantity for option in line.options)
     return ((line.unit_price or 0) + options) * line.quantity
 

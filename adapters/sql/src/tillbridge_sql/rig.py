@@ -5,8 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from sqlalchemy import Engine, create_engine, text
-from sqlalchemy.pool import NullPool
+from sqlalchemy import Engine, create_engine, inspect, text
 
 from tillbridge.adapter import Adapter, Item, RejectReason, Table, TicketStatus
 from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket
@@ -31,7 +30,18 @@ CREATE TABLE payments (number int PRIMARY KEY, total decimal(14, 3));
 CREATE TABLE order_news (id {serial}, order_key varchar(120), status varchar(20),
                          reason varchar(20), external_ids varchar(255), handled int DEFAULT 0)
 """
-_TABLES = ("items", "places", "sessions", "orders", "order_lines", "payments", "order_news")
+# A type as our schemas name it, in PostgreSQL and in MySQL.
+_TYPES = (
+    ("{serial}", "serial PRIMARY KEY", "int AUTO_INCREMENT PRIMARY KEY"),
+    ("{flag}", "boolean", "bit(1)"),
+    ("{blob}", "bytea", "mediumblob"),
+    ("{double}", "double precision", "double"),
+    ("{moment}", "timestamp", "datetime"),
+    ("{yes}", "true", "b'1'"),
+    ("{no}", "false", "b'0'"),
+    ("{vflag}", "boolean", "smallint"),
+    ("{vno}", "false", "0"),
+)
 _QUERIES = Path(__file__).with_name("rig_queries.sql")
 
 
@@ -43,15 +53,32 @@ class SqlRig(Rig):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.server = self.find_server()
-        self.database = self.server.make_database(self.encoding)
         self.wire = Wire(self.server.port)
-        self.engine: Engine = create_engine(self.server.url(self.database), poolclass=NullPool)
+        kind = type(self).__name__
+        used = self.server.free_databases.setdefault(kind, [])
+        self.database = used.pop() if used else self.server.make_database(self.encoding)
+        is_new = kind not in self.server.made or self.database not in self.server.made[kind]
+        self.engine: Engine = create_engine(self.server.url(self.database), pool_pre_ping=True)
         (folder / "password").write_text(f"{PASSWORD}\n")
         (folder / "queries.sql").write_text(_QUERIES.read_text("utf-8"), "utf-8")
-        serial = "serial PRIMARY KEY" if self.is_postgresql else "int AUTO_INCREMENT PRIMARY KEY"
-        self.run(*_SCHEMA.format(serial=serial).split(";"))
+        made = [each for each in self.filled(self.schema()).split(";") if each.strip()]
+        inserts = [each for each in made if each.strip().startswith("INSERT")]
+        if is_new:
+            self.run(*(each for each in made if each not in inserts))
+            self.server.made.setdefault(kind, set()).add(self.database)
+        self.run(*inserts)
 
     encoding: ClassVar[str] = ""
+
+    def schema(self) -> str:
+        """Return what makes the till's tables, and what is in them at first."""
+        return _SCHEMA
+
+    def filled(self, schema: str) -> str:
+        """Return a schema with the types of this database in it."""
+        for ours, postgresql_, mysql in _TYPES:
+            schema = schema.replace(ours, postgresql_ if self.is_postgresql else mysql)
+        return schema
 
     @classmethod
     def find_server(cls) -> Server:
@@ -81,10 +108,21 @@ class SqlRig(Rig):
         }
 
     def close(self) -> None:
-        """Remove the database."""
+        """Empty the database, for the next till of this kind."""
         self.wire.cut()
+        quoted = self.engine.dialect.identifier_preparer.quote
+        without_keys = (
+            "SET session_replication_role = replica"
+            if self.is_postgresql
+            else "SET FOREIGN_KEY_CHECKS = 0"
+        )
+        self.run(without_keys, *(f"DELETE FROM {quoted(name)}" for name in self.tables()))  # noqa: S608 -- the till's own names
         self.engine.dispose()
-        self.server.drop_database(self.database)
+        self.server.free_databases[type(self).__name__].append(self.database)
+
+    def tables(self) -> list[str]:
+        """Return the names of the till's tables."""
+        return sorted(inspect(self.engine).get_table_names())
 
     def run(self, *statements: str, **values: object) -> None:
         """Change something in the till."""
@@ -203,7 +241,11 @@ class SqlRig(Rig):
 
     def state(self) -> object:
         """Return all rows."""
-        return {name: sorted(map(repr, self.rows(f"SELECT * FROM {name}"))) for name in _TABLES}  # noqa: S608 -- names of this module
+        quoted = self.engine.dialect.identifier_preparer.quote
+        return {
+            name: sorted(map(repr, self.rows(f"SELECT * FROM {quoted(name)}")))  # noqa: S608 -- the till's own names
+            for name in self.tables()
+        }
 
 
 class PostgresqlRig(SqlRig):

@@ -1,0 +1,184 @@
+-- Chromis POS, on PostgreSQL and MySQL or MariaDB (the tables as its Liquibase files make them: names in capitals, which MySQL on
+-- Linux tells apart; the catalogue is PRODUCTS.ISCATALOG). Else as uniCenta oPOS.
+--
+-- An order becomes a closed receipt of the open cash session, as the till itself saves one: RECEIPTS, TICKETS, TICKETLINES,
+-- TAXLINES, PAYMENTS, and the stock. It cannot become an open ticket: SHAREDTICKETS.CONTENT is a serialized Java object.
+--
+-- :host is the terminal (CLOSEDCASH.HOST) whose session takes the orders. It has no default.
+-- parameter: person = 0
+-- parameter: location = 0
+-- parameter: payment = online
+-- parameter: extra_tax = 000
+-- parameter: stock_location =
+
+-- name: fingerprint [postgresql]
+SELECT (SELECT md5(string_agg(concat_ws('|', p.id, p.name, p.pricesell, p.category, p.taxcat, p.iscom, p.isvprice,
+                              p.iscatalog, p.catorder),
+                              '/' ORDER BY p.id))
+        FROM PRODUCTS p) AS products,
+       (SELECT md5(string_agg(concat_ws('|', id, name, catorder), '/' ORDER BY id)) FROM CATEGORIES) AS headings,
+       (SELECT md5(string_agg(concat_ws('|', id, name, category, custcategory, rate), '/' ORDER BY id)) FROM TAXES) AS taxes,
+       (SELECT md5(string_agg(concat_ws('|', product, product2), '/' ORDER BY id)) FROM PRODUCTS_COM) AS auxiliaries
+
+-- name: fingerprint [mysql]
+SELECT (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', p.id, p.name, p.pricesell, p.category, p.taxcat, p.iscom + 0,
+                              p.isvprice + 0, p.iscatalog + 0,
+                              p.catorder))))
+        FROM PRODUCTS p) AS products,
+       (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', id, name, catorder)))) FROM CATEGORIES) AS headings,
+       (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', id, name, category, custcategory, rate)))) FROM TAXES) AS taxes,
+       (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', product, product2)))) FROM PRODUCTS_COM) AS auxiliaries
+
+-- Prices are kept without tax. The tax of a product is the first of its category that is not for certain customers.
+-- name: items
+SELECT p.id AS external_id, p.name,
+       p.pricesell * (1 + :tax_included * COALESCE((SELECT t.rate FROM TAXES t WHERE t.category = p.taxcat
+           AND t.custcategory IS NULL ORDER BY COALESCE(t.rateorder, 0), t.id LIMIT 1), 0)) AS price,
+       p.category AS category_id, p.taxcat AS tax_id,
+       CASE WHEN p.isvprice THEN 'Its price is entered at the till.' END AS refused
+FROM PRODUCTS p
+WHERE p.iscatalog AND NOT p.iscom
+ORDER BY COALESCE(p.catorder, 0), p.name, p.id
+
+-- name: categories
+SELECT id AS external_id, name FROM CATEGORIES ORDER BY catorder, name
+
+-- name: taxes
+SELECT t.category AS external_id, t.name, t.rate * 100 AS rate
+FROM TAXES t
+WHERE t.id = (SELECT o.id FROM TAXES o WHERE o.category = t.category AND o.custcategory IS NULL
+              ORDER BY COALESCE(o.rateorder, 0), o.id LIMIT 1)
+
+-- Auxiliary products are the modifiers: of a product, those of one category are a group.
+-- name: addon_groups
+SELECT DISTINCT CONCAT(x.product, '/', a.category) AS external_id, c.name, 0 AS min_select, 0 AS max_select
+FROM PRODUCTS_COM x JOIN PRODUCTS a ON a.id = x.product2 JOIN CATEGORIES c ON c.id = a.category
+
+-- name: addons
+SELECT a.id AS external_id, a.name,
+       a.pricesell * (1 + :tax_included * COALESCE((SELECT t.rate FROM TAXES t WHERE t.category = a.taxcat
+           AND t.custcategory IS NULL ORDER BY COALESCE(t.rateorder, 0), t.id LIMIT 1), 0)) AS price,
+       CONCAT(x.product, '/', a.category) AS group_id
+FROM PRODUCTS_COM x JOIN PRODUCTS a ON a.id = x.product2
+ORDER BY a.name, a.id
+
+-- name: item_addon_groups
+SELECT DISTINCT x.product AS item_id, CONCAT(x.product, '/', a.category) AS group_id
+FROM PRODUCTS_COM x JOIN PRODUCTS a ON a.id = x.product2
+ORDER BY x.product, group_id
+
+-- Sold out by stock, where :stock_location names the warehouse that is counted ('0' is the first one); else nothing is.
+-- name: availability
+SELECT s.product AS external_id, 0 AS available
+FROM STOCKCURRENT s JOIN PRODUCTS p ON p.id = s.product
+WHERE s.location = :stock_location AND NOT p.isservice AND NOT p.alwaysavailable
+GROUP BY s.product
+HAVING SUM(s.units) <= 0
+
+-- name: tables
+SELECT p.id AS external_id, p.name, f.name AS zone
+FROM PLACES p JOIN FLOORS f ON f.id = p.floor
+ORDER BY f.name, p.name, p.id
+
+-- name: find_order
+SELECT ticketid AS reference FROM TICKETS WHERE id = :key
+
+-- name: check_session
+SELECT money FROM CLOSEDCASH WHERE host = :host AND dateend IS NULL ORDER BY hostsequence DESC LIMIT 1
+
+-- name: check_item
+SELECT p.id AS product, t.id AS tax, t.rate
+FROM PRODUCTS p JOIN TAXES t ON t.category = p.taxcat AND t.custcategory IS NULL
+WHERE p.id = :product_id
+ORDER BY COALESCE(t.rateorder, 0), t.id LIMIT 1
+
+-- name: check_option
+SELECT p.id AS extra_product, t.id AS extra_product_tax, t.rate AS extra_rate
+FROM PRODUCTS p JOIN TAXES t ON t.category = p.taxcat AND t.custcategory IS NULL
+WHERE p.id = :option_id
+ORDER BY COALESCE(t.rateorder, 0), t.id LIMIT 1
+
+-- name: order [postgresql]
+SELECT nextval('ticketsnum') AS ticket_number
+-- name: order [mysql]
+UPDATE TICKETSNUM SET id = LAST_INSERT_ID(id + 1)
+-- name: order [mysql]
+SELECT LAST_INSERT_ID() AS ticket_number
+-- name: order
+INSERT INTO RECEIPTS (id, money, datenew, person) VALUES (:key, :money, :now, :person)
+-- name: order
+INSERT INTO TICKETS (id, tickettype, ticketid, person, status) VALUES (:key, 0, :ticket_number, :person, 0)
+
+-- name: line
+INSERT INTO TICKETLINES (ticket, line, product, units, price, taxid, attributes)
+VALUES (:key, :row, :product, :line_quantity, :line_price / (1 + :order_tax_included * :rate), :tax, :line_xml)
+-- name: line
+INSERT INTO TAXLINES (id, receipt, taxid, base, amount)
+VALUES (:row_key, :key, :tax, :line_quantity * :line_price / (1 + :order_tax_included * :rate),
+        :line_quantity * :line_price / (1 + :order_tax_included * :rate) * :rate)
+-- name: line
+INSERT INTO STOCKDIARY (id, datenew, reason, location, product, units, price, appuser)
+SELECT :row_key, :now, -1, :location, p.id, -1 * :line_quantity, p.pricesell, 'tillbridge'
+FROM PRODUCTS p WHERE p.id = :product AND NOT p.isservice
+-- name: line
+INSERT INTO STOCKCURRENT (location, product, units)
+SELECT w.id, p.id, 0 FROM PRODUCTS p JOIN LOCATIONS w ON w.id = :location
+WHERE p.id = :product AND NOT p.isservice AND NOT EXISTS (
+    SELECT 1 FROM STOCKCURRENT s WHERE s.location = w.id AND s.product = p.id AND s.attributesetinstance_id IS NULL)
+-- name: line
+UPDATE STOCKCURRENT SET units = units - :line_quantity
+WHERE location = :location AND product = :product AND attributesetinstance_id IS NULL
+  AND EXISTS (SELECT 1 FROM PRODUCTS p WHERE p.id = :product AND NOT p.isservice)
+
+-- name: option
+INSERT INTO TICKETLINES (ticket, line, product, units, price, taxid, attributes)
+VALUES (:key, :row, :extra_product, :line_quantity * :option_quantity, :option_price / (1 + :order_tax_included * :extra_rate),
+        :extra_product_tax, :option_xml)
+-- name: option
+INSERT INTO TAXLINES (id, receipt, taxid, base, amount)
+VALUES (:row_key, :key, :extra_product_tax,
+        :line_quantity * :option_quantity * :option_price / (1 + :order_tax_included * :extra_rate),
+        :line_quantity * :option_quantity * :option_price / (1 + :order_tax_included * :extra_rate) * :extra_rate)
+
+-- name: payment
+INSERT INTO PAYMENTS (id, receipt, payment, total, tendered, transid)
+VALUES (:key, :key, :payment, :order_total, :order_total, :order_number)
+
+-- Delivery, tip and discount are a line without a product, so that the receipt adds up to what was paid.
+-- name: order_end
+INSERT INTO TICKETLINES (ticket, line, units, price, taxid, attributes)
+SELECT t.id, :extra_row, 1, :order_extra, :extra_tax, :extra_xml FROM TICKETS t WHERE t.id = :key AND :order_extra <> 0
+
+-- A receipt that stands is never removed. Cancelling writes a refund of it, as the till does.
+-- name: find_cancelled
+SELECT ticketid AS refund FROM TICKETS WHERE id = :cancel_key
+
+-- name: cancel [postgresql]
+SELECT nextval('ticketsnum_refund') AS refund_number
+-- name: cancel [mysql]
+UPDATE TICKETSNUM_REFUND SET id = LAST_INSERT_ID(id + 1)
+-- name: cancel [mysql]
+SELECT LAST_INSERT_ID() AS refund_number
+-- name: cancel
+INSERT INTO RECEIPTS (id, money, datenew, person) VALUES (:cancel_key, :money, :now, :person)
+-- name: cancel
+INSERT INTO TICKETS (id, tickettype, ticketid, person, status) VALUES (:cancel_key, 1, :refund_number, :person, 0)
+-- name: cancel
+INSERT INTO TICKETLINES (ticket, line, product, units, price, taxid, attributes)
+SELECT :cancel_key, line, product, -1 * units, price, taxid, attributes FROM TICKETLINES WHERE ticket = :key
+-- name: cancel
+INSERT INTO TAXLINES (id, receipt, taxid, base, amount)
+SELECT CONCAT(id, '/cancelled'), :cancel_key, taxid, -1 * base, -1 * amount FROM TAXLINES WHERE receipt = :key
+-- name: cancel
+INSERT INTO PAYMENTS (id, receipt, payment, total, tendered, transid)
+SELECT CONCAT(id, '/cancelled'), :cancel_key, payment, -1 * total, -1 * tendered, transid FROM PAYMENTS WHERE receipt = :key
+-- name: cancel
+UPDATE STOCKCURRENT SET units = units + (
+    SELECT -1 * SUM(d.units) FROM STOCKDIARY d JOIN TICKETLINES l ON d.id = CONCAT(l.ticket, '/', l.line)
+    WHERE l.ticket = :key AND d.product = STOCKCURRENT.product)
+WHERE location = :location AND attributesetinstance_id IS NULL AND product IN (
+    SELECT d.product FROM STOCKDIARY d JOIN TICKETLINES l ON d.id = CONCAT(l.ticket, '/', l.line) WHERE l.ticket = :key)
+-- name: cancel
+INSERT INTO STOCKDIARY (id, datenew, reason, location, product, units, price, appuser)
+SELECT CONCAT(d.id, '/cancelled'), :now, 2, d.location, d.product, -1 * d.units, d.price, 'tillbridge'
+FROM STOCKDIARY d JOIN TICKETLINES l ON d.id = CONCAT(l.ticket, '/', l.line) WHERE l.ticket = :key
