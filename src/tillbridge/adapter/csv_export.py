@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
 from tillbridge.adapter.failures import ExportUnreadable
+from tillbridge.adapter.sharing import read_shared
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -46,7 +47,7 @@ class CsvExport:
     def read(self) -> CsvTable:
         """Return the table; blank rows are left out. Raises ExportUnreadable."""
         with reading_whole(self.path):
-            text = self._text(self.path.read_bytes())
+            text = self._text(read_shared(self.path))
             table = self._table(text)
             ended = text.endswith(("\n", "\r"))
             if not ended and self._last.is_being_rewritten(self.path):

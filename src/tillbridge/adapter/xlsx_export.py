@@ -9,6 +9,7 @@ from typing import Any
 
 from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.failures import ExportUnreadable
+from tillbridge.adapter.sharing import open_shared
 
 # A menu is a few megabytes at most. What unpacks to more is no menu, or means harm.
 _MOST_BYTES = 256 << 20
@@ -60,7 +61,7 @@ class XlsxExport:
     def _check_archive(self) -> None:
         """Refuse what has no end yet, and what is far larger than it looks."""
         try:
-            with zipfile.ZipFile(self.path) as archive:
+            with open_shared(self.path) as file, zipfile.ZipFile(file) as archive:
                 unpacked = sum(entry.file_size for entry in archive.infolist())
         except zipfile.BadZipFile as failure:
             # The directory of an archive is its last part.

@@ -10,7 +10,8 @@ import os
 import struct
 from collections.abc import Iterator, Sequence
 
-_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
+# Other systems have neither, and never get further than this line.
+_NONBLOCK_CLOEXEC = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
 _DELETE_SELF, _MOVE_SELF, _UNMOUNT = 0x400, 0x800, 0x2000

@@ -8,6 +8,7 @@ import difflib
 import os
 import re
 import shutil
+import sys
 import time
 import tomllib
 from collections.abc import Mapping
@@ -199,7 +200,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _keep_owner(target: Path, beside: Path) -> None:
-    if os.name == "posix":
+    if sys.platform != "win32":
         owner = target.stat()
         mine = beside.stat()
         if (owner.st_uid, owner.st_gid) != (mine.st_uid, mine.st_gid):

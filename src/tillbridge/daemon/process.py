@@ -7,6 +7,7 @@ while the page's address stays held, so that a browser waits for a moment instea
 
 import asyncio
 import os
+from collections.abc import Callable
 
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.fresh import FreshSettings, load_to_run
@@ -19,16 +20,25 @@ from tillbridge.errors import BridgeError
 from tillbridge.status.held_address import HeldAddress
 
 
-def run(loaded: LoadedSettings | FreshSettings) -> int:
-    """Run the bridge until it is told to stop; return the exit code. Raises BridgeError."""
+def run(
+    loaded: LoadedSettings | FreshSettings,
+    ask_to_stop: Callable[[Callable[[], object]], None] = on_end,
+) -> int:
+    """Run the bridge until it is told to stop; return the exit code. Raises BridgeError.
+
+    `ask_to_stop` is called in the running loop with what ends the bridge, to be called there too.
+    """
     spare_arenas()
-    asyncio.run(_run(loaded))
+    asyncio.run(_run(loaded, ask_to_stop))
     return 0
 
 
-async def _run(loaded: LoadedSettings | FreshSettings) -> None:
+async def _run(
+    loaded: LoadedSettings | FreshSettings,
+    ask_to_stop: Callable[[Callable[[], object]], None],
+) -> None:
     lives = Lives()
-    on_end(lives.stop)
+    ask_to_stop(lives.stop)
     manager = ServiceManager.of(os.environ)
     address = HeldAddress()
     path = loaded.path

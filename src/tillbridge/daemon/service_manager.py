@@ -6,6 +6,7 @@ The protocol is one datagram of text, so it is spoken here rather than by a libr
 import contextlib
 import os
 import socket
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class ServiceManager:
         self._tell("STOPPING=1")
 
     def _tell(self, *lines: str) -> None:
-        if not self.address:
+        if not self.address or sys.platform == "win32":
             return
         # An address that begins with @ has no file: Linux wants a zero byte there.
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 import sys
+import threading
 from collections.abc import Callable
 
 
@@ -20,7 +21,9 @@ def on_end(stop: Callable[[], object]) -> None:
 
 def on_hangup(reload: Callable[[], None]) -> None:
     """Call `reload` on SIGHUP, where there is one."""
-    if sys.platform != "win32" and not _in_a_terminal():
+    # A host's thread (a service of Windows, a test) hears no signals.
+    hears = threading.current_thread() is threading.main_thread()
+    if sys.platform != "win32" and hears and not _in_a_terminal():
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
 
 

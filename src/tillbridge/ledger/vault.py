@@ -13,7 +13,9 @@ from cryptography.fernet import Fernet, InvalidToken
 
 from tillbridge.errors import LedgerError, LedgerUnwritable
 from tillbridge.i18n import _
+from tillbridge.ledger import dpapi
 from tillbridge.ledger.backup import VAULT_FILE
+from tillbridge.ledger.dpapi import seal, unseal
 from tillbridge.ledger.durable import write_durably
 
 _KEY_FILE = "ledger.key"
@@ -101,7 +103,16 @@ def _fernet(data_dir: Path, *, has_vault: bool) -> Fernet:
         key = Fernet.generate_key()
         _write_key(path, key)
     try:
-        return Fernet(key.strip())
+        return Fernet(unseal(key.strip(), dpapi.SYSTEM))
+    except OSError as failure:
+        raise LedgerError(
+            _("The key {path} does not open on this machine: {detail}.").format(
+                path=path, detail=failure.strerror
+            ),
+            fix=_(
+                "Move {vault} and the key away, and run tillbridge connect for each store."
+            ).format(vault=VAULT_FILE),
+        ) from failure
     except ValueError:
         raise LedgerError(
             _("{path} holds no key.").format(path=path),
@@ -137,7 +148,7 @@ def _read(path: Path) -> bytes | None:
 
 def _write_key(path: Path, key: bytes) -> None:
     try:
-        write_durably(path, key + b"\n")
+        write_durably(path, seal(key, dpapi.SYSTEM) + b"\n")
     except OSError as failure:
         raise LedgerError(
             _("{path} cannot be written: {detail}.").format(path=path, detail=failure.strerror),

@@ -10,6 +10,7 @@ from dbfread import DBF, FieldParser
 
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.export_files import reading_whole, still_being_written
+from tillbridge.adapter.sharing import open_shared
 from tillbridge_aloha.code_pages import code_page
 
 Row = Mapping[str, Any]
@@ -67,7 +68,7 @@ def read_table(path: Path, encoding: str | None) -> Sequence[Row]:
 
 def _checked_header(path: Path) -> bytes:
     """Return the header of a file that has as many records as it says."""
-    with path.open("rb") as file:
+    with open_shared(path) as file:
         start = file.read(_HEADER_BYTES)
         if len(start) < _HEADER_BYTES:
             raise still_being_written(path.name, "ends inside its header")
@@ -92,7 +93,7 @@ def _texts(path: Path, header: bytes) -> list[bytes]:
         if kind == ord("C"):
             spans.append((at, at + length))
         at += length
-    with path.open("rb") as file:
+    with open_shared(path) as file:
         file.seek(header_size)
         content = file.read(records * record_size)
     return [

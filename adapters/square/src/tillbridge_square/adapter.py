@@ -7,6 +7,7 @@ from pathlib import Path
 from tillbridge.adapter import Adapter, AdapterContext, Catalogue, ExportUnreadable, Menu
 from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
+from tillbridge.adapter.sharing import read_shared
 from tillbridge_square.catalog import Catalog
 from tillbridge_square.library import read_library
 from tillbridge_square.library_items import MENU_ID, Reading, items_of
@@ -75,7 +76,7 @@ class SquareAdapter:
         name = self._export.name
         with reading_whole(self._export):
             try:
-                document = json.loads(self._export.read_bytes().decode("utf-8-sig"))
+                document = json.loads(read_shared(self._export).decode("utf-8-sig"))
             except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as failure:
                 raise still_being_written(name, "is no whole JSON document") from failure
         try:

@@ -102,6 +102,8 @@ def _quietly(target: Any, work: Work, sender: Connection) -> None:  # noqa: ANN4
 
 def _fork_each(work: Work, sender: Connection) -> None:
     """Live and die once for each order, in a child each: a fork costs a hundredth of a start."""
+    if sys.platform == "win32":
+        raise NotImplementedError
     for death in work.deaths:
         receiving, sending = multiprocessing.Pipe(duplex=False)
         child = os.fork()

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tillbridge.adapter.sharing import open_shared
+
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF16_LE, "utf-16"),
@@ -52,7 +54,7 @@ def guess_by_whole(path: Path, failed: Decoding) -> Decoding:
     """
     if failed.encoding not in _UTF8_NAMES:
         return Decoding(failed.encoding, "replace")
-    with path.open("rb") as file:
+    with open_shared(path) as file:
         good, bad = _utf8_balance(iter(lambda: file.read(_CHUNK_BYTES), b""))
     if failed.encoding == "utf-8-sig" or good > bad:
         return Decoding(failed.encoding, "replace")
@@ -61,7 +63,7 @@ def guess_by_whole(path: Path, failed: Decoding) -> Decoding:
 
 def head_of(path: Path) -> bytes:
     """Return the first bytes of a file, enough to guess by."""
-    with path.open("rb") as file:
+    with open_shared(path) as file:
         return file.read(_HEAD_BYTES)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, ExportUnreadable
 from tillbridge.adapter.export_files import reading_whole, still_being_written
+from tillbridge.adapter.sharing import read_shared
 from tillbridge.adapters.folder import json_pieces
 from tillbridge.adapters.folder.cells import BadCell
 from tillbridge.adapters.folder.decoding import guess_by_head, is_cut_short
@@ -57,7 +58,7 @@ class MenuJson:
         )
 
     def _text(self) -> str:
-        content = self.path.read_bytes()
+        content = read_shared(self.path)
         encoding = self.encoding or guess_by_head(content[:4096]).encoding
         try:
             return content.decode(encoding).lstrip("\ufeff")

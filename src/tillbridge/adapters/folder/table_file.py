@@ -22,6 +22,7 @@ from xxhash import xxh3_64_intdigest
 
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
+from tillbridge.adapter.sharing import open_shared
 from tillbridge.adapters.folder.decoding import (
     Decoding,
     guess_by_head,
@@ -153,7 +154,7 @@ class Table:
             )
 
     def _ends_with_newline(self) -> bool:
-        with self.path.open("rb") as file:
+        with open_shared(self.path) as file:
             file.seek(-min(4, file.seek(0, io.SEEK_END)), io.SEEK_END)
             return file.read().rstrip(b"\0").endswith((b"\n", b"\r"))
 
@@ -188,7 +189,9 @@ def _consumed(source: TableSource, consume: Callable[[Table], T], decoding: Deco
 
 
 def _open(source: TableSource, decoding: Decoding) -> Table:
-    with source.path.open(encoding=decoding.encoding, errors=decoding.errors, newline="") as lines:
+    with io.TextIOWrapper(
+        open_shared(source.path), encoding=decoding.encoding, errors=decoding.errors, newline=""
+    ) as lines:
         before, line = _header_line(lines)
     if not line:
         raise still_being_written(source.path.name, "holds no row at all")

@@ -23,6 +23,7 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
+from tillbridge.adapter.sharing import read_shared
 
 _MAX_BYTES = 1 << 20
 _SETTLE_S = 1.0
@@ -118,7 +119,7 @@ class UpdateFiles:
     def _content(self, file: _Found) -> bytes:
         if file.signature[2] > _MAX_BYTES:
             raise ValueError(f"It is larger than {_MAX_BYTES} bytes.")
-        return (self.folder / file.name).read_bytes()
+        return read_shared(self.folder / file.name)
 
     def _distrust(self, file: _Found, why: str) -> None:
         """Move the file to `bad/` if it has been like this for a while."""
