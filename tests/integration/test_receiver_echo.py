@@ -8,11 +8,12 @@ from tests.support.receiver_house import receiving
 from tillbridge.receiver.echo import Echo
 
 
-async def test_a_nonce_comes_back_proven(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", ["/healthz", "/webhooks/healthz"])
+async def test_a_nonce_comes_back_proven(tmp_path: Path, at: str) -> None:
     async with receiving(tmp_path) as house:
         echo = house.receiver.echo
         nonce = echo.new_nonce()
-        given = await house.send(b"", method="GET", path=f"/healthz?nonce={nonce}")
+        given = await house.send(b"", method="GET", path=f"{at}?nonce={nonce}")
         text = given.body.decode()
         assert given.status == 200
         assert text.startswith("ok\n")

@@ -4,10 +4,14 @@ Texts from outside say `PLANT`; see tests/support/hostile.py.
 """
 
 from dataclasses import replace
+from pathlib import Path
 
 from tests.support.hostile import PLANT
 from tests.support.pretend_control import PretendControl
 from tests.support.pretend_setup import everything_open
+from tillbridge.diagnostics.reach.guidance import guidance
+from tillbridge.diagnostics.reach.place import Place
+from tillbridge.diagnostics.reach.seen import Seen
 from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
 from tillbridge.ledger.figures import SPANS, Figures, StoreFigures, Times
 from tillbridge.ledger.open_problem import OpenProblem
@@ -95,6 +99,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
     fill_diagnostics(control, text)
     control.setup.shown = everything_open(text)
     control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
+    fill_reach(control, text)
 
 
 def _day(now: int, text: str) -> Day:
@@ -242,6 +247,27 @@ def fill_board(control: PretendControl, text: str = PLANT) -> None:
         {**base, **found, "on_sale": True, "pos_on_sale": True},
         {**base, **found, "external_id": "b2", "on_sale": False, "pos_on_sale": True},
     ]
+
+
+def fill_reach(control: PretendControl, text: str = PLANT) -> None:
+    """Fill the page of the ways in, with what the real guidance says of a store called so."""
+    place = Place(
+        host="store.example.com",
+        port=443,
+        prefix=f"/{text}",
+        https=True,
+        named=False,
+        listens_on="127.0.0.1",
+        at_host="127.0.0.1",
+        at_port=8088,
+        tls=True,
+        certificate=text,
+        key=text,
+        max_body_bytes=1_048_576,
+        config=Path(text),
+        store=text,
+    )
+    control.diagnostics.ways = guidance(place, look_for=lambda name: Seen(name, running=False))
 
 
 def fill_menu(control: PretendControl, text: str = PLANT) -> None:

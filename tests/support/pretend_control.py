@@ -75,6 +75,15 @@ class PretendDiagnostics:
         self.lines: list[Answer] = []
         self.kept = True
         self.bundled: Answer = {"state": "none"}
+        self.ways: Answer = {
+            "public_url": "https://store.example.com",
+            "receiver": "http://127.0.0.1:8088",
+            "path": "/webhooks/",
+            "cautions": [],
+            "fits": "caddy",
+            "next": "tillbridge doctor",
+            "ways": [],
+        }
 
     async def begin(self) -> Answer:
         self._told("doctor")
@@ -104,6 +113,10 @@ class PretendDiagnostics:
     async def bundle_file(self) -> Answer:
         self._told("bundle file")
         return {"name": "tillbridge-support-1.zip", "base64": "UEsFBg=="}
+
+    async def reach(self) -> Answer:
+        self._told("reach")
+        return self.ways
 
 
 class PretendProblems:

@@ -32,6 +32,7 @@ from tillbridge.cli import (
     tables,
     token,
     version,
+    way_in,
 )
 from tillbridge.i18n import _
 
@@ -82,6 +83,7 @@ app.command("connect")(connect.connect)
 app.add_typer(integration.app, name="integration")
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
+app.command("reach")(way_in.reach)
 app.command("logs")(logs.logs)
 app.command("support-bundle")(support.support_bundle)
 app.add_typer(problems.app, name="problems")

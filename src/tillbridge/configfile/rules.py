@@ -20,8 +20,8 @@ from tillbridge.i18n import _
 _ANYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- recognised, not listened on
 # The first part of the paths that the page has for itself.
 _STATUS_PATHS = frozenset(
-    "86 api control diagnostics events healthz items login logout menu metrics orders setup static "
-    "store stores tables".split()
+    "86 api control diagnostics events healthz items login logout menu metrics orders reach setup "
+    "static store stores tables".split()
 ) | {""}
 # What reads or guards a push of menus.
 _PUSH_SETTINGS = ("max_removed_percent", "max_price_change_percent", "full_push_percent")

@@ -35,6 +35,7 @@ READS = frozenset(
         "diagnostics.bundle_state",
         "diagnostics.latest",
         "diagnostics.logs",
+        "diagnostics.reach",
         "diagnostics.result",
         "measures",
         "items.find",

@@ -104,6 +104,17 @@ class DiagnosticOperations:
         lines = await asyncio.to_thread(latest, folder, wanted, limit)
         return {"lines": lines[::-1], "kept": bool(loaded.settings.bridge.keep_log_bytes)}
 
+    async def reach(self) -> Answer:
+        """Return how the internet may reach the receiver, with every file filled in."""
+        loaded = self._running().loaded
+        # Only who sets up a tunnel wants to know.
+        from tillbridge.diagnostics.reach.guidance import (  # noqa: PLC0415 -- (as above)
+            guidance,
+        )
+        from tillbridge.diagnostics.reach.place import place_of  # noqa: PLC0415 -- (as above)
+
+        return await asyncio.to_thread(guidance, place_of(loaded.settings, loaded.path))
+
     async def bundle(self) -> Answer:
         """Begin to put a support bundle together, or join who has begun."""
         bridge = self._running()

@@ -114,8 +114,8 @@ def judge(evidence: Evidence) -> Judgement:
                 "from inside."
             ).format(text=unreachable.text),
             _(
-                "Open the address + /healthz with a phone that is not in this network. For good: "
-                "name a prober in [diagnostics] outside_probe_url (docs/diagnostics.md)."
+                "Open the address + /webhooks/healthz with a phone that is not in this network. "
+                "For good: name a prober in [diagnostics] outside_probe_url (docs/diagnostics.md)."
             ),
         )
     return unreachable
@@ -256,7 +256,10 @@ def _answered(evidence: Evidence) -> Judgement:
             status=seen.status,
             server=f", {seen.headers['server'][:40]}" if seen.headers.get("server") else "",
         ),
-        _("Let tunnel, proxy or router lead /healthz and /webhooks/ to listen of [receiver]."),
+        _(
+            "Let tunnel, proxy or router lead /webhooks/ to listen of [receiver]; see: "
+            "tillbridge reach"
+        ),
     )
 
 

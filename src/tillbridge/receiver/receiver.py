@@ -1,6 +1,7 @@
 """The receiver: a listener for webhooks of the ordering service, and nothing else.
 
-`POST /webhooks/{store}`, `POST /webhooks/communities/{community}`, `GET /healthz`. A store that is
+`POST /webhooks/{store}`, `POST /webhooks/communities/{community}`, `GET /healthz`, and the same as
+`GET /webhooks/healthz`, so that one path is all a tunnel has to lead here. A store that is
 called `communities` has `/webhooks/communities`, so the two never meet. `/healthz?nonce=...`
 answers the nonce's proof, which shows whoever sent it that an address leads here.
 
@@ -31,6 +32,8 @@ from tillbridge.receiver.secrets import read_secrets
 from tillbridge.tally import Tally
 
 log = get_logger()
+
+_HEALTH = frozenset({"/healthz", "/webhooks/healthz"})
 
 
 class Receiver:
@@ -157,11 +160,11 @@ class Receiver:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
-        if path.startswith("/webhooks/"):
+        if path.startswith("/webhooks/") and not (path in _HEALTH and request.method != "POST"):
             if request.method != "POST":
                 return _plain(405, {"Allow": "POST"})
             return await self._deliveries.receive(request, path.removeprefix("/webhooks/"))
-        if path == "/healthz":
+        if path in _HEALTH:
             if request.method not in {"GET", "HEAD"}:
                 return _plain(405, {"Allow": "GET, HEAD"})
             proof = self.echo.answer(request.query.get("nonce", ""))

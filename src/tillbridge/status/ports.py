@@ -120,6 +120,14 @@ class DiagnosticsControl(Protocol):
         """Return the bundle that is ready: `name`, and the zip as `base64`."""
         ...
 
+    async def reach(self) -> Answer:
+        """Return how the internet may reach the receiver.
+
+        `public_url`, `receiver`, `path`, `cautions`, `fits` and `ways`; a way has `name`, `title`,
+        `text`, `cautions`, `steps`, `installed` and `running`.
+        """
+        ...
+
 
 class FleetControl(Protocol):
     """What is asked about the reports of this bridge."""

@@ -26,7 +26,7 @@ async def gather(subject: Subject, *, delivered_at_ms: int | None) -> Evidence:
     host = urlsplit(receiver.public_url).hostname or ""
     echo = subject.echo
     nonce = "" if echo is None else echo.new_nonce()
-    target = f"{receiver.public_url}/healthz" + (f"?nonce={nonce}" if nonce else "")
+    target = f"{receiver.public_url}/webhooks/healthz" + (f"?nonce={nonce}" if nonce else "")
     seen = await apart(lambda: subject.fetch(target))
     proven = echo is not None and echo.proves(nonce, seen.body)
     outside = None
@@ -56,7 +56,7 @@ async def _asked_outside(subject: Subject, echo: Echo) -> bool | None:
     if prober is None:
         return None
     nonce = echo.new_nonce()
-    target = f"{subject.settings.receiver.public_url}/healthz?nonce={nonce}"
+    target = f"{subject.settings.receiver.public_url}/webhooks/healthz?nonce={nonce}"
     asking = f"{prober}?url={quote(target, safe='')}"
     seen = await apart(lambda: subject.fetch(asking))
     if echo.proves(nonce, seen.body):

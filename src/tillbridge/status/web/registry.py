@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 
 from tillbridge.i18n import _
-from tillbridge.status.web import board, diagnostics, menu, orders, overview, setup, store, tables
+from tillbridge.status.web import (
+    board,
+    diagnostics,
+    menu,
+    orders,
+    overview,
+    reach,
+    setup,
+    store,
+    tables,
+)
 from tillbridge.status.web.book import Action, File, NavigationLine, Page, Subject
 
 SUBJECTS = (
@@ -14,6 +24,7 @@ SUBJECTS = (
     tables.SUBJECT,
     store.SUBJECT,
     diagnostics.SUBJECT,
+    reach.SUBJECT,
     setup.SUBJECT,
 )
 
