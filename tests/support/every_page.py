@@ -15,6 +15,8 @@ BESIDE = (
     "/nowhere",
     "/oauth/callback?state=x",
     "/orders?q=nothing-like-it",
+    "/diagnostics/logs?q=nothing-like-it",
+    "/diagnostics/audit?check=1&before=20",
     "/86?q=nothing-like-it",
     "/stores/main/menu/items?at=yesterday",
 )

@@ -97,6 +97,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
     fill_board(control, text)
     fill_menu(control, text)
     fill_diagnostics(control, text)
+    fill_audit(control, text)
     control.setup.shown = everything_open(text)
     control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
     fill_reach(control, text)
@@ -405,6 +406,24 @@ def fill_diagnostics(control: PretendControl, text: str = PLANT) -> None:
         "size": 51_200,
         "files": [{"name": "log.jsonl", "size": 40_000, "first": [text, text]}],
     }
+
+
+def fill_audit(control: PretendControl, text: str = PLANT) -> None:
+    """A trail of more than one page, the newest first."""
+    control.audit.entries = [
+        {
+            "id": number,
+            "at": to_iso(control.now_ms - (60 - number) * _MINUTE),
+            "who": f"page:{text}" if number % 2 else "bridge",
+            "role": "staff" if number % 2 else "",
+            "action": "order.done",
+            "store": "main",
+            "target": text,
+            "detail": {"ok": number % 3 != 0, "how": text, "count": number},
+            "hash": f"{number:064x}",
+        }
+        for number in range(60, 0, -1)
+    ]
 
 
 def _result(name: str, store: str, level: str, text: str, fix: str = "") -> dict[str, object]:

@@ -49,8 +49,12 @@ class PretendTables:
 class PretendAudit:
     """Its part for the audit trail."""
 
+    def __init__(self) -> None:
+        self.entries: list[Answer] = []
+
     async def list(self, limit: int, *, before: int | None = None) -> Answer:
-        return {"entries": [], "more": False}
+        older = [each for each in self.entries if before is None or each["id"] < before]
+        return {"entries": older[:limit], "more": len(older) > limit}
 
     async def verify(self) -> Answer:
         return {"ok": True, "text": "Whole.", "entries": 0, "head": "", "broken": None}

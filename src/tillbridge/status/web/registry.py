@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tillbridge.i18n import _
 from tillbridge.status.web import (
+    audit,
     board,
     diagnostics,
     menu,
@@ -25,6 +26,7 @@ SUBJECTS = (
     store.SUBJECT,
     diagnostics.SUBJECT,
     reach.SUBJECT,
+    audit.SUBJECT,
     setup.SUBJECT,
 )
 

@@ -1,0 +1,69 @@
+"""The audit trail in a browser: read it, check it, save it for a spreadsheet."""
+
+import csv
+import io
+from collections.abc import AsyncIterator
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.support.page_house import PageHouse, page_house
+from tests.support.page_sample import busy, fill_audit
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[PageHouse]:
+    async with page_house() as made:
+        busy(made.control, "anna")
+        yield made
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_the_trail_is_read_page_by_page_and_checked(
+    browser: Browser, house: PageHouse, scripts: bool
+) -> None:
+    page = await browser.new_page(java_script_enabled=scripts)
+    await page.goto(house.url + "/diagnostics")
+    await page.get_by_role("link", name="Who did what").click()
+    rows = page.locator("#audit tbody tr")
+    await expect(rows).to_have_count(50)
+    await expect(rows.nth(1)).to_contain_text("page:anna")
+    await expect(rows.nth(1)).to_contain_text("how=anna, count=59")
+    await page.get_by_role("link", name="Earlier").click()
+    await expect(rows).to_have_count(10)
+    await page.get_by_role("link", name="The latest").click()
+    await page.get_by_role("link", name="Check the chain").click()
+    await expect(page.locator(".flash")).to_have_text("Whole.")
+    await page.close()
+
+
+async def test_it_is_saved_as_a_file_that_a_spreadsheet_may_open(
+    browser: Browser, house: PageHouse
+) -> None:
+    fill_audit(house.control, '=HYPERLINK("http://evil.example")')
+    page = await browser.new_page()
+    await page.goto(house.url + "/diagnostics/audit")
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="Save as CSV").click()
+    assert (await download.value).suggested_filename == "tillbridge-audit.csv"
+    await page.close()
+
+    answer = await house.get("/diagnostics/audit.csv")
+    assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+    rows = list(csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff"))))
+    assert [row["number"] for row in rows] == [str(number) for number in range(60, 0, -1)]
+    assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "@"))]
+    assert rows[1]["on"] == '\'=HYPERLINK("http://evil.example")'
+    assert rows[0]["done"] == "no"
+
+
+async def test_a_chain_that_is_broken_says_where_and_what_to_do(house: PageHouse) -> None:
+    async def broken() -> dict:
+        return {"ok": False, "text": "Broken at 7.", "fix": "Compare it with the back-up."}
+
+    house.control.audit.verify = broken  # type: ignore[method-assign]  # one answer of many
+    page = await house.get("/diagnostics/audit?check=1")
+    assert "Broken at 7." in page.text
+    assert "Compare it with the back-up." in page.text
