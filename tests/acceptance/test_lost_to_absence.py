@@ -1,5 +1,7 @@
 """A till that says itself that it is offline."""
 
+import json
+
 from tests.support.bridge_process import until
 from tests.support.world import World
 
@@ -18,3 +20,19 @@ async def test_an_order_lost_to_an_absent_till_pauses_the_store_until_it_is_back
 
     await until("the store is paused", lambda: is_("inactive"), within_s=10)
     await until("the store is open again", lambda: is_("active"), within_s=30)
+
+    # Who closed it, who opened it, and why, is in the audit trail.
+    async def own() -> list[tuple[str, str]]:
+        code, out, err = await shop.bridge.run("audit", "list", "--json")
+        assert code == 0, err
+        entries = reversed(json.loads(out)["entries"])
+        return [
+            (each["action"], each["detail"]["why"]) for each in entries if each["who"] == "bridge"
+        ]
+
+    told = [("store.pause", "the till is away"), ("store.resume", "the till is back")]
+
+    async def noted() -> bool:
+        return await own() == told
+
+    await until("both are in the audit trail", noted, within_s=10)

@@ -329,3 +329,62 @@ async def test_taxes_are_read_once_a_day_not_at_every_start(tmp_path: Path) -> N
         assert await start() is None
         bench.service.clock.pass_s(25 * 3600)
         assert await start() == 30
+
+
+async def test_what_the_bridge_does_by_itself_is_told_with_why(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper = bench.keeper()
+        await keeper.pos_away()
+        await keeper.pos_away()
+        await keeper.pos_back()
+        assert bench.own == [
+            ("store.pause", "the till is away", ""),
+            ("store.resume", "the till is back", ""),
+        ]
+        bench.own.clear()
+        closed = True
+        keeper.follow(lambda _now: Planned(closed, None, "Closing day" if closed else ""))
+        await keeper.settle()
+        closed = False
+        keeper.follow(lambda _now: Planned(closed))
+        await keeper.settle()
+        assert bench.own == [
+            ("store.pause", "the schedule", "Closing day"),
+            ("store.resume", "the schedule", ""),
+        ]
+
+
+async def test_what_a_person_or_somebody_else_does_is_not_the_bridges_doing(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper, service = bench.keeper(), bench.service.client
+        await paused(keeper)
+        await keeper.resume(by="anna")
+        await service.set_store_status("st_main", "inactive")
+        keeper.look()
+        await keeper.settle()
+        await keeper.resume(by="anna")
+        assert bench.own == []
+
+
+async def test_the_end_of_a_persons_pause_is_the_bridges_doing_after_a_restart_too(
+    tmp_path: Path,
+) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        await paused(bench.keeper(), bench.service.clock.now_ms() + 60_000)
+        bench.service.clock.pass_s(61)
+        await bench.keeper().settle()
+        assert bench.own == [("store.resume", "the pause is over", "")]
+
+
+async def test_the_cause_that_ended_last_is_the_reason(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper = bench.keeper()
+        await paused(keeper)
+        await keeper.pos_away()
+        await keeper.resume(by="anna")
+        await keeper.pos_back()
+        assert bench.own == [("store.resume", "the till is back", "")]

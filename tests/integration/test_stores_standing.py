@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class Bench:
     service: Linked
     ledger: Ledger
     desk: ProblemDesk
+    own: list[tuple[str, str, str]] = field(default_factory=list)
 
     def integrator(self, **changes: object) -> Integrator:
         settings = StoreSettings.model_validate(
@@ -69,7 +70,11 @@ class Bench:
             self.ledger,
             self.desk,
             clock=self.service.clock,
+            on_own_doing=self.own_doing,
         )
+
+    async def own_doing(self, action: str, why: str, reason: str) -> None:
+        self.own.append((action, why, reason))
 
     def pauser(self, keeper: StoreKeeper | None = None) -> StorePauser:
         return StorePauser(keeper or self.keeper(), clock=self.service.clock, rules=RULES)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from tillbridge.clock import Clock
 from tillbridge.config import Settings
+from tillbridge.daemon.audited import AuditTrail
 from tillbridge.daemon.pausing import Pausing
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.orders.arrivals import Kept, NewOrder, TakenIn
 from tillbridge.service.client import ServiceClient
+from tillbridge.status.acting import acting_as
 from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
@@ -40,7 +42,16 @@ class StoreStanding:
         self.name = name
         chosen = settings.stores[name]
         self._look_every_s = settings.service.store_look_s
-        self.keeper = StoreKeeper(name, client, service_store_id, ledger, desk, clock=clock)
+        self._trail = AuditTrail(ledger, clock)
+        self.keeper = StoreKeeper(
+            name,
+            client,
+            service_store_id,
+            ledger,
+            desk,
+            clock=clock,
+            on_own_doing=self._own_doing,
+        )
         self.pausing = Pausing(
             StorePauser(
                 self.keeper,
@@ -56,6 +67,11 @@ class StoreStanding:
         self.settings = _settings_flow(
             name, settings, base_dir, client, service_store_id, ledger, desk, clock
         )
+
+    async def _own_doing(self, action: str, why: str, reason: str) -> None:
+        """Write down what the bridge did by itself, as what people do is written down."""
+        with acting_as("bridge"):
+            await self._trail.note(action, store=self.name, why=why, reason=reason)
 
     def files(self) -> tuple[Path, ...]:
         """Return the files whose changes have to be told of."""

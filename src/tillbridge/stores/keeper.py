@@ -5,7 +5,7 @@ away makes the bridge forget who paused the store, or take its own doing for som
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -33,6 +33,17 @@ _PROBLEMS = {
     Who.POS_AWAY: "store.paused",
 }
 
+# Why the bridge itself closes a store, and opens it, in the audit trail; the others say so there.
+_CLOSED = {Who.POS_AWAY: "the till is away", Who.SCHEDULE: "the schedule"}
+_OPENED = {
+    Who.POS_AWAY: "the till is back",
+    Who.SCHEDULE: "the schedule",
+    Who.PERSON: "the pause is over",
+}
+
+# Takes the action ("store.pause", "store.resume"), why, and the reason that was given for it.
+OwnDoing = Callable[[str, str, str], Awaitable[None]]
+
 _STATUSES: dict[str, Status] = {"active": "active", "inactive": "inactive"}
 
 log = get_logger()
@@ -50,9 +61,13 @@ class StoreKeeper:
         desk: ProblemDesk,
         *,
         clock: Clock,
+        on_own_doing: OwnDoing | None = None,
     ) -> None:
         self._store = store
         self._client = client
+        self._on_own_doing = on_own_doing
+        self._by_hand = False  # a person asks for it just now
+        self._closed_by: Who | None = None
         self._service_store_id = service_store_id
         self._ledger = ledger
         self._desk = desk
@@ -77,7 +92,7 @@ class StoreKeeper:
             causes = await self._known()
             pause = Pause(self._clock.now_ms(), until_ms, by, reason)
             log.info("store.paused_by_staff", store=self._store, by=by, until_ms=until_ms)
-            return await self._change(standing.paused_by(causes, pause))
+            return await self._change_by_hand(standing.paused_by(causes, pause))
 
     async def resume(self, *, by: str) -> Standing:
         """Open the store in a person's name, whoever paused it; the bridge's own pause stays.
@@ -89,7 +104,7 @@ class StoreKeeper:
             now = self._clock.now_ms()
             causes = await self._known()
             log.info("store.resumed_by_staff", store=self._store, by=by)
-            return await self._change(standing.resumed(causes, self._planned_at(now), now))
+            return await self._change_by_hand(standing.resumed(causes, self._planned_at(now), now))
 
     async def pos_away(self, *, told_by: Literal["bridge", "cancel"] = "bridge") -> None:
         """Close the store because its till is away. A service that fails is told again later.
@@ -174,6 +189,13 @@ class StoreKeeper:
         waits += [min(_WALL_CLOCK_S, (end - now) / 1000) for end in ends if end is not None]
         return max(0.01, min(waits))
 
+    async def _change_by_hand(self, causes: Causes) -> Standing:
+        self._by_hand = True
+        try:
+            return await self._change(causes)
+        finally:
+            self._by_hand = False
+
     async def _change_quietly(self, causes: Causes) -> None:
         try:
             await self._change(causes)
@@ -220,6 +242,15 @@ class StoreKeeper:
         told = standing_of(causes)
         event = "store.resumed" if wanted == "active" else "store.paused"
         log.info(event, store=self._store, by=told.who or "", reason=told.reason)
+        await self._note(told)
+
+    async def _note(self, told: Standing) -> None:
+        """Let it be written down what the bridge did by itself."""
+        who = told.who
+        why = _CLOSED.get(who) if who else _OPENED.get(self._closed_by or Who.OTHERS)
+        if why and not self._by_hand and self._on_own_doing is not None:
+            action = "store.pause" if who else "store.resume"
+            await self._on_own_doing(action, why, told.reason)
 
     async def _looked(self, store_id: str, causes: Causes) -> Causes:
         """Return the causes with what the service says the store is."""
@@ -257,7 +288,13 @@ class StoreKeeper:
             self._causes = standing.from_json(self._kept)
             if self._kept is None and isinstance(before, dict):
                 self._causes = _of_an_older_version(before, self._clock.now_ms())
+            self._remember(self._causes)
         return self._causes
+
+    def _remember(self, causes: Causes) -> None:
+        """Take note of who keeps the store closed, for when that ends."""
+        if causes.told == "inactive":
+            self._closed_by = standing_of(causes).who or self._closed_by
 
     def _read(self, db: Connection) -> tuple[object, object]:
         return get_fact(db, self._store, "standing"), get_fact(db, self._store, "pause")
@@ -276,6 +313,7 @@ class StoreKeeper:
             self._kept = fact
             self._wake.set()
         self._causes = causes
+        self._remember(causes)
         self._tell_people(causes)
 
     def _tell_people(self, causes: Causes) -> None:
