@@ -6,6 +6,7 @@ PYTHON ?= python3
 ARGS ?=
 PYTEST_ARGS ?= -n auto --maxprocesses=4 --dist=loadgroup
 UPGRADE ?=
+ARCH ?= amd64
 
 BIN := .venv/bin
 ADAPTERS := $(wildcard adapters/*/pyproject.toml)
@@ -13,7 +14,7 @@ EDITABLE := -e . $(patsubst %/pyproject.toml,-e %,$(ADAPTERS))
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench screenshots windows-bundle lock clean
+.PHONY: help setup demo test check bench deb deb-test screenshots windows-bundle lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
@@ -31,12 +32,18 @@ test: setup ## all tests (PYTEST_ARGS="tests/unit -x" for some)
 check: setup ## format, lint, types, import floors
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy $(wildcard src tests bench) $(wildcard adapters/*/src adapters/*/tests)
+	$(BIN)/mypy $(wildcard src tests bench packaging/deb) $(wildcard adapters/*/src adapters/*/tests)
 	$(BIN)/mypy --platform win32 --no-warn-unreachable src  # what only Windows sees, read here
 	$(BIN)/lint-imports --no-logo
 
 bench: setup ## the measurements (ARGS=--help tells more)
 	$(BIN)/python -m bench $(ARGS)
+
+deb: setup ## the Debian package in dist/ (ARCH=arm64 for a Raspberry Pi)
+	$(BIN)/python packaging/deb/build.py --arch $(ARCH)
+
+deb-test: setup ## the package installed, updated and purged on a small Debian (root, mmdebstrap; minutes)
+	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest -n 0 tests/machine/test_deb_package.py $(PYTEST_ARGS)
 
 screenshots: setup ## the pictures of the page in docs/images, taken with Chromium
 	$(BIN)/python -m tests.support.screenshots docs/images

@@ -20,6 +20,7 @@ from tillbridge.cli import (
     item,
     logs,
     menu,
+    migrate,
     orders,
     password,
     problems,
@@ -100,6 +101,7 @@ app.add_typer(adapter.app, name="adapter")
 app.add_typer(audit.app, name="audit")
 app.add_typer(config.app, name="config")
 app.command("version")(version.version)
+app.command("migrate")(migrate.migrate)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("password")(password.password)
