@@ -10,4 +10,6 @@ from tillbridge_odoo.rig import RIG
 QUALITY = read_quality(Path(tillbridge_odoo.__file__).with_name("quality.toml"))
 
 test_conformance = conformance_tests(RIG, QUALITY)
+test_conformance_of_18 = conformance_tests(type("Odoo18", (RIG,), {"version": 18}), QUALITY)
+test_conformance_of_19 = conformance_tests(type("Odoo19", (RIG,), {"version": 19}), QUALITY)
 test_case = case_tests(ADAPTER, Path(__file__).with_name("cases"))

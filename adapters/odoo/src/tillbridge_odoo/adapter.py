@@ -13,7 +13,7 @@ from tillbridge.adapter import (
     Ticket,
     TicketUpdate,
 )
-from tillbridge.adapter.secret_option import revealed
+from tillbridge.adapter.secrets import read_secret
 from tillbridge_odoo.failures import LOGIN_REFUSED
 from tillbridge_odoo.odoo import Account, LoginRefused, Odoo
 from tillbridge_odoo.options import RECORDED, OdooOptions
@@ -27,7 +27,7 @@ class OdooAdapter:
     """Everything the bridge asks of Odoo."""
 
     def __init__(self, options: OdooOptions, context: AdapterContext) -> None:
-        key = revealed(options.api_key, option="api_key", base_dir=context.base_dir)
+        key = read_secret(options.api_key, "api_key", context)
         self._odoo = Odoo(_rpc(options, context), Account(options.database, options.login, key))
         self._reader = Reader(self._odoo, options, context.currency)
         self._tickets = Tickets(self._odoo, options, context.currency)

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator
 
 from tillbridge.adapter import AdapterOptions
-from tillbridge.adapter.secret_option import Secret
+from tillbridge.adapter.secrets import Secret
 
 RECORDED = "file:"
 

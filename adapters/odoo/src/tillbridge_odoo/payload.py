@@ -131,7 +131,6 @@ def for_18(sale: Sale, words: Words) -> Json:
         "to_invoice": False,
         "is_tipped": False,
         "tip_amount": 0,
-        "last_order_preparation_change": "{}",
         "floating_order_name": sale.label,
         _note_field(words): sale.note,
         "customer_count": 1,
@@ -169,7 +168,6 @@ def _line(sale: Sale, place: int, line: TicketLine) -> Json:
         "price_extra": float(line.extra),
         "customer_note": line.note,
         "uuid": sale.reference.uuid(f"line {place}"),
-        "note": "",
     }
 
 

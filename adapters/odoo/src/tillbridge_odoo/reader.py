@@ -1,7 +1,7 @@
 """Reads the menu when there is a sign that it has changed, and the tables and what is sold out."""
 
-import time
 from dataclasses import dataclass
+from time import monotonic
 
 from tillbridge.adapter import (
     Availability,
@@ -56,7 +56,7 @@ class Reader:
             context = self._context(register)
             sold = sold_domain(self._odoo, register)
             signs = read_signs(self._odoo, register, sold, context)
-            last, now = self._last, time.monotonic()
+            last, now = self._last, monotonic()
             if last is not None and signs == last.signs and not self._is_due(last, now):
                 return last.catalogue
             catalogue = self._whole(register, sold, context)

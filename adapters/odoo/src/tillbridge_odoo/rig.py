@@ -88,17 +88,20 @@ class OdooRig(Rig):
 
     def furnish(self, tables: Sequence[Table]) -> Sequence[Table]:
         """Make a floor for each zone, with its tables."""
-        made, floors = [], {}
-        for table in tables:
+        made: list[Table] = []
+        floors: dict[str, int] = {}
+        for place, table in enumerate(tables, 1):
             if table.zone not in floors:
                 floors[table.zone] = self.store.add(
                     "restaurant.floor", name=table.zone, pos_config_ids=[1]
                 )
-            words = {"name": table.name}
+            # Since 18 a table has a number, and no name.
+            name = table.name if self.version == 17 else str(place)
+            words = {"name": name} if self.version == 17 else {"table_number": place}
             number = self.store.add(
                 "restaurant.table", floor_id=floors[table.zone], seats=table.seats, **words
             )
-            made.append(replace(table, external_id=named(Kind.TABLE, number)))
+            made.append(replace(table, external_id=named(Kind.TABLE, number), name=name))
         self.store.set("pos.config", 1, floor_ids=list(floors.values()))
         return made
 

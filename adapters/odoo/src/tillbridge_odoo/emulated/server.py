@@ -3,7 +3,7 @@
 import json
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -22,6 +22,8 @@ class OdooServer:
         self.lose_next = False
         self.next_status = 0
         self.next_body = b""
+        self.next_create_status = 0
+        self.before_creating: Callable[[], object] | None = None
         self._ending = threading.Event()
         self._lock = threading.Lock()
         self._away = False
@@ -57,9 +59,14 @@ class OdooServer:
         params = asked["params"]
         if self.delay_s and self._ending.wait(self.delay_s):
             return None
+        if self.before_creating is not None and _changes(params):
+            self.before_creating()
         with self._lock:
             if self._away:
                 return None
+            if self.next_create_status and _changes(params):
+                status, self.next_create_status = self.next_create_status, 0
+                return status, b"Bad Gateway"
             if self.next_status or self.next_body:
                 status, body = self.next_status or 200, self.next_body
                 self.next_status, self.next_body = 0, b""

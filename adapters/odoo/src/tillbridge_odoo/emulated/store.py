@@ -1,7 +1,9 @@
 """The records of an emulated Odoo: found by domains, read as Odoo's JSON says them."""
 
+import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -61,6 +63,16 @@ class Store:
     def remove(self, model: str, number: int) -> None:
         """Delete a record."""
         del self._records[model][number]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Undo everything where what is done inside fails, as the database does."""
+        before = copy.deepcopy(self._records)
+        try:
+            yield
+        except OdooFault:
+            self._records = before
+            raise
 
     def clear(self, model: str) -> None:
         """Delete all records of a model."""

@@ -14,7 +14,10 @@ DATABASE, LOGIN, KEY, UID = "pos", "bridge", "key-of-the-bridge", 2
 
 
 class EmulatedOdoo:
-    """One Odoo. `asked` counts what was asked of each model and method."""
+    """One Odoo. `asked` and `contexts` tell what was asked, in order.
+
+    `after` is called when a model has been read, as somebody who works in Odoo meanwhile.
+    """
 
     def __init__(self, version: int = 17) -> None:
         self.version = version
@@ -22,7 +25,10 @@ class EmulatedOdoo:
         self.sales = Sales(self.store)
         self.key = KEY
         self.asked: list[tuple[str, str]] = []
+        self.contexts: list[Mapping[str, Any]] = []
+        self.after: dict[str, Callable[[], None]] = {}
         self.busy = 0
+        self.busy_creating = 0
         self._late: Callable[[], Any] | None = None
         self.late_wanted = False
 
@@ -108,8 +114,11 @@ class EmulatedOdoo:
         if model not in self.store.schema:
             raise no_model(model)
         self.asked.append((model, method))
-        if self.busy:
-            self.busy -= 1
+        self.contexts.append((named or {}).get("context") or {})
+        creating = method in {"create_from_ui", "sync_from_ui"}
+        if self.busy or (creating and self.busy_creating):
+            self.busy = max(0, self.busy - 1)
+            self.busy_creating = max(0, self.busy_creating - creating)
             raise OdooFault(
                 "psycopg2.errors.SerializationFailure",
                 "could not serialize access due to concurrent update\n",
@@ -121,11 +130,14 @@ class EmulatedOdoo:
                 f"The method '{model}.{method}' does not exist",
             )
         arguments = copy.deepcopy(list(args))
-        if method in {"create_from_ui", "sync_from_ui"} and self.late_wanted:
+        if creating and self.late_wanted:
             self.late_wanted = False
             self._late = lambda: found(model, *arguments)
             return None
-        return found(model, *arguments, **dict(named or {}))
+        if not creating:
+            return found(model, *arguments, **dict(named or {}))
+        with self.store.transaction():
+            return found(model, *arguments, **dict(named or {}))
 
     def _methods(self, model: str) -> dict[str, Callable[..., Any]]:
         methods: dict[str, Callable[..., Any]] = {
@@ -160,7 +172,10 @@ class EmulatedOdoo:
         **named: Any,  # noqa: ANN401 -- as Odoo has it
     ) -> list[dict[str, Any]]:
         ids = self.store.search(model, domain, context=context, **named)
-        return self.store.read(model, ids, fields, context or {})
+        found = self.store.read(model, ids, fields, context or {})
+        if "write_date" not in fields and model in self.after:
+            self.after[model]()
+        return found
 
     def _fields_get(self, model: str, *, attributes: Sequence[str]) -> dict[str, Any]:
         return {

@@ -4,13 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.adapter import AdapterOptions
-from tillbridge.adapter.secret_option import Secret, revealed
+from tillbridge.adapter import AdapterContext, AdapterOptions
+from tillbridge.adapter.secrets import Secret, read_secret
 from tillbridge.redaction import masked
 
 
 class Options(AdapterOptions):
     key: Secret
+
+
+def context(folder: Path) -> AdapterContext:
+    return AdapterContext(store="main", currency="EUR", location_id="loc", base_dir=folder)
 
 
 def test_a_secret_is_read_from_where_it_is_named(
@@ -24,17 +28,17 @@ def test_a_secret_is_read_from_where_it_is_named(
         ("as-it-stands", "as-it-stands"),
     ):
         options = Options.model_validate({"key": said})
-        assert revealed(options.key, option="key", base_dir=tmp_path) == wanted
+        assert read_secret(options.key, "key", context(tmp_path)) == wanted
 
 
 def test_a_secret_that_cannot_be_read_is_told_in_words(tmp_path: Path) -> None:
     options = Options.model_validate({"key": {"file": "gone.key"}})
-    with pytest.raises(ValueError, match=r"key: there is no file .*gone\.key\. Put the secret"):
-        revealed(options.key, option="key", base_dir=tmp_path)
+    with pytest.raises(ValueError, match=r"key: there is no file .*gone\.key"):
+        read_secret(options.key, "key", context(tmp_path))
 
 
 def test_a_secret_stands_in_no_text_once_it_is_read(tmp_path: Path) -> None:
     options = Options.model_validate({"key": "tell-nobody-4711"})
     assert "4711" not in repr(options)
-    revealed(options.key, option="key", base_dir=tmp_path)
+    read_secret(options.key, "key", context(tmp_path))
     assert "4711" not in masked("the till said: tell-nobody-4711 is wrong")

@@ -1,0 +1,106 @@
+"""How orders go on: Odoo keeps a state, and each is told once it has changed, until handled."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from tillbridge.adapter import TicketStatus, TicketUpdate
+from tillbridge_odoo.emulated.house import House, line_of, order_for
+
+_SENT = {
+    17: json.dumps({"a1b2 - ": {"name": "Soup", "quantity": 1}}),
+    18: json.dumps({"lines": {"a1b2 - ": {"quantity": 1}}, "generalNote": ""}),
+    19: json.dumps({"lines": {"a1b2 - ": {"quantity": 1}}, "metadata": {"serverDate": "x"}}),
+}
+_NOT_SENT = ["{}", "", "no json", "[]", '{"lines": {}, "generalNote": ""}']
+
+
+def statuses(updates: Sequence[TicketUpdate]) -> list[tuple[str, TicketStatus]]:
+    return [(each.order_id, each.status) for each in updates]
+
+
+def written(house: House, order_id: str = "ord_1", **options: str) -> None:
+    soup = house.product("Soup", 4.5)
+    asked = order_for(line_of(f"tmpl-{soup}"), order_id=order_id)
+    house.open(**options).write_ticket(asked, order_id)
+
+
+def test_a_draft_is_no_news_until_something_happens(house: House) -> None:
+    written(house)
+    pos = house.open()
+    assert pos.read_updates() == []
+    house.store.set("pos.order", 1, last_order_preparation_change=_SENT[house.odoo.version])
+    assert statuses(pos.read_updates()) == [("ord_1", TicketStatus.PREPARING)]
+    house.odoo.sales.pay(1, 2)
+    assert statuses(pos.read_updates()) == [("ord_1", TicketStatus.COMPLETED)]
+
+
+@pytest.mark.parametrize("changes", _NOT_SENT)
+def test_what_has_not_been_sent_to_the_kitchen_is_no_news(house: House, changes: str) -> None:
+    written(house)
+    house.store.set("pos.order", 1, last_order_preparation_change=changes)
+    assert house.open().read_updates() == []
+
+
+def test_a_paid_order_is_accepted_and_done_when_it_is_posted(house: House) -> None:
+    written(house, orders="paid")
+    pos = house.open(orders="paid")
+    assert statuses(pos.read_updates()) == [("ord_1", TicketStatus.ACCEPTED)]
+    house.store.set("pos.order", 1, state="done")
+    assert statuses(pos.read_updates()) == [("ord_1", TicketStatus.COMPLETED)]
+
+
+def test_news_is_told_until_it_is_handled(house: House) -> None:
+    written(house)
+    pos = house.open()
+    house.odoo.sales.pay(1, 2)
+    (news,) = pos.read_updates()
+    assert pos.read_updates() == [news]
+    pos.update_handled(news)
+    assert pos.read_updates() == []
+    assert house.open().read_updates() == [news], "after a restart the bridge knows it already"
+
+
+def test_an_order_that_staff_cancels_is_rejected(house: House) -> None:
+    written(house)
+    house.store.set("pos.order", 1, state="cancel")
+    (news,) = house.open().read_updates()
+    assert (news.status, news.message) == (TicketStatus.REJECTED, "It was cancelled in Odoo.")
+
+
+def test_a_draft_that_staff_deletes_is_rejected(house: House) -> None:
+    written(house)
+    pos = house.open()
+    assert pos.read_updates() == []
+    house.store.remove("pos.order", 1)
+    (news,) = pos.read_updates()
+    assert (news.status, news.message) == (TicketStatus.REJECTED, "It was deleted in Odoo.")
+    assert pos.read_updates() == [news]
+    pos.update_handled(news)
+    assert pos.read_updates() == []
+
+
+def test_other_orders_are_nobodys_business(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    house.odoo.sales.draft_on_table(1, house.table(), soup)
+    for number, reference in enumerate(
+        ("Online 00005-900-8124", "Online ord_9 00000-000-0000", "Elsewhere ord_1 1"), 10
+    ):
+        house.store.add("pos.order", id=number, pos_reference=reference, state="paid", config_id=1)
+    assert house.open().read_updates() == []
+
+
+def test_a_refund_changes_nothing(house: House) -> None:
+    written(house)
+    house.odoo.sales.pay(1, 2)
+    reference = house.orders()[0]["pos_reference"]
+    house.store.add("pos.order", pos_reference=reference, state="draft", config_id=1)
+    assert statuses(house.open().read_updates()) == [("ord_1", TicketStatus.COMPLETED)]
+
+
+def test_old_orders_are_left_alone(house: House) -> None:
+    written(house)
+    house.odoo.sales.pay(1, 2)
+    house.store.record("pos.order", 1)["create_date"] = "2026-01-01 00:00:00"
+    assert house.open().read_updates() == []

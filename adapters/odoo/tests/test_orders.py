@@ -1,0 +1,398 @@
+"""Orders in Odoo: written once, whatever happens, in the open session, and never into another."""
+
+import re
+import threading
+
+import pytest
+
+from tillbridge.adapter import (
+    ItemUnavailable,
+    PosFailure,
+    PosOffline,
+    PriceMismatch,
+    StoreClosed,
+    TicketOutcomeUnknown,
+)
+from tillbridge_odoo.emulated.house import House, line_of, order_for
+
+_UID_OF_17 = re.compile(r"([0-9-]){14,}")
+
+
+def test_a_draft_waits_in_the_open_session_under_our_key(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    pos = house.open()
+    pos.write_ticket(
+        order_for(
+            line_of(f"tmpl-{soup}", price=450, quantity=2), special_instructions="No  salt\nplease"
+        ),
+        "ord_1",
+    )
+    (found,) = house.orders()
+    assert found["state"] == "draft"
+    assert found["pos_reference"].startswith("Online ord_1 ")
+    assert (found["session_id"], found["amount_total"], found["amount_paid"]) == (1, 9.0, 0)
+    (written,) = house.lines()
+    assert (written["product_id"], written["qty"], written["price_unit"]) == (soup, 2, 4.5)
+    assert written["full_product_name"] == "Soup"
+    notes = [
+        written["customer_note"],
+        found.get("general_note"),
+        found.get("general_customer_note"),
+    ]
+    assert "#4711 - No salt please" in notes
+
+
+def test_the_own_point_of_sale_of_17_can_load_the_order(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    house.open().write_ticket(order_for(line_of(f"tmpl-{soup}")), "ord_1")
+    assert _UID_OF_17.search(house.orders()[0]["pos_reference"])
+
+
+def test_an_order_can_be_paid_at_once(house: House) -> None:
+    tax = house.store.add(
+        "account.tax", name="15%", amount=15.0, amount_type="percent", company_id=1
+    )
+    burger = house.product("Burger", 7.5, taxes_id=[tax])
+    house.open(orders="paid").write_ticket(order_for(line_of(f"tmpl-{burger}", price=750)), "ord_1")
+    (found,) = house.orders()
+    assert (found["state"], found["amount_total"], found["amount_tax"]) == ("paid", 8.63, 1.13)
+    (payment,) = house.odoo.sales.payments(found["id"])
+    assert (payment["amount"], payment["payment_method_id"]) == (8.63, 2)
+
+
+def test_the_payment_method_is_the_one_that_is_named(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    asked = order_for(line_of(f"tmpl-{soup}"))
+    with pytest.raises(PosFailure, match=r"no payment method 'Visa'; it has: Cash, Bank"):
+        house.open(orders="paid", payment_method="Visa").write_ticket(asked, "ord_1")
+    assert house.orders() == []
+    house.open(orders="paid", payment_method="Cash").write_ticket(asked, "ord_1")
+    assert house.store.all("pos.payment")[0]["payment_method_id"] == 1
+
+
+def test_a_resend_with_other_lines_makes_no_second_order(house: House) -> None:
+    soup, bread = house.product("Soup", 4.5), house.product("Bread", 2.0)
+    for mode in ("draft", "paid"):
+        pos = house.open(orders=mode)
+        pos.write_ticket(order_for(line_of(f"tmpl-{soup}", price=450)), f"ord_{mode}")
+        again = order_for(line_of(f"tmpl-{bread}", price=99), line_of(f"tmpl-{soup}", price=450))
+        pos.write_ticket(again, f"ord_{mode}")
+        house.open(orders=mode).write_ticket(again, f"ord_{mode}")
+    assert [each["state"] for each in house.orders()] == ["draft", "paid"]
+    assert [each["product_id"] for number in (0, 1) for each in house.lines(number)] == [soup, soup]
+
+
+@pytest.mark.parametrize("state", ["draft", "paid", "done", "invoiced", "cancel"])
+def test_an_order_is_found_again_in_every_state(house: House, state: str) -> None:
+    soup = house.product("Soup", 4.5)
+    pos = house.open()
+    asked = order_for(line_of(f"tmpl-{soup}"))
+    ticket = pos.write_ticket(asked, "ord_1")
+    house.store.set("pos.order", 1, state=state)
+    assert house.open().find_ticket("ord_1") == ticket
+    assert house.open().write_ticket(asked, "ord_1") == ticket
+    assert len(house.orders()) == 1
+
+
+def test_a_refund_is_not_taken_for_its_order(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    pos = house.open()
+    pos.write_ticket(order_for(line_of(f"tmpl-{soup}")), "ord_1")
+    house.store.set("pos.order", 1, state="paid")
+    reference = house.orders()[0]["pos_reference"]
+    house.store.add("pos.order", pos_reference=reference, state="draft", config_id=1)
+    with pytest.raises(PosFailure, match="is paid in Odoo"):
+        pos.cancel_ticket(order_for(line_of(f"tmpl-{soup}")), "ord_1", "Too late")
+    assert [each["state"] for each in house.orders()] == ["paid", "draft"]
+
+
+def test_a_draft_that_names_a_table_never_joins_the_one_that_is_open_there(
+    house: House, version: int
+) -> None:
+    soup = house.product("Soup", 4.5)
+    table = house.table()
+    waiters = house.odoo.sales.draft_on_table(1, table, soup)
+    pos = house.open()
+    pos.write_ticket(
+        order_for(line_of(f"tmpl-{soup}"), table_external_id=f"table-{table}"), "ord_1"
+    )
+    house.odoo.sales.draft_on_table(1, table, soup)
+    assert len(house.orders()) == 3
+    assert len(house.odoo.sales.lines(waiters)) == 1
+    ours = house.orders()[1]
+    if version == 17:
+        assert ours["table_id"] == table
+    else:
+        assert not ours["table_id"]
+        assert ours["floating_order_name"] == "Online 4711 5"
+        assert "Table 5" in str(ours.get("general_note") or ours.get("general_customer_note"))
+
+
+def test_the_emulated_odoo_does_merge_drafts_on_a_table(house: House, version: int) -> None:
+    if version == 17:
+        pytest.skip("17 does not")
+    soup, table = house.product("Soup", 4.5), house.table()
+    house.odoo.sales.draft_on_table(1, table, soup)
+    line = {"product_id": soup, "qty": 1, "uuid": "u-1"}
+    ours = {"uuid": "u", "name": "n", "access_token": "t", "state": "draft", "session_id": 1}
+    house.odoo.sales.sync_from_ui([{**ours, "table_id": table, "lines": [[0, 0, line]]}])
+    assert len(house.orders()) == 1
+
+
+def test_a_paid_order_is_put_on_its_table(house: House) -> None:
+    soup, table = house.product("Soup", 4.5), house.table()
+    house.odoo.sales.draft_on_table(1, table, soup)
+    asked = order_for(line_of(f"tmpl-{soup}"), table_external_id=f"table-{table}")
+    house.open(orders="paid").write_ticket(asked, "ord_1")
+    assert [each["table_id"] for each in house.orders()] == [table, table]
+    assert house.orders()[1]["state"] == "paid"
+
+
+def test_a_table_that_is_not_there_does_not_keep_an_order_away(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    house.table()
+    asked = order_for(line_of(f"tmpl-{soup}"), table_external_id="table-99")
+    house.open().write_ticket(asked, "ord_1")
+    assert not house.orders()[0]["table_id"]
+
+
+def test_an_order_that_is_written_late_is_not_written_twice(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    asked = order_for(line_of(f"tmpl-{soup}"))
+    pos = house.open()
+    house.odoo.late()
+    with pytest.raises(TicketOutcomeUnknown):
+        pos.write_ticket(asked, "ord_1")
+    assert house.orders() == []
+    with pytest.raises(PosOffline, match="may still be writing"):
+        pos.find_ticket("ord_1")
+    with pytest.raises(TicketOutcomeUnknown, match="may still be writing"):
+        pos.write_ticket(asked, "ord_1")
+    with pytest.raises(PosOffline, match="may still be writing"):
+        pos.cancel_ticket(asked, "ord_1", "changed her mind")
+    assert pos.find_ticket("ord_2") is None
+    house.odoo.settle()
+    assert pos.find_ticket("ord_1") is not None
+    assert pos.write_ticket(asked, "ord_1") == pos.find_ticket("ord_1")
+    assert len(house.orders()) == 1
+
+
+def test_an_order_that_was_never_written_is_written_after_a_while(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    asked = order_for(line_of(f"tmpl-{soup}"))
+    pos = house.open(late_s=0)
+    house.server.next_create_status = 502
+    with pytest.raises(TicketOutcomeUnknown, match="502"):
+        pos.write_ticket(asked, "ord_1")
+    assert pos.find_ticket("ord_1") is None
+    pos.write_ticket(asked, "ord_1")
+    assert len(house.orders()) == 1
+
+
+def test_a_busy_database_is_asked_again_by_whoever_knows_what_is_there(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    asked = order_for(line_of(f"tmpl-{soup}"))
+    pos = house.open()
+    house.odoo.busy_creating = 1
+    with pytest.raises(TicketOutcomeUnknown, match="busy"):
+        pos.write_ticket(asked, "ord_1")
+    assert pos.find_ticket("ord_1") is None
+    pos.write_ticket(asked, "ord_1")
+    assert len(house.orders()) == 1
+
+
+def test_two_bridges_at_once_make_one_order(house: House) -> None:
+    """Both have looked before either has written."""
+    soup = house.product("Soup", 4.5)
+    gate = threading.Barrier(2)
+    house.server.before_creating = gate.wait
+    outcomes: list[str] = []
+
+    def write() -> None:
+        try:
+            outcomes.append(
+                house.open().write_ticket(order_for(line_of(f"tmpl-{soup}")), "ord_1").reference
+            )
+        except TicketOutcomeUnknown:
+            outcomes.append("unknown")
+
+    threads = [threading.Thread(target=write) for _each in range(2)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(10)
+    assert len(outcomes) == 2
+    assert len(house.orders()) == 1
+
+
+def test_no_open_session_is_a_closed_store(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    house.odoo.close_sessions()
+    asked = order_for(line_of(f"tmpl-{soup}"))
+    with pytest.raises(StoreClosed, match="Restaurant has no open session"):
+        house.open().write_ticket(asked, "ord_1")
+    house.store.add("pos.session", name="RESCUE", state="opened", config_id=1, rescue=True)
+    house.store.add("pos.session", name="counting", state="opening_control", config_id=1)
+    with pytest.raises(StoreClosed):
+        house.open().write_ticket(asked, "ord_1")
+    assert house.orders() == []
+    assert len(house.store.all("pos.session")) == 3, "and Odoo was not made to open one"
+
+
+def test_a_session_that_closes_in_between_is_a_closed_store(house: House, version: int) -> None:
+    if version == 17:
+        pytest.skip("17 makes a rescue session, and takes the order")
+    soup = house.product("Soup", 4.5)
+    house.server.before_creating = house.odoo.close_sessions
+    with pytest.raises(StoreClosed):
+        house.open().write_ticket(order_for(line_of(f"tmpl-{soup}")), "ord_1")
+    assert house.orders() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"active": False}, {"available_in_pos": False}, {"sale_ok": False}],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_is_not_sold_any_more_is_unavailable(house: House, change: dict[str, bool]) -> None:
+    soup, bread = house.product("Soup", 4.5), house.product("Bread", 2.0)
+    house.store.set("product.template", bread, **change)
+    if "active" in change:
+        house.store.set("product.product", bread, **change)
+    with pytest.raises(ItemUnavailable, match="tmpl-2") as caught:
+        house.open().write_ticket(
+            order_for(line_of(f"tmpl-{soup}"), line_of(f"tmpl-{bread}")), "ord_1"
+        )
+    assert caught.value.external_ids == (f"tmpl-{bread}",)
+    assert house.orders() == []
+
+
+def test_a_product_that_vanishes_in_between_is_unavailable(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    house.server.before_creating = lambda: house.store.remove("product.product", soup)
+    with pytest.raises(ItemUnavailable) as caught:
+        house.open().write_ticket(order_for(line_of(f"tmpl-{soup}")), "ord_1")
+    assert caught.value.external_ids == (f"tmpl-{soup}",)
+
+
+@pytest.mark.parametrize("strange", ["", "58", "tmpl-0", "tmpl-x", "value-3", "pos-1", "tmpl-999"])
+def test_ids_that_are_none_of_odoos_are_unavailable(house: House, strange: str) -> None:
+    house.product("Soup", 4.5)
+    with pytest.raises(ItemUnavailable):
+        house.open().write_ticket(order_for(line_of(strange)), "ord_1")
+    assert house.orders() == []
+
+
+def test_a_value_of_another_product_is_unavailable(house: House) -> None:
+    soup, bread = house.product("Soup", 4.5), house.product("Bread", 2.0)
+    value = house.store.add(
+        "product.template.attribute.value", name="Big", product_tmpl_id=bread, ptav_active=True
+    )
+    option = {"product_name": "Big", "external_id": f"value-{value}", "quantity": 1}
+    with pytest.raises(ItemUnavailable):
+        house.open().write_ticket(order_for(line_of(f"tmpl-{soup}", options=[option])), "ord_1")
+
+
+def test_extra_prices_are_in_the_price_of_the_line(house: House) -> None:
+    pizza = house.product("Pizza", 8.0)
+    values = [
+        house.store.add(
+            "product.template.attribute.value",
+            name=name,
+            price_extra=extra,
+            product_tmpl_id=pizza,
+            ptav_active=True,
+        )
+        for name, extra in (("Thin", 0.0), ("Olives", 0.5))
+    ]
+    options = [
+        {"product_name": "Thin", "external_id": f"value-{values[0]}", "unit_price": 0},
+        {"product_name": "Olives", "external_id": f"value-{values[1]}", "unit_price": 50},
+    ]
+    options[1]["quantity"] = 2
+    house.open().write_ticket(
+        order_for(line_of(f"tmpl-{pizza}", price=800, quantity=3, options=options)), "ord_1"
+    )
+    (written,) = house.lines()
+    assert (written["price_unit"], written["price_extra"]) == (9.0, 1.0)
+    assert written["price_subtotal_incl"] == 27.0
+    assert written["attribute_value_ids"] == values
+    assert written["full_product_name"] == "Pizza (Thin, Olives x2)"
+
+
+def test_a_variant_is_written_as_its_product(house: House) -> None:
+    shirt = house.product("Shirt", 10.0)
+    large = house.store.add("product.product", product_tmpl_id=shirt)
+    pos = house.open()
+    pos.write_ticket(
+        order_for(line_of(f"tmpl-{shirt}", price=1000, variant_external_id=f"product-{large}")),
+        "ord_1",
+    )
+    assert [each["product_id"] for each in house.lines()] == [large]
+    with pytest.raises(ItemUnavailable):  # which of the two?
+        pos.write_ticket(order_for(line_of(f"tmpl-{shirt}")), "ord_2")
+
+
+def test_the_parts_of_a_combo_bear_its_price(house: House, version: int) -> None:
+    menu = house.combo()
+    options = [
+        {"product_name": "Bacon", "external_id": "combo-item-2", "unit_price": 150, "quantity": 1},
+        {"product_name": "Cola", "external_id": "combo-item-3", "unit_price": 0, "quantity": 1},
+    ]
+    house.open(orders="paid").write_ticket(
+        order_for(line_of(f"tmpl-{menu}", price=1000, quantity=2, options=options)), "ord_1"
+    )
+    parent, bacon, cola = house.lines()
+    assert [each["qty"] for each in (parent, bacon, cola)] == [2, 2, 2]
+    assert [each["price_unit"] for each in (parent, bacon, cola)] == [0, 9.28, 2.22]
+    assert house.orders()[0]["amount_total"] == 23.0
+    assert house.orders()[0]["state"] == "paid"
+    assert {bacon["combo_parent_id"], cola["combo_parent_id"]} == {parent["id"]}
+    if version >= 18:
+        assert (bacon["combo_item_id"], cola["combo_item_id"]) == (2, 3)
+
+
+def test_prices_are_the_orders_own_unless_they_are_to_be_checked(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    asked = order_for(line_of(f"tmpl-{soup}", price=400))
+    with pytest.raises(PriceMismatch, match=r"Soup costs 4\.5 in Odoo now, and 4 in the order"):
+        house.open(order_prices="check").write_ticket(asked, "ord_1")
+    house.open().write_ticket(asked, "ord_1")
+    assert house.lines()[0]["price_unit"] == 4.0
+
+
+def test_an_order_shown_with_tax_comes_to_what_was_shown(house: House) -> None:
+    tax = house.store.add(
+        "account.tax", name="21%", amount=21.0, amount_type="percent", company_id=1
+    )
+    beer = house.product("Beer", 4.0, taxes_id=[tax])
+    pos = house.open(prices="included")
+    shown = pos.read_catalogue().items[f"tmpl-{beer}"].price
+    assert shown == 484
+    pos.write_ticket(order_for(line_of(f"tmpl-{beer}", price=shown, quantity=3)), "ord_1")
+    assert (house.orders()[0]["amount_total"], house.orders()[0]["amount_tax"]) == (14.52, 2.52)
+
+
+def test_a_draft_is_cancelled_and_stays_known(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    pos = house.open()
+    asked = order_for(line_of(f"tmpl-{soup}"))
+    pos.write_ticket(asked, "ord_1")
+    pos.cancel_ticket(asked, "ord_1", "The customer")
+    assert [each["state"] for each in house.orders()] == ["cancel"]
+    assert pos.find_ticket("ord_1") is not None
+
+
+def test_a_key_that_is_refused_leaves_orders_waiting(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    pos = house.open()
+    asked = order_for(line_of(f"tmpl-{soup}"))
+    pos.write_ticket(asked, "ord_1")
+    house.odoo.key = "renewed"
+    with pytest.raises(PosOffline, match="refuses the login"):
+        pos.write_ticket(asked, "ord_2")
+    assert "refuses the login" in pos.health().detail
+    assert not pos.health().online
+    house.odoo.key = "key-of-the-bridge"
+    pos.write_ticket(asked, "ord_2")
+    assert pos.health().online
