@@ -1,89 +1,23 @@
 """The wizard in a browser: a bridge without any configuration, a real service, the first order."""
 
-import asyncio
-import sys
 import tomllib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.support.bridge_process import BridgeProcess, free_port, until
-from tests.support.world import SECRET, Till
+from tests.support.fresh_machine import Fresh, fresh_machine, practice_service
+from tests.support.world import SECRET
 from tillbridge.configfile import load
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
-FRESH = """\
-# Written by hand before anything was set up.
-[bridge]
-data_dir = "data"      # beside this file
-log_format = "json"
-
-[status_page]
-listen = "127.0.0.1:{port}"
-"""
-
-
-@dataclass
-class Fresh:
-    """A machine with a till, a page and nothing set up; a service beside it."""
-
-    folder: Path
-    till: Till
-    bridge: BridgeProcess
-    page: str
-    service: str
-    receiver_port: int
-
-
-@asynccontextmanager
-async def practice_service() -> AsyncIterator[str]:
-    """`tillbridge sandbox` as a process."""
-    port = free_port()
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tillbridge", "sandbox", "--port", str(port)),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        async with aiohttp.ClientSession() as http:
-
-            async def answers() -> bool:
-                try:
-                    async with http.get(f"{url}/version") as answer:
-                        return answer.status == 200
-                except aiohttp.ClientError:
-                    return False
-
-            await until("the sandbox answers", answers)
-        yield url
-    finally:
-        process.kill()
-        await process.wait()
-
 
 @pytest.fixture
 async def fresh(tmp_path: Path) -> AsyncIterator[Fresh]:
-    async with practice_service() as service:
-        port = free_port()
-        config = tmp_path / "bridge.toml"
-        config.write_text(FRESH.format(port=port), "utf-8")
-        bridge = BridgeProcess(config)
-        await bridge.start(wait=False)
-        await bridge.logged("bridge.setting_up")
-        made = Fresh(
-            tmp_path, Till(tmp_path), bridge, f"http://127.0.0.1:{port}", service, free_port()
-        )
-        try:
-            yield made
-        finally:
-            await bridge.kill()
+    async with practice_service() as service, fresh_machine(tmp_path, service) as made:
+        yield made
 
 
 async def step(page: Page, name: str, state: str) -> None:

@@ -9,6 +9,9 @@ from tillbridge.cli.start import start
 def run(context: typer.Context) -> None:
     """Run the bridge in the foreground, until it is told to stop.
 
+    With a configuration that names no store yet it serves nothing but the page on which everything
+    is set up; see docs/setup.md.
+
     Ctrl-C or SIGTERM lets what has begun finish, and ends within ten seconds.
 
     Example: tillbridge --config bridge.toml run

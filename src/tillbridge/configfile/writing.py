@@ -118,7 +118,8 @@ def difference(old: str, new: str) -> list[str]:
         if kind == "equal":
             continue
         header = _header(after, new_from)
-        if header != shown and header:
+        first = next((line for line in after[new_from:new_to] if line.strip()), "")
+        if header not in {"", shown} and not _HEADER.match(first):
             told.append(f" {header}")
         told += [f"-{_masked(line)}" for line in before[old_from:old_to] if line.strip()]
         told += [f"+{_masked(line)}" for line in after[new_from:new_to] if line.strip()]

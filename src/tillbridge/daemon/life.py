@@ -19,6 +19,7 @@ from tillbridge.config import host_and_port
 from tillbridge.configfile import LoadedSettings
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
+from tillbridge.daemon.bell import Bell
 from tillbridge.daemon.building import Building, built
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.consents import count_down
@@ -100,6 +101,8 @@ class _Life:
         self._page: StatusListener | None = None
         self._reloader = Reloader(loaded, house.desk, self._reloaded)
         self._started_at = house.clock.now_ms()
+        self._bell = Bell()
+        self._opened_setup: SetupOperations | None = None
         self._housekeeping = Housekeeping()
         self._connecting = Connecting(building, self._connected)
         self._operations = Operations(building, self._connecting, running_since=self._started_at)
@@ -133,6 +136,7 @@ class _Life:
         async with AsyncExitStack() as listeners:
             await self._receiver.start()
             listeners.push_async_callback(self._receiver.stop, 1.0)
+            listeners.push_async_callback(self._close_setup)
             await listeners.enter_async_context(self._status_page(address))
             await self.note_running(stopped=False)
             self._plan_housekeeping()
@@ -208,20 +212,29 @@ class _Life:
             self._house.clock,
             self._lives,
             self._settings.service.redirect_uri,
+            self._bell,
             self._receiver.echo,
         )
-        return SetupOperations(place, self._house.desk, self._stands)
+        self._opened_setup = SetupOperations(place, self._house.desk, self._stands)
+        return self._opened_setup
+
+    async def _close_setup(self) -> None:
+        if self._opened_setup is not None:
+            await self._opened_setup.close()
 
     async def _stands(self, draft: "Draft") -> "Mapping[str, Finding]":
         """Return how far the running bridge is set up."""
+        from tillbridge.ledger.snapshot import take_snapshot  # noqa: PLC0415 -- as `_setup`
         from tillbridge.onboarding.running import findings_of  # noqa: PLC0415 -- as `_setup`
 
+        snapshot = await self._house.ledger.read(take_snapshot)
         return findings_of(
             await self._operations.overview(),
             draft.store
             if draft.store in self._building.stores
             else next(iter(self._building.stores)),
             base_url=self._settings.service.base_url,
+            delivered=snapshot.last_delivery_at is not None,
         )
 
     def _subject(self) -> "Subject":
@@ -300,6 +313,7 @@ class _Life:
             else None,
         )
         self._page = page
+        page.parting = lambda: self._lives.again
         async with AsyncExitStack() as opened:
             host, port = host_and_port(listen)
             try:
@@ -324,6 +338,7 @@ class _Life:
         """Call `callback` whenever something may look different: a commit, or a disk that fails."""
         self._house.ledger.on_written(callback)
         self._house.ledger.on_writable_changed(lambda _storage: callback())
+        self._bell.listen(callback)
 
     def _plan_housekeeping(self) -> None:
         house, stores, plan = self._house, self._building.stores, self._housekeeping

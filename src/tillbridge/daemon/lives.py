@@ -9,6 +9,8 @@ from tillbridge.log import get_logger
 # Takes back what made the next life impossible; told why.
 Undo = Callable[[BridgeError], None]
 
+_PARTING_S = 0.5
+
 log = get_logger()
 
 
@@ -20,6 +22,7 @@ class Lives:
         self.again = False
         self._stopped = False
         self._undo: Undo | None = None
+        self._parting: asyncio.TimerHandle | None = None
         # Why the life that was wanted could not be, for the page to tell.
         self.refused: BridgeError | None = None
         # The store that the next life is to connect.
@@ -36,15 +39,20 @@ class Lives:
 
         `connect` is the store that is connected then.
         """
-        if not self._stopped:
-            self.again = True
-            self.refused = None
-            self.to_connect = connect
-            self._undo = undo
-            self.end.set()
+        if self._stopped or self.again:
+            return
+        self.again = True
+        self.refused = None
+        self.to_connect = connect
+        self._undo = undo
+        # The answer to whoever asked for it, and what their browser fetches next, come first.
+        self._parting = asyncio.get_running_loop().call_later(_PARTING_S, self.end.set)
 
     def begin(self) -> None:
         """Take note that another life begins."""
+        if self._parting is not None:
+            self._parting.cancel()
+            self._parting = None
         if not self._stopped:
             self.end.clear()
             self.again = False

@@ -29,13 +29,15 @@ from tillbridge.ledger.vault import CLIENT_SECRET
 from tillbridge.log import get_logger
 from tillbridge.onboarding.checking import faults_in
 from tillbridge.onboarding.draft import Draft, changes_of
-from tillbridge.onboarding.preview import finding_of
+from tillbridge.onboarding.preview import finding_of, nothing_seen
 from tillbridge.onboarding.steps import Finding, next_step, steps_of
 from tillbridge.status.ports import CallbackAnswer
 
 Answer = dict[str, Any]
 
 _STORES_WITHIN_S = 10.0
+_LOOK_AGAIN_S = 2.0
+_WATCHED_S = 90.0  # a page that is open asks at least every 30 seconds
 _LISTEN = "127.0.0.1:8088"
 _STORE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _CURRENCY = re.compile(r"[A-Z]{3}")
@@ -73,10 +75,15 @@ class SetupOperations:
         self._standing = standing
         self._sign_in = SignIn(place)
         self._preview: Answer | None = None
+        self._looked_at = 0.0  # monotonic seconds: when a page last showed the preview
+        self._looking: asyncio.Task[None] | None = None
         self._tried: Answer = {}  # the adapter and options of the form, as they were tried last
 
     async def close(self) -> None:
         """Let go of the service."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
         await self._sign_in.close()
 
     async def returned(self, query: Mapping[str, str]) -> CallbackAnswer:
@@ -220,8 +227,8 @@ class SetupOperations:
         self._need(draft, "store", draft.currency)
         said = await self._said(adapter, form, draft.pos)
         self._tried, self._preview = said, None
-        preview = await tried(said, draft, self._place.base_dir)
-        self._preview = preview
+        self._preview = preview = await tried(said, draft, self._place.base_dir)
+        self._look_on(draft)
         found = finding_of(adapter, preview)
         if not found.done:
             return _told(found)
@@ -384,6 +391,7 @@ class SetupOperations:
         found = await asyncio.to_thread(adapters)
         menu_only = "menu" in draft.found and "adapter" not in draft.found
         name = str(said.get("adapter") or "folder")
+        self._looked_at = self._place.clock.monotonic()
         return {
             "adapters": found,
             "adapter": name,
@@ -401,6 +409,26 @@ class SetupOperations:
         at = self._place.clock.now_ms()
         fact = {"ok_at": at, "cause": cause}
         await self._place.ledger.write(lambda db: put_fact(db, "", ADDRESS_FACT, fact, at=at))
+
+    def _look_on(self, draft: Draft) -> None:
+        """Read again and again what is shown, for as long as a page shows it."""
+        self._looked_at = self._place.clock.monotonic()
+        if self._looking is not None:
+            self._looking.cancel()
+        work = self._keep_looking(self._tried, draft)
+        self._looking = asyncio.create_task(work, name="setup.preview")
+
+    async def _keep_looking(self, said: Mapping[str, Any], draft: Draft) -> None:
+        clock = self._place.clock
+        while clock.monotonic() - self._looked_at < _WATCHED_S:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+            try:
+                seen = await tried(said, draft, self._place.base_dir)
+            except ConfigError as failure:
+                seen = {**nothing_seen(), "troubles": [{"text": failure.text, "fix": failure.fix}]}
+            if seen != self._preview:
+                self._preview = seen
+                self._place.bell.ring()
 
     def _take_back(self, copy: Path | None, _failure: BridgeError) -> None:
         if copy is not None:

@@ -13,6 +13,7 @@ from tillbridge.configfile.fresh import FreshSettings
 from tillbridge.configfile.toml import read_file
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
+from tillbridge.daemon.bell import Bell
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.lives import Lives
 from tillbridge.daemon.operations_audit import AuditOperations
@@ -54,7 +55,9 @@ async def set_up(
         desk = await ProblemDesk.start(ledger, clock=clock)
         opened.push_async_callback(desk.settle)
         redirect_uri = _redirect_uri(fresh)
-        place = SetupPlace(fresh.path, ledger, clock, lives, redirect_uri)
+        bell = Bell()
+        ledger.on_written(bell.ring)
+        place = SetupPlace(fresh.path, ledger, clock, lives, redirect_uri, bell)
         setup = SetupOperations(place, desk)
         opened.push_async_callback(setup.close)
         trail = AuditTrail(ledger, clock)
@@ -68,9 +71,10 @@ async def set_up(
             trail=trail,
             access=access_rules(fresh.status_page, fresh.base_dir),
             merchant=MerchantReturn(callback_path, setup.returned) if callback_path else None,
-            on_change=ledger.on_written,
+            on_change=bell.listen,
         )
         page.site_parts = _only_setup
+        page.parting = lambda: lives.again
         opened.push_async_callback(page.close)
         address, port = await _listening(page, fresh, held)
         if not callback_path:

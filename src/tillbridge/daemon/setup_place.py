@@ -10,6 +10,7 @@ from typing import Any
 
 from tillbridge.clock import Clock
 from tillbridge.configfile.toml import read_file
+from tillbridge.daemon.bell import Bell
 from tillbridge.daemon.lives import Lives
 from tillbridge.diagnostics.subject import Echo
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
@@ -23,7 +24,7 @@ _FACT = "setup"
 class SetupPlace:
     """The place. `echo` proves that an address leads to the receiver that runs; None: none does.
 
-    `redirect_uri` is where the merchant comes back to.
+    `redirect_uri` is where the merchant comes back to; the `bell` is heard by open pages.
     """
 
     path: Path
@@ -31,6 +32,7 @@ class SetupPlace:
     clock: Clock
     lives: Lives
     redirect_uri: str
+    bell: Bell
     echo: Echo | None = None
 
     @property

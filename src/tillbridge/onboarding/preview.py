@@ -70,6 +70,11 @@ def shown(
     }
 
 
+def nothing_seen() -> dict[str, Any]:
+    """Return what is shown of an adapter that cannot be opened."""
+    return shown({}, "USD", reads_menu=False, takes_orders=False)
+
+
 def finding_of(adapter: str, preview: Mapping[str, Any]) -> Finding:
     """Return whether an adapter that reads this can serve the storefront's menu."""
     if preview["troubles"]:

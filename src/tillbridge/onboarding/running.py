@@ -9,10 +9,13 @@ from tillbridge.onboarding.steps import Finding
 _Part = Mapping[str, Any]
 
 
-def findings_of(overview: _Part, store: str, *, base_url: str) -> dict[str, Finding]:
+def findings_of(
+    overview: _Part, store: str, *, base_url: str, delivered: bool = False
+) -> dict[str, Finding]:
     """Return a finding for each step, for the store of that name.
 
-    `overview` is the status document with its chain (docs/page.md).
+    `overview` is the status document with its chain (docs/page.md); `delivered`: a signed delivery
+    has arrived, of whatever kind.
     """
     part = overview["stores"][store]
     links = {link["key"]: link for link in overview["chain"][store]}
@@ -22,7 +25,7 @@ def findings_of(overview: _Part, store: str, *, base_url: str) -> dict[str, Find
         "store": _store(part["service"], store),
         "adapter": _adapter(part, store),
         "address": _address(links["address"], part["service"]),
-        "order": _order(part["orders"]),
+        "order": _order(part["orders"], delivered=delivered),
     }
 
 
@@ -98,9 +101,14 @@ def _address(link: _Part, service: _Part) -> Finding:
     )
 
 
-def _order(orders: _Part) -> Finding:
+def _order(orders: _Part, *, delivered: bool) -> Finding:
     count = sum(orders["by_state"].values())
     if count:
         text = ngettext("{n} order has arrived.", "{n} orders have arrived.", count)
         return Finding(done=True, text=text.format(n=count))
-    return Finding(done=False, text=_("No order has arrived yet."), fix=_("Place a test order."))
+    text = (
+        _("A signed delivery has arrived, and no order yet.")
+        if delivered
+        else _("No order has arrived yet.")
+    )
+    return Finding(done=False, text=text, fix=_("Place a test order."))

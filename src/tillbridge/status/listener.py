@@ -68,6 +68,8 @@ class StatusListener:
         self._on_change = on_change
         # The pages there are, where not all of them.
         self.site_parts: Callable[[], SiteParts] | None = None
+        # Whether another life of the bridge takes over: then no connection is kept.
+        self.parting: Callable[[], bool] = lambda: False
         self._doorkeeper = Doorkeeper(access or AccessRules(), clock)
         self._opened_site: Site | None = None
         self._hub: LiveHub | None = None
@@ -196,6 +198,8 @@ class StatusListener:
         except BridgeError as failure:
             log.error("status_page.failed", path=request.path, error=str(failure))
             response = web.Response(status=503, text=f"{failure}\n")
+        if self.parting():
+            response.force_close()
         if not response.prepared:
             for name, value in HEADERS.items():
                 response.headers.setdefault(name, value)

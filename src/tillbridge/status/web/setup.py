@@ -67,7 +67,8 @@ async def _arrived(visit: Visit, answer: Mapping[str, Any]) -> list[dict[str, An
 
 
 async def _service(visit: Visit) -> Done:
-    url = visit.form.get("base_url", "")
+    practice = visit.form.get("practice", "")
+    url = practice or visit.form.get("base_url", "")
     return Done.of(await visit.control.setup.service(url))
 
 

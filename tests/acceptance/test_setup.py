@@ -1,0 +1,222 @@
+"""Setting up on the page, as a program without a browser sees it: every way it may go."""
+
+import asyncio
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.support.bridge_process import until
+from tests.support.fresh_machine import Wizard, fresh_machine
+from tests.support.world import SECRET
+from tillbridge.configfile import load
+from tillbridge.sandbox import SandboxSettings, start
+from tillbridge.sandbox.settings import MerchantSeed, StoreSeed
+
+LOYVERSE = Path(__file__).parents[2] / "adapters/loyverse/tests/cases/variants/items.csv"
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@asynccontextmanager
+async def wizard_of(folder: Path, **settings: object) -> AsyncIterator[Wizard]:
+    sandbox = await start(SandboxSettings(auto_consent=True, **settings))  # type: ignore[arg-type]  # settings by name
+    try:
+        async with fresh_machine(folder, sandbox.url) as fresh, aiohttp.ClientSession() as http:
+            yield Wizard(fresh, http)
+    finally:
+        await sandbox.stop()
+
+
+@pytest.fixture
+async def wizard(tmp_path: Path) -> AsyncIterator[Wizard]:
+    async with wizard_of(tmp_path) as made:
+        yield made
+
+
+async def test_where_nothing_is_set_up_everything_leads_to_the_wizard(wizard: Wizard) -> None:
+    async with wizard.http.get(wizard.fresh.page + "/orders") as answer:
+        assert answer.url.path == "/setup"
+    code, out, _err = await wizard.fresh.bridge.run("status")
+    assert code == 2
+    assert "Nothing is set up yet" in out
+    code, _out, err = await wizard.fresh.bridge.run("connect", "main", "--no-browser")
+    assert code == 2
+    assert "stores" in err
+    assert await wizard.fresh.bridge.stop() == 0
+
+
+async def test_a_step_cannot_be_taken_before_the_one_it_needs(wizard: Wizard) -> None:
+    for path, form in {
+        "sign-in": {"client_id": "a", "client_secret": "b"},
+        "allow": {},
+        "store": {"store_id": "st_main", "store": "main"},
+        "till": {"adapter": "folder"},
+        "address": {"listen": "127.0.0.1:1", "public_url": "http://127.0.0.1:1"},
+        "order": {},
+    }.items():
+        told = await wizard.send(path, **form)
+        assert 'class="flash bad"' in told, path
+    assert set((await wizard.state()).values()) == {"open", "shut"}
+
+
+async def test_another_site_can_do_nothing_here(wizard: Wizard) -> None:
+    async with wizard.http.post(
+        wizard.fresh.page + "/setup/service",
+        data={"base_url": wizard.fresh.service},
+        headers={"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
+    ) as answer:
+        assert answer.status == 403
+    async with wizard.http.get(wizard.fresh.page + "/setup/service") as answer:
+        assert answer.status == 405
+
+
+async def test_one_goes_on_where_one_was_after_a_restart(wizard: Wizard) -> None:
+    await wizard.sign_in()
+    assert await wizard.fresh.bridge.stop() == 0
+    await wizard.fresh.bridge.start(wait=False)
+    await wizard.fresh.bridge.logged("bridge.setting_up")
+    state = await wizard.state()
+    assert (state["service"], state["sign_in"], state["store"]) == ("done", "done", "open")
+    assert "1. <strong>Main Street</strong>" in await wizard.page()
+    assert "st_main" in await wizard.choose()
+    assert (await wizard.state())["adapter"] == "open"
+
+
+async def test_another_service_makes_signing_in_open_again(wizard: Wizard) -> None:
+    await wizard.sign_in()
+    await wizard.send("service", base_url=f"{wizard.fresh.service}/v2")
+    state = await wizard.state()
+    assert (state["service"], state["sign_in"]) == ("done", "open")
+
+
+async def test_a_merchant_who_is_new_is_signed_up_here(wizard: Wizard) -> None:
+    await wizard.send("service", base_url=f"{wizard.fresh.service}/v2")
+    await wizard.send("sign-in", client_id="app_123", client_secret=SECRET)
+    told = await wizard.send("sign-up", store__name="Bar Nuovo", email="nobody")
+    assert "is no e-mail address" in told
+    told = await wizard.send("sign-up", store__name="Bar Nuovo", email="new@example.com")
+    await wizard.merchant_allows(told)
+    assert "1. <strong>Bar Nuovo</strong>" in await wizard.page()
+
+
+async def test_of_several_stores_one_is_chosen_by_its_number(tmp_path: Path) -> None:
+    stores = (StoreSeed("st_main", "Harbour"), StoreSeed("st_two", "Station"))
+    async with wizard_of(tmp_path, merchants=(MerchantSeed(stores=stores),)) as wizard:
+        await wizard.sign_in()
+        page = await wizard.page()
+        assert "1. <strong>Harbour</strong>" in page
+        assert "2. <strong>Station</strong>" in page
+        assert "The merchant has no such store" in await wizard.choose("st_nine")
+        assert "station is Station at the service." in await wizard.choose("st_two", "station")
+        await wizard.send("till", adapter="folder", option__menu="export/menu.csv")
+        await wizard.reach()
+        await wizard.write()
+        await wizard.fresh.bridge.logged("setup.connected", store="station", ok=True)
+        settings = load(wizard.fresh.bridge.config).settings
+        assert settings.stores["station"].store_id == "st_two"
+
+
+async def test_an_adapter_that_takes_no_orders_needs_another_one_that_does(wizard: Wizard) -> None:
+    await wizard.sign_in()
+    await wizard.choose()
+    shutil.copy(LOYVERSE, wizard.fresh.folder / "items.csv")
+    assert 'name="option-export"' in await wizard.page("?adapter=loyverse")
+    told = await wizard.send("till", adapter="loyverse", option__export="items.csv")
+    assert "It takes no orders: say below where they go." in told, told
+    assert (await wizard.state())["adapter"] == "open"
+    told = await wizard.send("orders", adapter="folder", option__orders_dir="orders")
+    assert "folder writes the orders." in told
+    assert (await wizard.state())["adapter"] == "done"
+    await wizard.reach()
+    page = await wizard.page()
+    assert '+adapter = "loyverse"' in page
+    assert "[stores.main.orders]" in page
+
+
+async def test_what_it_reads_is_shown_live(wizard: Wizard) -> None:
+    await wizard.sign_in()
+    await wizard.choose()
+    await wizard.send("till", adapter="folder", option__menu="export/menu.csv")
+    assert "Dish 3" in await wizard.page()
+    wizard.fresh.till.change("p3", name="Sole of the day")
+
+    async def shown() -> bool:
+        return "Sole of the day" in await wizard.page()
+
+    await until("the preview shows the new name", shown)
+
+
+async def test_a_bridge_that_cannot_start_with_it_has_its_file_back(wizard: Wizard) -> None:
+    await wizard.everything()
+    before = wizard.fresh.bridge.config.read_text("utf-8")
+    with socket.socket() as squatter:
+        squatter.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        squatter.bind(("127.0.0.1", wizard.fresh.receiver_port))
+        squatter.listen()
+        await wizard.write()
+        await wizard.fresh.bridge.logged("bridge.taken_back")
+        page = await wizard.page()
+    assert "The bridge could not start with what was written" in page
+    assert "The receiver cannot listen" in page
+    assert wizard.fresh.bridge.config.read_text("utf-8") == before
+    await wizard.write()
+    await wizard.fresh.bridge.logged("setup.connected", ok=True)
+
+
+async def test_what_somebody_else_wrote_meanwhile_is_not_overwritten(wizard: Wizard) -> None:
+    await wizard.everything()
+    told = await wizard.send("write", digest="0" * 64)
+    assert "has changed since this was shown" in told
+    config = wizard.fresh.bridge.config
+    config.write_text(config.read_text("utf-8") + '\n[alerts]\nseverity = "down"\n', "utf-8")
+    page = await wizard.page()
+    assert "[alerts]" not in page
+    await wizard.write()
+    await wizard.fresh.bridge.logged("setup.connected", ok=True)
+    assert load(config).settings.alerts.severity == "down"
+
+
+async def test_a_bridge_that_runs_is_changed_on_the_same_page(wizard: Wizard) -> None:
+    await wizard.everything()
+    await wizard.write()
+    await wizard.fresh.bridge.logged("setup.connected", ok=True)
+
+    async def menu_is_there() -> bool:
+        return (await wizard.state())["adapter"] == "done"
+
+    await until("the menu is on sale", menu_is_there)
+    other = wizard.fresh.till.export / "other.csv"
+    other.write_text("external_id,name,price\nx1,Only this,9.50\n", "utf-8")
+    told = await wizard.send("till", adapter="folder", option__menu="export/other.csv")
+    assert "folder reads 1 item." in told
+    page = await wizard.page()
+    assert '-menu = "export/menu.csv"' in page
+    assert '+menu = "export/other.csv"' in page
+    told = await wizard.send("forget")
+    assert "+menu" not in told
+    await wizard.send("till", adapter="folder", option__menu="export/other.csv")
+    ready = len(wizard.fresh.bridge.events("bridge.ready"))
+    await wizard.write()
+
+    async def again() -> bool:
+        return len(wizard.fresh.bridge.events("bridge.ready")) > ready
+
+    await until("the bridge has begun anew", again)
+    menu = load(wizard.fresh.bridge.config).settings.stores["main"].pos.options["menu"]
+    assert menu == "export/other.csv"
+    assert await wizard.fresh.bridge.stop() == 0
+
+
+async def test_the_address_is_held_while_the_bridge_begins_anew(wizard: Wizard) -> None:
+    await wizard.everything()
+    await wizard.write()
+    # Whoever asks meanwhile waits, and is never refused.
+    while not wizard.fresh.bridge.events("bridge.ready"):
+        async with wizard.http.get(wizard.fresh.page + "/healthz") as answer:
+            assert answer.status == 200
+        await asyncio.sleep(0.01)

@@ -1,0 +1,82 @@
+"""One life of the bridge after another, and an address that is held between them."""
+
+import asyncio
+import socket
+
+from tillbridge.daemon.lives import Lives
+from tillbridge.errors import BridgeError
+from tillbridge.status.held_address import HeldAddress
+
+
+def nothing(_failure: BridgeError) -> None:
+    raise AssertionError
+
+
+async def test_a_life_that_is_to_begin_anew_ends_once_what_is_asked_is_answered() -> None:
+    lives = Lives()
+    lives.begin()
+    lives.restart(nothing, connect="main")
+    lives.restart(nothing, connect="another")  # pressed twice
+    assert lives.again
+    assert not lives.end.is_set()
+    await asyncio.wait_for(lives.end.wait(), 5)
+    lives.begin()
+    assert not lives.end.is_set()
+    assert not lives.again
+    assert lives.to_connect == "main"
+
+
+async def test_what_is_told_to_stop_stops_whatever_else_was_wanted() -> None:
+    lives = Lives()
+    lives.restart(nothing)
+    lives.stop()
+    assert lives.end.is_set()
+    assert not lives.again
+    lives.begin()
+    lives.restart(nothing)
+    assert lives.end.is_set()
+    assert not lives.again
+
+
+async def test_a_life_that_cannot_be_is_taken_back_and_one_that_is_stays() -> None:
+    taken_back: list[BridgeError] = []
+    failure = BridgeError("No.")
+    lives = Lives()
+    assert not lives.undone(failure)
+    lives.restart(taken_back.append, connect="main")
+    assert lives.undone(failure)
+    assert taken_back == [failure]
+    assert lives.refused is failure
+    assert lives.to_connect == ""
+    lives.begin()
+    lives.restart(taken_back.append)
+    assert lives.refused is None
+    lives.ready()
+    assert not lives.undone(failure)
+
+
+async def test_whoever_comes_between_two_lives_waits() -> None:
+    held = HeldAddress()
+    (first,) = await held.sockets("127.0.0.1", 0)
+    port = first.getsockname()[1]
+    first.close()
+    visitor = socket.create_connection(("127.0.0.1", port), 5)
+    (second,) = await held.sockets("127.0.0.1", 0)
+    assert second.getsockname()[1] == port
+    second.settimeout(5)
+    served, _address = second.accept()
+    for each in (served, visitor, second):
+        each.close()
+    held.close()
+
+
+async def test_another_address_is_taken_in_its_place() -> None:
+    held = HeldAddress()
+    (first,) = await held.sockets("127.0.0.1", 0)
+    before = first.getsockname()[1]
+    others = await held.sockets("localhost", 0)
+    assert before not in {each.getsockname()[1] for each in others}
+    for each in (first, *others):
+        each.close()
+    held.close()
+    held.close()
