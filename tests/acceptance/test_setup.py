@@ -220,3 +220,27 @@ async def test_the_address_is_held_while_the_bridge_begins_anew(wizard: Wizard) 
         async with wizard.http.get(wizard.fresh.page + "/healthz") as answer:
             assert answer.status == 200
         await asyncio.sleep(0.01)
+
+
+async def test_a_command_writes_what_the_page_may_not(wizard: Wizard) -> None:
+    code, out, _err = await wizard.fresh.bridge.run("setup", "show")
+    assert code == 1
+    assert "1. The ordering service: now" in out
+    assert f"The page: {wizard.fresh.page}/setup" in out
+    code, _out, err = await wizard.fresh.bridge.run("setup", "write", "--yes")
+    assert code == 1
+    assert "There is nothing to write" in err
+    await wizard.everything()
+    code, _out, err = await wizard.fresh.bridge.run("setup", "write")
+    assert code == 2  # there is no terminal to ask on
+    assert "+[stores.main]" in err
+    assert "Add --yes" in err
+    code, out, err = await wizard.fresh.bridge.run("setup", "write", "--yes")
+    assert code == 0, err
+    assert "starts anew" in out
+    await wizard.fresh.bridge.logged("setup.connected", ok=True)
+    assert load(wizard.fresh.bridge.config).settings.stores["main"].currency == "USD"
+    assert await wizard.fresh.bridge.stop() == 0
+    code, _out, err = await wizard.fresh.bridge.run("setup", "show")
+    assert code == 1
+    assert "The bridge is not running" in err

@@ -47,6 +47,12 @@ class PretendSetup:
     async def write(self, digest: str) -> Answer:
         return self._told("setup write", digest)
 
+    async def text(self) -> Answer:
+        return {**self.shown["written"], "text": "", "file": self.shown["file"]}
+
+    async def written(self, digest: str) -> Answer:
+        return self._told("setup written", digest)
+
     async def forget(self) -> Answer:
         return self._told("setup forget")
 
@@ -59,6 +65,7 @@ def nothing_yet() -> Answer:
     steps = steps_of({})
     return {
         "file": "/etc/tillbridge/bridge.toml",
+        "writable": True,
         "running": False,
         "restarting": False,
         "refused": None,
@@ -107,6 +114,7 @@ def everything_open(text: str = PLANT) -> Answer:
     return {
         **nothing_yet(),
         "file": text,
+        "writable": False,
         "refused": trouble,
         "steps": [step.to_json() for step in steps],
         "next": next_step(steps),

@@ -26,6 +26,7 @@ from tillbridge.cli import (
     problems,
     run,
     sandbox,
+    setup,
     signup,
     status,
     store,
@@ -79,6 +80,7 @@ def begin(
 
 
 app.command("run")(run.run)
+app.add_typer(setup.app, name="setup")
 app.command("signup")(signup.signup)
 app.command("connect")(connect.connect)
 app.add_typer(integration.app, name="integration")

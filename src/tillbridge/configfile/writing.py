@@ -164,12 +164,20 @@ def replace_file(path: Path, text: str) -> Path | None:
     return copy
 
 
+def may_be_replaced(path: Path) -> bool:
+    """Whether this user may put another file in its place."""
+    target = path.resolve()
+    return os.access(target.parent, os.W_OK | os.X_OK) and os.access(target, os.W_OK)
+
+
 def put_back(path: Path, copy: Path) -> None:
     """Put a copy that `replace_file` made back in place. Raises ConfigError."""
     target = path.resolve()
     beside = target.with_name(f".{target.name}.new")
     try:
         shutil.copy2(copy, beside)
+        if target.exists():
+            _keep_owner(target, beside)
         beside.replace(target)
     except OSError as failure:
         raise ConfigError(
@@ -188,6 +196,7 @@ def _kept_copy(target: Path) -> Path | None:
         number += 1
         copy = target.with_name(f"{target.name}.{stamp}-{number}.bak")
     shutil.copy2(target, copy)  # its mode too: it may hold secrets
+    _keep_owner(target, copy)
     return copy
 
 

@@ -14,7 +14,14 @@ from typing import Any
 
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.loaded import loaded_from
-from tillbridge.configfile.writing import difference, edited, put_back, replace_file
+from tillbridge.configfile.writing import (
+    difference,
+    edited,
+    may_be_replaced,
+    put_back,
+    replace_file,
+)
+from tillbridge.daemon.lives import Undo
 from tillbridge.daemon.probing import FACT as ADDRESS_FACT
 from tillbridge.daemon.setup_address import judged
 from tillbridge.daemon.setup_place import SetupPlace, digest_of, parsed
@@ -102,6 +109,7 @@ class SetupOperations:
         refused = self._place.lives.refused
         return {
             "file": str(self._place.path),
+            "writable": await asyncio.to_thread(may_be_replaced, self._place.path),
             "running": self._standing is not None,
             "restarting": self._place.lives.again,
             "refused": None if refused is None else {"text": refused.text, "fix": refused.fix},
@@ -290,10 +298,7 @@ class SetupOperations:
             raise ConfigError("\n".join(proposal.faults), fix=_("Mend it in the steps above."))
         copy = await asyncio.to_thread(replace_file, self._place.path, proposal.new)
         log.info("setup.written", file=str(self._place.path), copy=str(copy))
-        await self._place.keep(replace(draft, written=digest_of(proposal.new)))
-        self._place.lives.restart(
-            partial(self._take_back, copy), connect="" if self._standing else draft.store
-        )
+        await self._begin_anew(draft, proposal.new, partial(self._take_back, copy))
         return {
             "ok": True,
             "text": _("{file} is written, and the bridge starts anew with it.").format(
@@ -303,6 +308,27 @@ class SetupOperations:
             if copy
             else "",
         }
+
+    async def text(self) -> Answer:
+        """Return the whole file as it would be, for a command whose user may write it."""
+        proposal = await self._proposal(await self._place.draft())
+        return {
+            "file": str(self._place.path.resolve()),
+            "text": proposal.new,
+            "lines": list(proposal.lines),
+            "faults": list(proposal.faults),
+            "digest": digest_of(proposal.new),
+        }
+
+    async def written(self, digest: str) -> Answer:
+        """Take note that such a command has written what `text` told, and begin anew with it."""
+        text, _said = await asyncio.to_thread(self._place.document)
+        if digest_of(text) != digest:
+            raise ConfigError(
+                _("The file is not what was to be written."), fix=_("Look at it, and try again.")
+            )
+        await self._begin_anew(await self._place.draft(), text, _cannot_take_back)
+        return {"ok": True, "text": _("It is written, and the bridge starts anew with it.")}
 
     async def forget(self) -> Answer:
         """Forget what was said here and is not written."""
@@ -430,6 +456,10 @@ class SetupOperations:
                 self._preview = seen
                 self._place.bell.ring()
 
+    async def _begin_anew(self, draft: Draft, text: str, undo: Undo) -> None:
+        await self._place.keep(replace(draft, written=digest_of(text)))
+        self._place.lives.restart(undo, connect="" if self._standing else draft.store)
+
     def _take_back(self, copy: Path | None, _failure: BridgeError) -> None:
         if copy is not None:
             put_back(self._place.path, copy)
@@ -458,6 +488,11 @@ class SetupOperations:
     def _faults(self, loaded: LoadedSettings) -> list[ConfigError]:
         vault = self._place.ledger.vault
         return faults_in(loaded, lambda: vault.get(CLIENT_SECRET), [])
+
+
+def _cannot_take_back(failure: BridgeError) -> None:
+    """Raise it: what another user has written this one cannot put back."""
+    raise failure
 
 
 def _told(found: Finding) -> Answer:

@@ -45,6 +45,7 @@ async def _run(
     try:
         while True:
             lives.begin()
+            manager.alive()  # from one life to the next nothing else tells it
             try:
                 if isinstance(loaded, FreshSettings):
                     # Once in a bridge's life.

@@ -13,6 +13,7 @@ from tillbridge.status.acting import acting_as
 from tillbridge.status.community_routes import community_routes
 from tillbridge.status.diagnostic_routes import diagnostic_routes
 from tillbridge.status.ports import Answer, Control
+from tillbridge.status.setup_routes import setup_routes
 
 _Ask = Callable[[web.Request, dict[str, Any]], Awaitable[Answer]]
 
@@ -253,6 +254,7 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
             "token/reporting",
             lambda _request, body: control.reporting_token(_text(body, "scope")),
         ),
+        *setup_routes(control, route),
         *diagnostic_routes(control.diagnostics, route),
         *community_routes(control, route),
     ]

@@ -342,7 +342,8 @@ class SetupControl(Protocol):
 
         `steps`, each with `name` (service, sign_in, store, adapter, address, order), `state`
         (done, open, shut), `text` and `fix`; `next`, the one to take now, "" for none. `running`:
-        a bridge runs already; `restarting`: it begins anew; `refused` {text, fix}: what was
+        a bridge runs already; `restarting`: it begins anew; `writable`: this user may
+        write the file; `refused` {text, fix}: what was
         written could not be started with, and the file is as it was. For the forms `service`,
         `sign_in`, `choice`, `till` (with `preview`), `address`; `written` {lines, faults, digest}
         is what would be written.
@@ -383,6 +384,17 @@ class SetupControl(Protocol):
 
     async def write(self, digest: str) -> Answer:
         """Write the difference of that digest into the file, and begin anew with it."""
+        ...
+
+    async def text(self) -> Answer:
+        """Return `file`, the whole `text` as it would be, `lines`, `faults` and its `digest`.
+
+        For commands alone: the file may hold secrets of others.
+        """
+        ...
+
+    async def written(self, digest: str) -> Answer:
+        """Take note that a command has written the text of that digest, and begin anew with it."""
         ...
 
     async def forget(self) -> Answer:
