@@ -4,6 +4,7 @@ import pytest
 
 from tillbridge.adapter.conformance import CHECKS, Check, Outcome, run_check
 from tillbridge.adapter.conformance.subject import Subject
+from tillbridge_sql.rig_marks import on_servers
 from tillbridge_sql.rig_profiles import (
     ChromisOnMariadb,
     ChromisOnPostgresql,
@@ -13,7 +14,6 @@ from tillbridge_sql.rig_profiles import (
     UnicentaOnMariadb,
     UnicentaOnPostgresql,
 )
-from tillbridge_sql.rig_servers import missing
 
 TILLS: tuple[type[ProfileRig], ...] = (
     UnicentaOnPostgresql,
@@ -29,14 +29,7 @@ OF_ALL = (
 )
 
 
-def there(till: type[ProfileRig]) -> pytest.MarkDecorator:
-    why = missing("postgresql" if "Postgresql" in till.__name__ else "mariadb")
-    return pytest.mark.skipif(bool(why), reason=why or "there")
-
-
-every_till = pytest.mark.parametrize(
-    "till", [pytest.param(till, marks=there(till), id=till.__name__) for till in TILLS]
-)
+every_till = pytest.mark.parametrize("till", on_servers(*TILLS))
 
 
 @every_till

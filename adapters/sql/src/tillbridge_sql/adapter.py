@@ -8,6 +8,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
 
 from tillbridge.adapter import (
     Adapter,
@@ -28,6 +29,7 @@ from tillbridge_sql.options import SqlOptions
 from tillbridge_sql.orders import Orders
 from tillbridge_sql.queries import STEPS, Queries, profile_queries, read_queries
 from tillbridge_sql.readings import read_availability, read_tables
+from tillbridge_sql.trouble import words_of
 from tillbridge_sql.unchanged import MenuMemory
 
 _OF_ORDERS = ("find_order", "find_cancelled", "check_session", "check_item", "check_option", "news")
@@ -74,6 +76,10 @@ class SqlAdapter:
             self._database.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
         except OfflineError as offline:
             return Health(online=False, detail=offline_words(offline.error))
+        except SQLAlchemyError as error:
+            return Health(
+                online=False, detail=f"The database refuses the bridge: {words_of(error)}"
+            )
         return Health(online=True)
 
     def close(self) -> None:

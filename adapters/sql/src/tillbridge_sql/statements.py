@@ -105,7 +105,10 @@ def statement_of(name: str, sql: str, *, place: str, line: int, use: Use) -> Sta
     parameters = frozenset(
         token.text.removeprefix(":") for token in tokens if token.kind is Kind.PARAMETER
     )
-    return Statement(name, where, _bare(sql), parameters, reads)
+    statement = Statement(name, where, _bare(sql), parameters, reads)
+    if set(statement.clause.compile().params) != parameters:  # SQLAlchemy reads `:a:` otherwise
+        raise StatementError(where, "A colon stands where none belongs.", "Write :name, or ::type.")
+    return statement
 
 
 def _problems(tokens: Sequence[Token]) -> Iterator[tuple[str, str, Token]]:

@@ -39,11 +39,10 @@ def trouble_of(error: SQLAlchemyError) -> Trouble:
         return Trouble.OFFLINE if isinstance(error, PoolTimeoutError) else Trouble.REFUSED
     if error.connection_invalidated:
         return Trouble.OFFLINE
+    if (number := _number(error)) is not None:  # MySQL: it also has states, which say less
+        return _of_number(number)
     if state := getattr(error.orig, "sqlstate", None):
         return _of_state(str(state))
-    number = _number(error)
-    if number is not None:
-        return _of_number(number)
     words = str(error.orig)
     if "UNIQUE constraint" in words:
         return Trouble.DUPLICATE
@@ -58,11 +57,11 @@ def is_certain(error: SQLAlchemyError) -> bool:
     """Return whether the database itself has refused: then a COMMIT has surely not happened."""
     if not isinstance(error, DBAPIError) or error.connection_invalidated:
         return False
-    if state := getattr(error.orig, "sqlstate", None):
-        # 57P01: told to end while it committed; 08...: the line. Both say nothing of the outcome.
-        return not str(state).startswith(("08", "57P"))
-    number = _number(error)
-    return number is not None and number < 2000 and number not in _OFFLINE_NUMBERS
+    if (number := _number(error)) is not None:
+        return number < 2000 and number not in _OFFLINE_NUMBERS
+    # 57P01: told to end while it committed; 08...: the line. Both say nothing of the outcome.
+    state = str(getattr(error.orig, "sqlstate", None) or "")
+    return bool(state) and not state.startswith(("08", "57P"))
 
 
 def words_of(error: SQLAlchemyError) -> str:
