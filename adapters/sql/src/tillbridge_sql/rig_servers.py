@@ -192,7 +192,7 @@ class Mariadb(Server):
         install = _found("mariadb-install-db", "mariadb-server")
         self._run(
             *(install, "--no-defaults", f"--datadir={self.folder / 'data'}", "--skip-test-db"),
-            "--auth-root-authentication-method=normal",
+            *("--auth-root-authentication-method=normal", f"--tmpdir={self.folder}"),
         )
         (self.folder / "init.sql").write_text(
             f"CREATE USER IF NOT EXISTS '{USER}'@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n"
@@ -205,6 +205,7 @@ class Mariadb(Server):
             _found("mariadbd", "mariadb-server"),
             "--no-defaults",
             f"--datadir={self.folder / 'data'}",
+            f"--tmpdir={self.folder}",  # in one that it shared it would clear away another's
             f"--socket={self.folder / 'socket'}",
             f"--pid-file={self.folder / 'pid'}",
             f"--init-file={self.folder / 'init.sql'}",
