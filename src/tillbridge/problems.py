@@ -22,12 +22,14 @@ class Ends(StrEnum):
 
     CAUSE = "cause"  # its finder sees that the cause is gone
     DAY = "day"  # the same; what is about a single order goes after a day in any case
+    HANDLED = "handled"  # somebody has seen to the order, and says so
     NOTE = "note"  # it has happened, and is over once somebody has taken note of it
 
 
 _ENDS = {
     Ends.CAUSE: _("by itself, when its cause is gone."),
     Ends.DAY: _("by itself, after a day at the latest."),
+    Ends.HANDLED: _("when somebody has seen to the order and says so: tillbridge orders done"),
     Ends.NOTE: _("when somebody acknowledges it: tillbridge problems ack {code}"),
 }
 
@@ -339,6 +341,22 @@ _KINDS = (
             "orders cancel {order} --reason OTHER"
         ),
         Ends.DAY,
+    ),
+    ProblemKind(
+        "order.not_in_till",
+        Severity.DOWN,
+        _("Order {order} was printed, and is not in the till: {why}"),
+        _(
+            "Type it into the till from the paper, then run: tillbridge orders done {order} "
+            "--how typed"
+        ),
+        Ends.HANDLED,
+    ),
+    ProblemKind(
+        "fallback.offline",
+        Severity.WARNING,
+        _("The printer that stands in for the till would not print now: {detail}"),
+        _("Mend it before it is needed: it is the last way for an order into the kitchen."),
     ),
     ProblemKind(
         "order.not_withdrawn",

@@ -193,6 +193,8 @@ class House:
     def __init__(self, data_dir: Path, **order_settings: object) -> None:
         self.data_dir = data_dir
         self.till = Till()
+        self.paper: Till | None = None  # the printer that stands in for the till
+        self.paper_after_s = 60.0
         self.service = Service()
         self.effects = Effects()
         self.clock = SetClock()
@@ -203,8 +205,10 @@ class House:
 
     @property
     def settings(self) -> StoreSettings:
+        fallback = {"adapter": "printer", "after_s": self.paper_after_s}
         return StoreSettings.model_validate(
             {
+                "fallback": None if self.paper is None else fallback,
                 "location_id": "loc-1",
                 "currency": "USD",
                 "auto_accept_orders": self.auto_accept,
@@ -221,7 +225,7 @@ class House:
         desk = await ProblemDesk.start(ledger, clock=self.clock)
         try:
             books = StoreBooks(STORE, ledger, desk, self.clock)
-            peers = OrderPeers(self.till, self.service, self.effects)
+            peers = OrderPeers(self.till, self.service, self.effects, self.paper)
             flow = OrdersFlow(self.settings, books, peers)
             task = asyncio.create_task(flow.run())
             yield Life(self, ledger, desk, flow, task)

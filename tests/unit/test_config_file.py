@@ -245,6 +245,12 @@ CONTRADICTIONS = [
     ),
     (
         "[stores.main.pos]",
+        '[stores.main.fallback]\nadapter = "printer"\nafter_s = 120\n[stores.main.pos]',
+        "stores.main.fallback.after_s",
+        "accept_within_s longer",
+    ),
+    (
+        "[stores.main.pos]",
         'menu_sync_direction = "none"\nmenu = { max_removed_percent = 5 }\n[stores.main.pos]',
         "stores.main.menu.max_removed_percent",
         "pos_to_quiqqy or bidirectional",

@@ -258,7 +258,7 @@ def _is_folder(name: str) -> bool:
 def _of_store(stores: Any, adapter: str, wanted: str | None) -> tuple[str, dict[str, Any], str]:  # noqa: ANN401 -- the stores of the settings
     """Return the store that uses the adapter: its name, the adapter's options, its currency."""
     for name, settings in stores.items():
-        for used, options in (settings.pos_adapter, settings.order_adapter):
+        for _table, used, options in settings.adapters:
             if used == adapter and wanted in {None, name}:
                 return name, dict(options), settings.currency
     raise ConfigError(

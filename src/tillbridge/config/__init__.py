@@ -31,6 +31,7 @@ from tillbridge.config.community import CommunitySettings
 from tillbridge.config.fleet import FleetSettings
 from tillbridge.config.store import (
     AdapterSection,
+    FallbackSettings,
     MenuSettings,
     MenuSyncDirection,
     OrderSettings,
@@ -50,6 +51,7 @@ __all__ = [
     "CommunitySettings",
     "DiagnosticSettings",
     "EmailSettings",
+    "FallbackSettings",
     "FleetSettings",
     "MenuSettings",
     "MenuSyncDirection",

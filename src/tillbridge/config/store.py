@@ -1,5 +1,6 @@
 """The tables of a store: [stores.NAME] and its pos, orders and menu."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -106,6 +107,21 @@ class OrderSettings(AdapterSection):
             "After this many pauses in an hour the store stays paused until the POS is steady "
             "for 10 minutes."
         ),
+    )
+
+
+class FallbackSettings(AdapterSection):
+    """The table [stores.NAME.fallback]."""
+
+    adapter: str = Field(
+        min_length=1,
+        description=(
+            "The adapter that prints an order the till cannot take: printer. Its options stand "
+            "beside it."
+        ),
+    )
+    after_s: Seconds = Field(
+        60, description="An order that the till has not taken by then is printed: NOT IN TILL."
     )
 
 
@@ -223,6 +239,9 @@ class StoreSettings(Section):
     orders: OrderSettings = Field(
         default_factory=OrderSettings, description="How orders are written and accepted."
     )
+    fallback: FallbackSettings | None = Field(
+        None, description="The printer that stands in for a till that cannot take an order."
+    )
     menu: MenuSettings = Field(
         default_factory=MenuSettings, description="How menus are read, guarded and pushed."
     )
@@ -251,6 +270,15 @@ class StoreSettings(Section):
         if self.orders.adapter in {None, self.pos.adapter}:
             return None
         return str(self.orders.adapter), self.orders.options
+
+    @property
+    def adapters(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Every adapter of the store: its table here, its name, its options."""
+        yield "pos", *self.pos_adapter
+        if self.order_adapter is not None:
+            yield "orders", *self.order_adapter
+        if self.fallback is not None:
+            yield "fallback", self.fallback.adapter, self.fallback.options
 
     @field_validator("timezone")
     @classmethod

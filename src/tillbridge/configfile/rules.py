@@ -188,6 +188,12 @@ def _store(path: Path, store: StoreSettings) -> Iterator[Fault]:
     if orders.adapter is None:
         for key in orders.options:
             yield unknown_key((*path, "orders", key))
+    if store.fallback is not None and store.fallback.after_s >= orders.accept_within_s:
+        yield Fault(
+            (*path, "fallback", "after_s"),
+            _("is not before accept_within_s, when the order is cancelled."),
+            _("Make it shorter, or accept_within_s longer."),
+        )
     if orders.retry_s > orders.retry_cap_s:
         yield Fault(
             (*path, "orders", "retry_s"),

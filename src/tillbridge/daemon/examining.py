@@ -18,6 +18,7 @@ from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
 from tillbridge.configfile import LoadedSettings
 from tillbridge.daemon.building import Building, service_link
+from tillbridge.daemon.tills import Tills
 from tillbridge.diagnostics.apart import UnwaitedThreads, apart
 from tillbridge.diagnostics.examination import examination
 from tillbridge.diagnostics.subject import StoreSubject, Subject
@@ -49,7 +50,7 @@ def running_subject(building: Building, loaded: LoadedSettings, receiver: Receiv
                 rooms.tokens,
                 rooms.client,
                 rooms.service_store_id,
-                _parts(rooms.tills.menu, rooms.tills.orders),
+                _parts(rooms.tills),
             )
             for name, rooms in building.stores.items()
         },
@@ -182,12 +183,17 @@ def _tills(
         )
 
     try:
-        menu = opened(*settings.pos_adapter, "pos")
-        apart_from_it = settings.order_adapter
-        return _parts(menu, opened(*apart_from_it, "orders") if apart_from_it else menu), ""
+        return {
+            table: opened(name, options, table) for table, name, options in settings.adapters
+        }, ""
     except BridgeError as failure:
         return {}, str(failure)
 
 
-def _parts(menu: PosRunner, orders: PosRunner) -> Mapping[str, PosRunner]:
-    return {"pos": menu} if menu is orders else {"pos": menu, "orders": orders}
+def _parts(tills: Tills) -> Mapping[str, PosRunner]:
+    parts = {"pos": tills.menu}
+    if tills.orders is not tills.menu:
+        parts["orders"] = tills.orders
+    if tills.fallback is not None:
+        parts["fallback"] = tills.fallback
+    return parts

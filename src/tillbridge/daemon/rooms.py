@@ -135,6 +135,7 @@ class StoreRooms:
                     self.standing.pausing,
                     AuditTrail(house.ledger, house.clock),
                 ),
+                self.tills.fallback,
             ),
         )
 

@@ -19,11 +19,14 @@ class Tills:
 
     menu: PosRunner
     orders: PosRunner
+    fallback: PosRunner | None = None  # what prints an order that the till cannot take
 
     def close(self) -> None:
         """Let the adapters' threads end."""
-        for till in {id(each): each for each in (self.menu, self.orders)}.values():
-            till.close()
+        tills = (self.menu, self.orders, self.fallback)
+        for till in {id(each): each for each in tills}.values():
+            if till is not None:
+                till.close()
 
 
 def open_tills(store: str, settings: StoreSettings, base_dir: Path, desk: ProblemDesk) -> Tills:
@@ -63,9 +66,11 @@ def open_tills(store: str, settings: StoreSettings, base_dir: Path, desk: Proble
             on_trouble=trouble,
         )
 
-    menu = opened(*settings.pos_adapter, "pos")
-    apart = settings.order_adapter
-    tills = Tills(menu, opened(*apart, "orders") if apart else menu)
+    by_table = {
+        table: opened(adapter, options, table) for table, adapter, options in settings.adapters
+    }
+    menu = by_table["pos"]
+    tills = Tills(menu, by_table.get("orders", menu), by_table.get("fallback"))
     if not tills.orders.writes_tickets:
         raise ConfigError(
             _("[stores.{store}]: the adapter {adapter}, as configured, takes no orders.").format(
@@ -74,5 +79,12 @@ def open_tills(store: str, settings: StoreSettings, base_dir: Path, desk: Proble
             fix=_(
                 "Tell it where orders go, or choose another adapter in [stores.{store}.orders]."
             ).format(store=store),
+        )
+    if tills.fallback is not None and not tills.fallback.marks_tickets:
+        raise ConfigError(
+            _(
+                "[stores.{store}.fallback]: the adapter {adapter} cannot stand in for a till."
+            ).format(store=store, adapter=tills.fallback.adapter),
+            fix=_('Choose one that prints: adapter = "printer".'),
         )
     return tills

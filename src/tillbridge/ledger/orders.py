@@ -29,6 +29,11 @@ class TicketState(StrEnum):
 UNWRITTEN = frozenset({TicketState.WAITING, TicketState.WRITING})
 
 
+# How the reference of a ticket begins that was printed because the till could not take it.
+ON_PAPER = "not in till"
+PERHAPS_ON_PAPER_ONLY = "perhaps not in till"  # the till did not say whether it has it too
+
+
 @dataclass(frozen=True, slots=True)
 class OrderRow:
     """An order as the ledger has it. Instants are ms since the epoch.
@@ -54,6 +59,13 @@ class OrderRow:
     message: str = ""
     closed_at: int | None = None
     updated_at: int = 0
+
+
+def is_on_paper(row: OrderRow) -> bool:
+    """Return whether the order is on paper instead of in the till, and nobody has seen to it."""
+    return row.ticket is TicketState.WRITTEN and row.ticket_reference.startswith(
+        (ON_PAPER, PERHAPS_ON_PAPER_ONLY)
+    )
 
 
 def insert_order(connection: Connection, row: OrderRow) -> bool:

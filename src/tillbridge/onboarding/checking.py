@@ -6,7 +6,6 @@ stores' own files. `tillbridge config check` and the page Set-up ask the same.
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 from tillbridge.adapter import AdapterContext
 from tillbridge.adapter.registration import closing
@@ -68,10 +67,7 @@ def _adapter_faults(loaded: LoadedSettings) -> list[ConfigError]:
     faults = []
     for name, store in loaded.settings.stores.items():
         context = AdapterContext(name, store.currency, store.location_id, loaded.base_dir)
-        chosen: list[tuple[str, str, dict[str, Any]]] = [("pos", *store.pos_adapter)]
-        if store.order_adapter:
-            chosen.append(("orders", *store.order_adapter))
-        for table, adapter, options in chosen:
+        for table, adapter, options in store.adapters:
             try:
                 with closing(open_adapter(adapter, options, context, table=table)):
                     pass

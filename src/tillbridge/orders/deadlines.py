@@ -34,6 +34,14 @@ class AfterFailure(StrEnum):
     CANCEL = "cancel"  # the POS said no: at once
 
 
+def may_stand_in(failure: PosFailure) -> bool:
+    """Return whether paper helps: the POS did not take it, and did not say that the kitchen cannot.
+
+    Sold out, closed, full and another price are answers; the customer gets the money back.
+    """
+    return not isinstance(failure, ItemUnavailable | StoreClosed | AtCapacity | PriceMismatch)
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """The settings of [stores.NAME.orders] that decide when waiting ends."""

@@ -35,6 +35,7 @@ from tillbridge.problems import Ends
 log = get_logger()
 
 _TIDY_EVERY_S = 600.0
+_FALLBACK_EVERY_S = 60.0
 _PROBLEM_KEPT_MS = 24 * 3600 * 1000
 
 
@@ -45,6 +46,7 @@ class OrderPeers:
     pos: OrderPos
     service: OrderService
     effects: OrderEffects
+    fallback: OrderPos | None = None  # the printer that stands in for the POS
 
 
 class OrdersFlow:
@@ -68,6 +70,12 @@ class OrdersFlow:
         )
         self._presence = PosPresence(books, peers.pos, peers.effects)
         self._teller = Teller(books, peers.service, auto_accepted=settings.auto_accept_orders)
+        self._paper = None
+        if settings.fallback is not None and peers.fallback is not None:
+            # Only where there is one: most stores have none.
+            from tillbridge.orders.paper import Paper  # noqa: PLC0415 -- (as above)
+
+            self._paper = Paper(books, peers.fallback, settings.fallback.after_s)
         self._writer = TicketWriter(
             books,
             WritePolicy(
@@ -79,6 +87,7 @@ class OrdersFlow:
             self._presence,
             peers.effects,
             self._teller.nudge,
+            self._paper,
         )
         self._updates = UpdateReader(
             books, peers.pos, self._presence, peers.effects, self._order_changed
@@ -147,6 +156,8 @@ class OrdersFlow:
             )
             if self._peers.pos.tells_updates:
                 group.create_task(self._updates.run(self._settings.pos.poll_s), name="updates")
+            if self._paper is not None:
+                group.create_task(self._paper.watch(_FALLBACK_EVERY_S), name="fallback")
             group.create_task(self._tidy_up(), name="tidy")
 
     async def drain(self) -> None:

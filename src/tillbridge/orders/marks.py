@@ -11,7 +11,7 @@ from typing import Literal
 from sqlalchemy import Connection
 
 from tillbridge.ledger import order_log, orders
-from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
+from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, is_on_paper
 from tillbridge.model.order import OrderState
 from tillbridge.orders.closing import close_if_done, is_to_be_withdrawn
 from tillbridge.orders.lifecycle import is_final, merge_wanted
@@ -67,6 +67,26 @@ def mark_written(
             connection, store, order_id, "order.written", now_ms, reference=reference
         )
     return orders.get_order(connection, store, order_id)
+
+
+def mark_on_paper(
+    connection: Connection, order: OrderRow, reference: str, why: str, now_ms: int, *, accepts: bool
+) -> None:
+    """Note that the order was printed because the till could not take it."""
+    row = orders.get_order(connection, order.store, order.order_id)
+    if row is None or row.ticket not in UNWRITTEN:
+        return
+    orders.update_order(
+        connection,
+        row.store,
+        row.order_id,
+        now_ms,
+        ticket=TicketState.WRITTEN,
+        ticket_reference=reference,
+        written_at=now_ms,
+        wanted=merge_wanted(row.wanted, OrderState.ACCEPTED) if accepts else row.wanted,
+    )
+    order_log.log_event(connection, row.store, row.order_id, "order.on_paper", now_ms, why=why)
 
 
 def mark_failed(connection: Connection, order: OrderRow, failure: str, now_ms: int) -> None:
@@ -198,13 +218,17 @@ def mark_handled(
 ) -> OrderRow | None:
     """Note that the person `by` has seen to the order, so that the till is not tried any more.
 
-    Typed into the till it is accepted like any order that is written; settled it is closed. Why
-    the till did not have it (`last_failure`) stays. Returns the row as it is now.
+    Typed into the till it is accepted like any order that is written; settled it is closed. One
+    that is on paper may be over meanwhile. Why the till did not have it (`last_failure`) stays.
+    Returns the row as it is now.
     """
     row = orders.get_order(connection, order.store, order.order_id)
-    if row is None or row.closed_at is not None:
+    on_paper = row is not None and is_on_paper(row)
+    if row is None or (row.closed_at is not None and not on_paper):
         return row
-    if how == "typed" and row.ticket in UNWRITTEN:
+    if on_paper:
+        _take_over(connection, row, how, now_ms)
+    elif how == "typed" and row.ticket in UNWRITTEN:
         orders.update_order(
             connection,
             row.store,
@@ -221,3 +245,18 @@ def mark_handled(
         connection, row.store, row.order_id, "order.handled", now_ms, how=how, by=by
     )
     return orders.get_order(connection, row.store, row.order_id)
+
+
+def _take_over(connection: Connection, row: OrderRow, how: ByHand, now_ms: int) -> None:
+    """Note that somebody has seen to an order that is on paper."""
+    typed = how == "typed"
+    open_still = row.closed_at is None
+    orders.update_order(
+        connection,
+        row.store,
+        row.order_id,
+        now_ms,
+        ticket_reference=BY_HAND,
+        wanted=merge_wanted(row.wanted, OrderState.ACCEPTED) if typed else row.wanted,
+        closed_at=now_ms if open_still and not typed else row.closed_at,
+    )

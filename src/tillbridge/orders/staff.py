@@ -5,7 +5,7 @@ from sqlalchemy import Connection
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 from tillbridge.ledger import order_log, orders
-from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
+from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, is_on_paper
 from tillbridge.log import get_logger
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders import marks
@@ -19,6 +19,9 @@ from tillbridge.orders.telling import Teller
 from tillbridge.orders.writing import TicketWriter
 
 log = get_logger()
+
+# What is told of a single order until somebody has seen to it.
+OF_ONE_ORDER = ("order.not_written", "order.held", "order.not_in_till", "order.not_withdrawn")
 
 
 class StaffRequests:
@@ -105,13 +108,15 @@ class StaffRequests:
         till has the ticket that was "typed".
         """
         row = await self._known(order_id)
-        if row.closed_at is not None:
+        on_paper = is_on_paper(row)
+        if row.closed_at is not None and not on_paper:
             raise BridgeError(
                 _("Order {order} is over already.").format(order=order_id),
                 fix=_("Look at it with: tillbridge orders show {order}").format(order=order_id),
             )
         typed = how == "typed"
-        if typed and (row.ticket not in UNWRITTEN or row.wanted is OrderState.CANCELLED):
+        waits = row.ticket in UNWRITTEN or on_paper
+        if typed and (not waits or row.wanted is OrderState.CANCELLED):
             raise BridgeError(
                 _("Order {order} does not wait for the till.").format(order=order_id),
                 fix=_("Look at it with: tillbridge orders show {order}").format(order=order_id),
@@ -121,7 +126,7 @@ class StaffRequests:
             lambda connection: marks.mark_handled(connection, row, how, now_ms, by=by)
         )
         log.warning("order.handled", store=self._books.store, order=order_id, how=how)
-        for problem in ("order.not_written", "order.held", "order.not_withdrawn"):
+        for problem in OF_ONE_ORDER:
             self._books.desk.close(problem, self._books.store, order_id)
         self._writer.take(changed or row)
         self._teller.nudge(order_id)

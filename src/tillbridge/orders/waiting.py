@@ -52,13 +52,18 @@ class Waiting:
     failures: int = 0
     offline: bool = False
     held: bool = False  # until a person asks for it, or its time is up
+    unsure: bool = False  # the POS may have it, and did not say
+    paper_at: float = math.inf  # when it goes to the printer that stands in
+    paper_failures: int = 0
+    maybe_on_paper: bool = False  # ... which may have it, from before or from a try that broke off
 
     def due(self, pos_from: float) -> float:
         """Return when something is to be done, where the POS may be tried from `pos_from` on."""
         attempt = max(self.next_try, pos_from)
         match self.phase:
             case Phase.WRITE:
-                return self.deadline if self.held else min(self.deadline, attempt)
+                planned = min(self.deadline, self.paper_at)
+                return planned if self.held else min(planned, attempt)
             case Phase.CONFIRM:
                 return self.deadline
             case Phase.WITHDRAW:
@@ -84,15 +89,17 @@ class WaitingOrders:
         """Return the order's entry, None where it does not wait."""
         return self._waiting.get(order_id)
 
-    def add(self, order_id: str, phase: Phase, deadline: float) -> None:
+    def add(self, order_id: str, phase: Phase, deadline: float) -> Waiting:
         """Add an order, behind all others; one that waits already is only given the phase."""
         known = self._waiting.get(order_id)
         if known is not None:
             known.phase, known.deadline, known.next_try = phase, deadline, -math.inf
             known.held = False
-            return
+            return known
         self._places += 1
-        self._waiting[order_id] = Waiting(order_id, self._places, phase, deadline)
+        entry = Waiting(order_id, self._places, phase, deadline)
+        self._waiting[order_id] = entry
+        return entry
 
     def drop(self, order_id: str) -> None:
         """Forget the order: it waits for nothing any more."""

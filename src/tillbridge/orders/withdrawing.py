@@ -1,7 +1,7 @@
 """Takes the ticket of a cancelled order back out of the POS."""
 
 from tillbridge.adapter import TicketOutcomeUnknown
-from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.ledger.orders import ON_PAPER, OrderRow, TicketState
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.events import order_of
 from tillbridge.orders.marks import HowEnded
@@ -16,11 +16,16 @@ async def _surely_none(pos: OrderPos, key: str) -> bool:
         return False
 
 
-async def withdraw(pos: OrderPos, row: OrderRow) -> HowEnded:
-    """Take the ticket back if the POS has it, and can; return how it ended. Raises PosFailure."""
+async def withdraw(pos: OrderPos, row: OrderRow, *, on_paper: bool) -> HowEnded:
+    """Take the ticket back if the POS has it, and can; return how it ended. Raises PosFailure.
+
+    `on_paper`: the printer that stands in for the POS had it, and has told the kitchen.
+    """
     key = row.order_id
+    if row.ticket_reference.startswith(ON_PAPER):
+        return "taken_back"
     if row.ticket is TicketState.WRITING and await _surely_none(pos, key):
-        return "never_written"
+        return "taken_back" if on_paper else "never_written"
     if not pos.cancels_tickets:
         return "left_to_person"
     reason = customer_text(row.reason_code or ReasonCode.OTHER)

@@ -9,15 +9,16 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tillbridge.adapter import (
     PosFailure,
     PosOffline,
     Ticket,
-    TicketMark,
     TicketOutcomeUnknown,
 )
-from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.i18n import _
+from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY, OrderRow, TicketState
 from tillbridge.log import get_logger
 from tillbridge.orders import marks
 from tillbridge.orders.aftermath import bring_about
@@ -29,12 +30,13 @@ from tillbridge.orders.deadlines import (
     after_failure,
     backoff_s,
     lapsed,
+    may_stand_in,
     remaining_s,
 )
-from tillbridge.orders.events import order_of
 from tillbridge.orders.holding import LateOrders
 from tillbridge.orders.ports import OrderEffects, OrderPos
 from tillbridge.orders.presence import PosPresence
+from tillbridge.orders.putting import put
 from tillbridge.orders.reasons import (
     Cancellation,
     cancellation,
@@ -43,6 +45,11 @@ from tillbridge.orders.reasons import (
 )
 from tillbridge.orders.waiting import Phase, Waiting, WaitingOrders, phase_of
 from tillbridge.orders.withdrawing import withdraw
+
+if TYPE_CHECKING:
+    from tillbridge.orders.paper import (
+        Paper,  # read only where a store has a printer to fall back on
+    )
 
 log = get_logger()
 
@@ -70,6 +77,7 @@ class TicketWriter:
         presence: PosPresence,
         effects: OrderEffects,
         on_change: Callable[[str], None],
+        paper: "Paper | None" = None,
     ) -> None:
         self._books = books
         self._policy = policy
@@ -77,6 +85,7 @@ class TicketWriter:
         self._presence = presence
         self._effects = effects
         self._on_change = on_change
+        self._paper = paper
         self._late = LateOrders(books, lambda: pos.hold_older_than_s)
         self._waiting = WaitingOrders()
         self._wake = asyncio.Event()
@@ -101,8 +110,17 @@ class TicketWriter:
             known = self._waiting.get(row.order_id)
             if known is not None and not afresh:
                 deadline = known.deadline
-            self._waiting.add(row.order_id, phase, deadline)
+            entry = self._waiting.add(row.order_id, phase, deadline)
+            if known is None or afresh:
+                self._take_up(entry, row, age_ms)
             self._wake.set()
+
+    def _take_up(self, entry: Waiting, row: OrderRow, age_ms: int) -> None:
+        """Note what is known of an order from before, and when it goes to paper."""
+        entry.unsure = entry.maybe_on_paper = row.ticket is TicketState.WRITING
+        if self._paper is not None:
+            left_s = remaining_s(age_ms, self._paper.after_s)
+            entry.paper_at = self._books.clock.monotonic() + left_s
 
     def anything_to_write(self) -> bool:
         """Return whether any order waits for the POS."""
@@ -158,6 +176,8 @@ class TicketWriter:
         match phase:
             case Phase.WRITE if late:
                 await self._give_up_writing(entry, row)
+            case Phase.WRITE if self._paper is not None:
+                await self._write_or_print(self._paper, entry, row)
             case Phase.WRITE:
                 await self._write(entry, row)
             case Phase.CONFIRM if late:
@@ -184,7 +204,7 @@ class TicketWriter:
                 return  # it has changed: the next round looks again
             log.info("order.writing", store=self._books.store, order=order_id)
         try:
-            ticket = await self._put(row, ask_first=ask_first)
+            ticket = await put(self._pos, self._late, row, ask_first=ask_first)
         except PosFailure as failure:
             await self._failed(entry, row, failure)
             return
@@ -192,28 +212,6 @@ class TicketWriter:
             entry.held, entry.offline = True, False
             return
         await self._has_ticket(entry, row, ticket)
-
-    async def _put(self, row: OrderRow, *, ask_first: bool) -> Ticket | None:
-        """Write the ticket, unless the POS has it; None where a person is to ask for it first.
-
-        Where nobody knows whether it was written before, it is written with a mark that says so.
-        """
-        order, order_id = order_of(row.order_id, row.payload), row.order_id
-        if not ask_first:
-            return await self._pos.write_ticket(order, order_id)
-        try:
-            ticket = await self._pos.find_ticket(order_id)
-        except TicketOutcomeUnknown:
-            if not self._pos.marks_tickets:
-                raise
-            if await self._late.holds(row):
-                return None
-            log.warning("order.written_again", store=self._books.store, order=order_id)
-            duplicate = frozenset({TicketMark.POSSIBLE_DUPLICATE})
-            return await self._pos.write_marked_ticket(order, order_id, duplicate)
-        if ticket is not None or await self._late.holds(row):
-            return ticket
-        return await self._pos.write_ticket(order, order_id)
 
     async def _has_ticket(self, entry: Waiting, row: OrderRow, ticket: Ticket) -> None:
         now_ms = self._books.clock.now_ms()
@@ -238,16 +236,21 @@ class TicketWriter:
         await self._look_again(entry)
 
     async def _failed(self, entry: Waiting, row: OrderRow, failure: PosFailure) -> None:
-        if after_failure(failure) is AfterFailure.CANCEL:
+        refused = after_failure(failure) is AfterFailure.CANCEL
+        if refused:
             await self._pos_answered()
-            await self._cancel(entry, row, cancellation(failure), pos_has_none=True)
-            return
+            if self._paper is None or not may_stand_in(failure):
+                await self._cancel(entry, row, cancellation(failure), pos_has_none=True)
+                return
         note = failure_note(failure)
         now_ms = self._books.clock.now_ms()
         await self._books.keep(lambda connection: marks.mark_failed(connection, row, note, now_ms))
         if note != row.last_failure:
             log.warning("order.wait", store=self._books.store, order=row.order_id, reason=note)
+        entry.unsure = entry.unsure or isinstance(failure, TicketOutcomeUnknown)
         await self._back_off(entry, failure)
+        if refused:
+            entry.paper_at = -math.inf  # it was refused: there is no point in waiting
         if not entry.offline and entry.failures >= _TELL_AFTER_FAILURES:
             self._books.desk.open(
                 "order.not_written",
@@ -273,29 +276,108 @@ class TicketWriter:
         self._waiting.pos_answered()
         await self._presence.write_worked()
 
+    # -- the printer that stands in
+
+    async def _write_or_print(self, paper: "Paper", entry: Waiting, row: OrderRow) -> None:
+        """Write into the POS, unless the order's time for that is up, or it is on paper already."""
+        if entry.maybe_on_paper:
+            try:
+                found = await paper.find(row.order_id)
+            except TicketOutcomeUnknown:
+                await self._print(paper, entry, row)
+                return
+            except PosFailure:
+                entry.paper_at = self._books.clock.monotonic() + self._pause(1)
+                entry.next_try = entry.paper_at
+                return
+            if found is not None:
+                await self._is_on_paper(entry, row, perhaps_only=entry.unsure)
+                return
+            entry.maybe_on_paper = False
+        if self._books.clock.monotonic() >= entry.paper_at:
+            await self._print(paper, entry, row)
+        else:
+            await self._write(entry, row)
+
+    async def _print(self, paper: "Paper", entry: Waiting, row: OrderRow) -> None:
+        """Print the order; but where the POS has it after all, it goes on."""
+        ticket, surely_none = await self._in_till(row) if entry.unsure else (None, True)
+        if ticket is not None:
+            await self._has_ticket(entry, row, ticket)
+            return
+        now_ms = self._books.clock.now_ms()
+        if not await self._books.keep(
+            lambda connection: marks.mark_writing(
+                connection, self._books.store, row.order_id, now_ms
+            )
+        ):
+            return
+        try:
+            printed = await paper.put(row, till_may_have_it=not surely_none)
+        except PosFailure as failure:
+            entry.maybe_on_paper = isinstance(failure, TicketOutcomeUnknown)
+            entry.paper_failures += 1
+            entry.paper_at = self._books.clock.monotonic() + self._pause(entry.paper_failures)
+            log.warning(
+                "order.not_on_paper",
+                store=self._books.store,
+                order=row.order_id,
+                reason=failure_note(failure),
+            )
+            return
+        if printed is None:  # a person is to ask for it first
+            entry.paper_at, entry.held = math.inf, True
+            return
+        await self._is_on_paper(entry, row, perhaps_only=not surely_none)
+
+    async def _is_on_paper(self, entry: Waiting, row: OrderRow, *, perhaps_only: bool) -> None:
+        now_ms = self._books.clock.now_ms()
+        why = row.last_failure.partition(": ")[2] or row.last_failure or _("it did not answer")
+        reference = PERHAPS_ON_PAPER_ONLY if perhaps_only else ON_PAPER
+        accepts = self._policy.patience.accept == "when_written"
+        await self._books.keep(
+            lambda connection: marks.mark_on_paper(
+                connection, row, reference, why, now_ms, accepts=accepts
+            )
+        )
+        log.warning("order.on_paper", store=self._books.store, order=row.order_id)
+        self._settled(row.order_id)
+        self._books.desk.open(
+            "order.not_in_till", self._books.store, row.order_id, order=row.order_id, why=why
+        )
+        await self._look_again(entry)
+
     # -- time is up
 
     async def _give_up_writing(self, entry: Waiting, row: OrderRow) -> None:
         """End an order whose time is up; but where the POS has it after all, it goes on."""
         entry.deadline = math.inf
-        pos_has_none = row.ticket is TicketState.WAITING
-        if not pos_has_none and self._presence.online:
-            try:
-                ticket = await self._pos.find_ticket(row.order_id)
-            except PosFailure as failure:
-                log.info(
-                    "order.wait",
-                    store=self._books.store,
-                    order=row.order_id,
-                    reason=failure_note(failure),
-                )
-            else:
-                if ticket is not None:
-                    entry.deadline = self._books.clock.monotonic() + GRACE_S  # to be confirmed
-                    await self._has_ticket(entry, row, ticket)
-                    return
-                pos_has_none = True
-        await self._give_up(entry, row, pos_has_none=pos_has_none)
+        ticket, surely_none = await self._in_till(row)
+        if ticket is not None:
+            entry.deadline = self._books.clock.monotonic() + GRACE_S  # to be confirmed
+            await self._has_ticket(entry, row, ticket)
+            return
+        if self._paper is not None and entry.maybe_on_paper:
+            surely_none = False  # the kitchen may have it: it is told that it is off
+        await self._give_up(entry, row, pos_has_none=surely_none)
+
+    async def _in_till(self, row: OrderRow) -> tuple[Ticket | None, bool]:
+        """Return the ticket that the POS has, and whether it surely has none."""
+        if row.ticket is TicketState.WAITING:
+            return None, True
+        if not self._presence.online:
+            return None, False
+        try:
+            ticket = await self._pos.find_ticket(row.order_id)
+        except PosFailure as failure:
+            log.info(
+                "order.wait",
+                store=self._books.store,
+                order=row.order_id,
+                reason=failure_note(failure),
+            )
+            return None, False
+        return ticket, ticket is None
 
     async def _give_up(self, entry: Waiting, row: OrderRow, *, pos_has_none: bool) -> None:
         entry.deadline = math.inf
@@ -339,7 +421,13 @@ class TicketWriter:
         order_id = row.order_id
         how: marks.HowEnded
         try:
-            how = await withdraw(self._pos, row)
+            on_paper = self._paper is not None and await self._paper.take_back(row)
+        except PosFailure:
+            entry.failures += 1
+            entry.next_try = self._books.clock.monotonic() + self._pause(entry.failures)
+            return
+        try:
+            how = await withdraw(self._pos, row, on_paper=on_paper)
         except PosFailure as failure:
             if after_failure(failure) is AfterFailure.RETRY:
                 await self._back_off(entry, failure)
@@ -356,6 +444,7 @@ class TicketWriter:
             lambda connection: marks.mark_withdrawn(connection, row, now_ms, how=how),
         )
         log.info("order.withdrawn", store=self._books.store, order=order_id, how=how)
+        self._books.desk.close("order.not_in_till", self._books.store, order_id)
         await self._look_again(entry)
 
     async def _look_again(self, entry: Waiting) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from tillbridge.i18n import _
 from tillbridge.ledger.order_log import LogEntry
 from tillbridge.ledger.order_search import Arrived
-from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
+from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, is_on_paper
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderLine, OrderState, parse_order
 from tillbridge.status.order_words import sentence, who
@@ -62,8 +62,8 @@ def may_be_done(row: OrderRow) -> dict[str, bool]:
         and left
         and not (closed and row.ticket is TicketState.WRITTEN),
         "cancel": not (over or closed or cancelled),
-        "typed": not closed and unwritten and not cancelled,
-        "settled": not closed,
+        "typed": not cancelled and (is_on_paper(row) or (not closed and unwritten)),
+        "settled": not closed or is_on_paper(row),
     }
 
 

@@ -13,6 +13,7 @@ _PLAIN: Mapping[str, str] = {
     "order.accepted": _("Told the service that it is accepted."),
     "order.cancelled": _("Told the service that it is cancelled: {code}."),
     "order.wait": _("The till did not take it: {reason}. It is tried again."),
+    "order.on_paper": _("The till could not take it ({why}), so it was printed: NOT IN TILL."),
     "order.held": _("It was too old to be printed without somebody asking for it."),
     "order.to_cancel": _("It is to be cancelled: {code}."),
     "order.untold": _("The service could not be told ({call}): {code}. It is told again."),

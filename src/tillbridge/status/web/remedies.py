@@ -26,6 +26,7 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "tax.differs": ("/stores/{store}/tax",),
     "tables.push_failed": ("/stores/{store}/tables/push",),
     "order.not_written": ("/orders/{order}/retry", "/orders/{order}/done"),
+    "order.not_in_till": ("/orders/{order}/done",),
     "order.held": ("/orders/{order}/retry", "/orders/{order}/cancel", "/orders/{order}/done"),
     "order.not_withdrawn": ("/orders/{order}/done",),
 }
