@@ -130,12 +130,29 @@ async def test_a_community_order_is_one_ticket_tied_to_its_parent(world: World) 
     by_status = (await world.status())["communities"]["hall"]["orders"]["by_status"]
     assert by_status == {"pending": 1}
 
+    # And the page shows it: the parent with both parts, ours as a link to the order.
+    page = f"http://127.0.0.1:{world.page_port}"
+    async with world.http.get(f"{page}/") as answer:
+        assert 'href="/communities/hall"' in await answer.text()
+    async with world.http.get(f"{page}/communities/hall") as answer:
+        text = await answer.text()
+    assert placed["order_number"] in text
+    assert f'href="/orders/{ours}"' in text
+    assert theirs not in text
+    async with world.http.get(f"{page}/communities/nowhere") as answer:
+        assert answer.status == 503
+        assert "There are: hall." in await answer.text()
+
 
 async def test_an_item_is_86ed_in_the_community_and_sold_by_its_store(world: World) -> None:
     told = await asked(world, "86", "hall", "p1")
     assert told["told"] is True
     assert (await hall(world))["items_off"] == ["p1"]
     assert (await world.storefront())["p1"]["available"] is True
+    async with world.http.get(f"http://127.0.0.1:{world.page_port}/communities/hall") as answer:
+        text = (await answer.text()).split('id="availability"')[1]
+    assert "Dish 1" in text
+    assert "the community was last told" in text
     (row,) = (await asked(world, "items", "hall", "--off"))["items"]
     assert (row["external_id"], row["own"]["available"], row["own"]["told"]) == ("p1", False, True)
     await asked(world, "restore", "hall", "p1")

@@ -8,7 +8,13 @@ from tillbridge.status.web.registry import everything
 from tillbridge.status.web.routing import path_of
 
 # What stands for the parts in braces, in the samples of page_sample.py.
-PARTS = {"store": "main", "order": "ord_1", "item": "p1"}
+PARTS = {
+    "store": "main",
+    "order": "ord_1",
+    "item": "p1",
+    "community": "hall",
+    "code": "pos.offline",
+}
 # Not in the registry, or another look of what is.
 BESIDE = (
     "/login",

@@ -63,7 +63,8 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
     control.facts = replace(
         control.facts,
         problems=problems,
-        stores={"main": store},
+        stores={"main": store, "communities/hall": _hall(now)},
+        communities={"hall": "com_1"},
         started_at=now - 72 * HOUR_MS,
         pos_seen={"main": now - 4 * _MINUTE},
         figures={"main": _figures()},
@@ -98,6 +99,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
     fill_menu(control, text)
     fill_diagnostics(control, text)
     fill_audit(control, text)
+    fill_community(control, text)
     control.setup.shown = everything_open(text)
     control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
     fill_reach(control, text)
@@ -424,6 +426,42 @@ def fill_audit(control: PretendControl, text: str = PLANT) -> None:
         }
         for number in range(60, 0, -1)
     ]
+
+
+def fill_community(control: PretendControl, text: str = PLANT) -> None:
+    """A food hall: two orders over several stores, and two items off sale there."""
+    now = control.now_ms
+    word = {"item_id": "it_1", "name": text, "at": to_iso(now - HOUR_MS), "by": text}
+    control.communities.off = [
+        {**word, "until": to_iso(now + HOUR_MS), "told_at": to_iso(now - _MINUTE)},
+        {**word, "item_id": text, "name": "", "until": None, "told_at": None},
+    ]
+    part = {
+        "order_id": "ord_1", "store_id": "st_main", "store_name": text, "status": "ready",
+        "subtotal": 1250, "store": "main", "told": "accepted",
+    }  # fmt: skip
+    control.communities.rows = [
+        {
+            "order_id": text,
+            "order_number": number,
+            "status": "preparing",
+            "received_at": to_iso(now - 5 * _MINUTE),
+            "updated_at": None,
+            "children": [part, {**part, "store": None, "told": None, "store_name": text}],
+        }
+        for number in ("P-1", text)
+    ]
+
+
+def _hall(now: int) -> StoreSnapshot:
+    return StoreSnapshot(
+        facts={
+            "mirror": {"stores": 4, "categories": 9, "items": 212, "read_at": now - _MINUTE},
+            "subscription": {"webhook_id": "whk_1", "checked_at": now - HOUR_MS},
+            "orders": {"preparing": 2, "delivered": 40},
+            "hours": {"main": {"pushed_at": now - HOUR_MS}},
+        }
+    )
 
 
 def _result(name: str, store: str, level: str, text: str, fix: str = "") -> dict[str, object]:

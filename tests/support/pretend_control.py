@@ -162,6 +162,13 @@ class PretendCommunities:
 
     def __init__(self, told: Callable[..., Answer]) -> None:
         self._told = told
+        self.rows: list[Answer] = []
+        self.off: list[Answer] = []
+
+    async def availability(self, community: str) -> Answer:
+        told = [each["told_at"] for each in self.off if each["told_at"]]
+        last = max(told, default=None)
+        return {"items": self.off, "waiting": len(self.off) - len(told), "last_told_at": last}
 
     async def items(self, community: str) -> Answer:
         return {**self._told("community items", community), "items": []}
@@ -178,7 +185,7 @@ class PretendCommunities:
         return self._told("community restore", community, item_id, by)
 
     async def orders(self, community: str, limit: int) -> Answer:
-        return {**self._told("community orders", community, limit), "orders": []}
+        return {**self._told("community orders", community, limit), "orders": self.rows}
 
     async def hours(self, community: str) -> Answer:
         return {**self._told("community hours", community), "stores": []}

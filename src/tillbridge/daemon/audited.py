@@ -23,6 +23,7 @@ READS = frozenset(
     {
         "audit.list",
         "audit.verify",
+        "communities.availability",
         "communities.hours",
         "communities.items",
         "communities.orders",

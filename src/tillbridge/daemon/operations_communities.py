@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import Connection
+
 from tillbridge.errors import BridgeError, ConfigError, ServiceError
 from tillbridge.i18n import _
-from tillbridge.ledger.community import get_records
+from tillbridge.ledger.community import get_records, get_words
 from tillbridge.ledger.community_orders import latest_parents, tied_children
 from tillbridge.model.instant import to_iso
 
@@ -56,6 +58,37 @@ class CommunityOperations:
                 if each.kind == "item"
             ],
         }
+
+    async def availability(self, community: str) -> Answer:
+        """Return what is off sale by this bridge's word, and when the service was last told."""
+        shared = self._flow(community).shared
+
+        def read(connection: Connection) -> Answer:
+            words = get_words(connection, shared.key)
+            names = {
+                each.record_id: each.name
+                for each in get_records(connection, shared.key)
+                if each.kind == "item"
+            }
+            told = [each.told_at for each in words if each.told_at is not None]
+            return {
+                "items": [
+                    {
+                        "item_id": each.item_id,
+                        "name": names.get(each.item_id, ""),
+                        "at": to_iso(each.at),
+                        "until": None if each.until is None else to_iso(each.until),
+                        "by": each.by,
+                        "told_at": None if each.told_at is None else to_iso(each.told_at),
+                    }
+                    for each in words
+                    if not each.available
+                ],
+                "waiting": sum(each.told_at is None for each in words),
+                "last_told_at": to_iso(max(told)) if told else None,
+            }
+
+        return await shared.ledger.read(read)
 
     async def sync(self, community: str, *, full: bool) -> Answer:
         """Read the catalogue now: what has changed in it, or all of it."""

@@ -207,6 +207,13 @@ class CommunitiesControl(Protocol):
         """Return `items`: each with `available` (both sides) and `own`, this bridge's word."""
         ...
 
+    async def availability(self, community: str) -> Answer:
+        """Return `items` off sale by this bridge's word, `waiting` (untold), `last_told_at`.
+
+        An item has `item_id`, `name`, `at`, `until`, `by` and `told_at`.
+        """
+        ...
+
     async def sync(self, community: str, *, full: bool) -> Answer:
         """Read the catalogue now: what has changed in it, or all of it."""
         ...

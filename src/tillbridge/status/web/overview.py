@@ -3,6 +3,7 @@
 from tillbridge.i18n import _
 from tillbridge.status.roles import Role
 from tillbridge.status.web.book import Action, Done, Filled, Page, Question, Subject, Visit
+from tillbridge.status.web.communities import blocks
 from tillbridge.status.web.remedies import remedies_of
 from tillbridge.status.web.strip import drawn
 
@@ -10,7 +11,21 @@ from tillbridge.status.web.strip import drawn
 async def _fill(visit: Visit) -> Filled:
     told = await visit.control.overview()
     problems = [{**each, "remedies": remedies_of(each)} for each in told["problems"]]
-    return {**told, "problems": problems, "strip": drawn(told["day"])}
+    return {
+        **told,
+        "problems": problems,
+        "strip": drawn(told["day"]),
+        "community_blocks": blocks(told),
+    }
+
+
+async def _acknowledge(visit: Visit) -> Done:
+    by = visit.visitor.name or _("somebody on the page")
+    # With "" only the bridge's own problems of this code are meant.
+    store = visit.form.get("store", "")
+    return Done.of(
+        await visit.control.problems.acknowledge(visit.params["code"], store=store, by=by)
+    )
 
 
 async def _ask_connect(visit: Visit) -> Question:
@@ -58,6 +73,13 @@ async def _begin(visit: Visit, *, reintegrate: bool) -> Done:
 SUBJECT = Subject(
     pages=(Page("/", _("Overview"), "overview.html", _fill),),
     actions=(
+        Action(
+            "/problems/{code}/ack",
+            _("I see to it"),
+            "problems.acknowledge",
+            Role.STAFF,
+            _acknowledge,
+        ),
         Action(
             "/stores/{store}/connect",
             _("Connect the store"),

@@ -6,6 +6,7 @@ from tillbridge.i18n import _
 from tillbridge.status.web import (
     audit,
     board,
+    communities,
     diagnostics,
     menu,
     orders,
@@ -19,6 +20,7 @@ from tillbridge.status.web.book import Action, File, NavigationLine, Page, Subje
 
 SUBJECTS = (
     overview.SUBJECT,
+    communities.SUBJECT,
     orders.SUBJECT,
     menu.SUBJECT,
     board.SUBJECT,

@@ -1,0 +1,102 @@
+"""Communities, taking note of problems, and the file of orders, in a browser."""
+
+import csv
+import io
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.support.page_house import PASSWORD, PageHouse, page_house, users
+from tests.support.page_sample import busy, fill_orders
+from tillbridge.status.doorkeeper import AccessRules
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[PageHouse]:
+    async with page_house() as made:
+        busy(made.control, "Pho 44")
+        yield made
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+async def test_a_community_stands_on_the_overview_and_has_a_page(
+    browser: Browser, house: PageHouse, scripts: bool
+) -> None:
+    page = await browser.new_page(java_script_enabled=scripts)
+    await page.goto(house.url)
+    block = page.locator("#community-1")
+    await expect(block).to_contain_text("212 items")
+    await expect(block).to_contain_text("looked at")
+    await block.get_by_role("link", name="hall").click()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("hall")
+    await expect(page.locator("#availability")).to_contain_text("the community was last told")
+    await expect(page.locator("#availability")).to_contain_text("1 word is still to be told")
+    await expect(page.locator("#availability tbody tr")).to_have_count(2)
+    first = page.locator("#community-orders > ul > li").first
+    await expect(first).to_contain_text("P-1")
+    await expect(first.locator("li")).to_have_count(2)
+    await first.get_by_role("link", name="Pho 44").click()
+    await expect(page).to_have_url(house.url + "/orders/ord_1")
+    await page.close()
+
+
+async def test_without_communities_nothing_is_said_of_them(house: PageHouse) -> None:
+    house.control.facts = replace(house.control.facts, communities={})
+    assert "ommunity" not in (await house.get("/")).text
+
+
+async def test_taking_note_of_a_problem_says_who_sees_to_it(
+    browser: Browser, house: PageHouse
+) -> None:
+    page = await browser.new_page()
+    await page.goto(house.url)
+    card = page.locator("#problems li", has_text="pos.offline")
+    await card.get_by_role("button", name="I see to it").click()
+    assert ("acknowledge", "pos.offline", "main") in house.control.asked
+    assert [each["action"] for each in house.trail.noted] == ["problems.acknowledge"]
+    problem = house.control.facts.problems[0]
+    noted = {
+        "code": problem.code, "store": problem.store, "subject": problem.subject,
+        "since": problem.since, "at": house.control.now_ms, "by": "anna",
+    }  # fmt: skip
+    house.control.facts = replace(house.control.facts, facts={"problems_acknowledged": [noted]})
+    await page.reload()
+    await expect(card).to_contain_text("anna sees to it")
+    await expect(card.get_by_role("button", name="I see to it")).to_have_count(0)
+    await page.close()
+
+
+async def test_who_may_only_look_takes_note_of_nothing() -> None:
+    async with page_house(AccessRules(users=users())) as house:
+        busy(house.control)
+        await house.sign_in("lou", PASSWORD)
+        assert "I see to it" not in (await house.get("/")).text
+        assert (await house.post("/problems/pos.offline/ack")).status == 403
+
+
+async def test_the_orders_that_are_shown_are_saved_for_a_spreadsheet(
+    browser: Browser, house: PageHouse
+) -> None:
+    fill_orders(house.control, "=1+1")
+    page = await browser.new_page()
+    await page.goto(house.url + "/orders?q=a-10")
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="Save these as CSV").click()
+    assert (await download.value).suggested_filename == "tillbridge-orders.csv"
+    await page.close()
+
+    answer = await house.get("/orders.csv?q=a-10")
+    rows = list(csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff"))))
+    assert len(rows) == 3
+    assert {row["currency"] for row in rows} <= {"EUR", ""}
+    assert not [cell for row in rows for cell in row.values() if cell.startswith("=")]
+    assert any("'=1+1" in row.values() for row in rows)
+
+    first = house.control.orders.rows[0]
+    house.control.orders.rows = [{**first, "id": f"o{number}"} for number in range(120)]
+    whole = await house.get("/orders.csv")
+    assert len(whole.text.splitlines()) == 121
