@@ -1,5 +1,6 @@
 """Orders in Odoo: written once, whatever happens, in the open session, and never into another."""
 
+import contextlib
 import re
 import threading
 
@@ -94,9 +95,48 @@ def test_an_order_is_found_again_in_every_state(house: House, state: str) -> Non
     assert len(house.orders()) == 1
 
 
-def test_a_refund_is_not_taken_for_its_order(house: House) -> None:
+def test_a_paid_order_that_is_cancelled_is_given_back_once(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    pos = house.open(orders="paid")
+    asked = order_for(line_of(f"tmpl-{soup}", price=450))
+    pos.write_ticket(asked, "ord_1")
+    for _time in range(3):
+        house.server.lose_next = True
+        with contextlib.suppress(PosFailure):
+            pos.cancel_ticket(asked, "ord_1", "The customer")
+    pos.cancel_ticket(asked, "ord_1", "The customer")
+    assert [(each["amount_total"], each["state"]) for each in house.orders()] == [
+        (4.5, "paid"),
+        (-4.5, "paid"),
+    ]
+    assert [each["amount"] for each in house.store.all("pos.payment")] == [4.5, -4.5]
+    assert pos.find_ticket("ord_1") == house.open().find_ticket("ord_1")
+
+
+def test_a_paid_order_cannot_be_given_back_without_a_session(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    pos = house.open(orders="paid")
+    asked = order_for(line_of(f"tmpl-{soup}", price=450))
+    pos.write_ticket(asked, "ord_1")
+    house.odoo.close_sessions()
+    with pytest.raises(PosFailure, match="you need to open a session"):
+        pos.cancel_ticket(asked, "ord_1", "The customer")
+
+
+def test_an_order_that_staff_has_settled_is_not_given_back_by_the_bridge(house: House) -> None:
     soup = house.product("Soup", 4.5)
     pos = house.open()
+    asked = order_for(line_of(f"tmpl-{soup}", price=450))
+    pos.write_ticket(asked, "ord_1")
+    house.odoo.sales.pay(1, 1)
+    with pytest.raises(PosFailure, match="Staff has settled the order"):
+        pos.cancel_ticket(asked, "ord_1", "The customer")
+    assert house.state() == ["paid"]
+
+
+def test_a_refund_is_not_taken_for_its_order(house: House) -> None:
+    soup = house.product("Soup", 4.5)
+    pos = house.open(paid_cancelled="refuse")
     pos.write_ticket(order_for(line_of(f"tmpl-{soup}")), "ord_1")
     house.store.set("pos.order", 1, state="paid")
     reference = house.orders()[0]["pos_reference"]

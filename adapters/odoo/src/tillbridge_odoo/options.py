@@ -46,6 +46,10 @@ class OdooOptions(AdapterOptions):
         "listed",
         description="Prices of the menu: as they are listed, or all with tax, or all without.",
     )
+    paid_cancelled: Literal["refund", "refuse"] = Field(
+        "refund",
+        description="A paid order that is cancelled is refunded in Odoo, or a person is told to.",
+    )
     order_prices: Literal["take", "check"] = Field(
         "take",
         description="Orders with other prices than Odoo's are written all the same, or refused.",

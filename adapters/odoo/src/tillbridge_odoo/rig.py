@@ -107,6 +107,11 @@ class OdooRig(Rig):
 
     def tickets(self) -> Sequence[RigTicket]:
         """Return every order."""
+        given_back = {
+            order["pos_reference"]
+            for order in self.store.all("pos.order")
+            if order["amount_total"] < 0 and order["state"] == "paid"
+        }
         return [
             RigTicket(
                 key_in(order["pos_reference"], _WORD) or "",
@@ -122,9 +127,10 @@ class OdooRig(Rig):
                     )
                     for line in self.odoo.sales.lines(order["id"])
                 ),
-                cancelled=order["state"] == "cancel",
+                cancelled=order["state"] == "cancel" or order["pos_reference"] in given_back,
             )
             for order in self.store.all("pos.order")
+            if order["amount_total"] >= 0
         ]
 
     def close_store(self) -> None:

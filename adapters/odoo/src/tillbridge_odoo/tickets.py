@@ -28,6 +28,7 @@ from tillbridge_odoo.options import OdooOptions
 from tillbridge_odoo.payload import Sale, Words, for_17, for_18
 from tillbridge_odoo.prices import SalesPrices
 from tillbridge_odoo.reference import Reference
+from tillbridge_odoo.refunds import give_back
 from tillbridge_odoo.register import (
     NoSuchRegister,
     Register,
@@ -88,7 +89,7 @@ class Tickets:
         return None
 
     def cancel(self, key: str) -> None:
-        """Cancel the order; one that is paid must be given back in Odoo. Raises a PosFailure."""
+        """Cancel the order, or give it back where it is paid. Raises a PosFailure."""
         reference = Reference(self._options.reference, key)
         with asking():
             found = self._record(reference)
@@ -108,10 +109,12 @@ class Tickets:
                     context={"active_ids": ids, "active_model": _ORDER},
                 )
                 found = self._record(reference)
-        if found is not None and found["state"] != "cancel":
-            raise PosFailure(
-                f"The order {reference.digits} is paid in Odoo: give the money back there."
-            )
+            if found is not None and found["state"] != "cancel":
+                if self._options.paid_cancelled == "refuse":
+                    raise PosFailure(
+                        f"The order {reference.digits} is paid in Odoo: give the money back there."
+                    )
+                give_back(self._odoo, found, reference)
 
     def _record(self, reference: Reference) -> Record | None:
         """Return the order, whatever its state; a refund has the same number, and comes later."""

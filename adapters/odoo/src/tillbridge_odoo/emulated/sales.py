@@ -89,6 +89,41 @@ class Sales:
                 self.store.set("pos.order", each, state="cancel")
         return True if self.store.version == 17 else {"pos.order": []}
 
+    def refund(self, ids: Sequence[int]) -> dict[str, Any]:
+        """Make a refund: a second order with the same receipt number, to be paid out."""
+        refunds = []
+        for each in ids:
+            order = self._order(each)
+            config = self.store.record("pos.config", order["config_id"])
+            sessions = [
+                session["id"]
+                for session in self.store.all("pos.session")
+                if session["config_id"] == config["id"] and session["state"] == "opened"
+            ]
+            if not sessions:
+                raise user_error(
+                    f"To return product(s), you need to open a session in the POS {config['name']}"
+                )
+            values = {
+                "name": f"{order['name']} REFUND",
+                "session_id": sessions[-1],
+                "config_id": config["id"],
+                "pos_reference": order["pos_reference"],
+                "amount_total": -order["amount_total"],
+                "amount_tax": -order["amount_tax"],
+                "state": "draft",
+            }
+            refunds.append(self.store.add("pos.order", **values))
+        return {"type": "ir.actions.act_window", "res_model": "pos.order", "res_id": refunds[0]}
+
+    def check_payment(self, wizard: int, context: Mapping[str, Any]) -> dict[str, Any]:
+        """Pay with what the wizard says."""
+        values = self.store.record("pos.make.payment", wizard)
+        order = int(context["active_id"])
+        self._pay(order, values["amount"], values["payment_method_id"])
+        self._finish(order)
+        return {"type": "ir.actions.act_window_close"}
+
     # What the tests do as staff
 
     def pay(self, order: int, method: int) -> None:
@@ -139,7 +174,7 @@ class Sales:
             self._add_line(number, kept)
         self._link_17(number, lines)
         for payment in data["statement_ids"]:
-            self._pay(number, payment[2]["amount"], payment[2]["payment_method_id"])
+            self._pay(number, **_paid(payment[2]))
         if not draft:
             self._finish(number)
         return number
@@ -220,7 +255,7 @@ class Sales:
         for child, linked in mapping.get(_LINE, {}).items():
             self._link(numbers[child], numbers[linked["combo_parent_id"]])
         for payment in payments:
-            self._pay(number, payment[2]["amount"], payment[2]["payment_method_id"])
+            self._pay(number, **_paid(payment[2]))
         if not draft:
             self.store.set("pos.order", number, state="draft")
             self._finish(number)
@@ -316,10 +351,14 @@ class Sales:
                 "current transaction is aborted, commands ignored until end of transaction block\n",
             )
 
-    def _pay(self, order: int, amount: float, method: int) -> None:
+    def _pay(self, order: int, amount: float, method: int, transaction: str = "") -> None:
         self.store.record("pos.payment.method", method)
         payment = self.store.add(
-            "pos.payment", pos_order_id=order, amount=amount, payment_method_id=method
+            "pos.payment",
+            pos_order_id=order,
+            amount=amount,
+            payment_method_id=method,
+            transaction_id=transaction,
         )
         record = self._order(order)
         record["payment_ids"] = [*record["payment_ids"], payment]
@@ -331,6 +370,14 @@ class Sales:
         open_amount = Decimal(str(record["amount_total"])) - Decimal(str(record["amount_paid"]))
         if abs(open_amount) < _CENT:
             self.store.set("pos.order", order, state="paid", name=f"Shop/{order:04}")
+
+
+def _paid(values: Values) -> Values:
+    return {
+        "amount": values["amount"],
+        "method": values["payment_method_id"],
+        "transaction": values.get("transaction_id", ""),
+    }
 
 
 def _linked(commands: Any) -> list[int]:  # noqa: ANN401 -- commands of Odoo's, or plain numbers

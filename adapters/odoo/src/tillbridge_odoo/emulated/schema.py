@@ -47,6 +47,7 @@ stock.picking.type: name char, warehouse_id many2one
 pos.payment: name char, pos_order_id many2one, amount float, payment_method_id many2one,
  payment_date datetime, transaction_id char, card_type char, cardholder_name char,
  payment_status char, ticket char
+pos.make.payment: config_id many2one, amount float, payment_method_id many2one, payment_name char
 pos.order: name char, state selection, pos_reference char, session_id many2one,
  config_id many2one, company_id many2one, user_id many2one, partner_id many2one,
  date_order datetime, sequence_number integer, fiscal_position_id many2one,

@@ -3,14 +3,15 @@
 import json
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from tillbridge_odoo.emulated.faults import OdooFault
 from tillbridge_odoo.emulated.till import EmulatedOdoo
 
-_CHANGING = {"create_from_ui", "sync_from_ui"}
+_CHANGING = {"create_from_ui", "sync_from_ui", "refund", "check"}
+_CREATING = {"create_from_ui", "sync_from_ui"}
 
 
 class OdooServer:
@@ -59,12 +60,12 @@ class OdooServer:
         params = asked["params"]
         if self.delay_s and self._ending.wait(self.delay_s):
             return None
-        if self.before_creating is not None and _changes(params):
+        if self.before_creating is not None and _changes(params, _CREATING):
             self.before_creating()
         with self._lock:
             if self._away:
                 return None
-            if self.next_create_status and _changes(params):
+            if self.next_create_status and _changes(params, _CREATING):
                 status, self.next_create_status = self.next_create_status, 0
                 return status, b"Bad Gateway"
             if self.next_status or self.next_body:
@@ -72,7 +73,7 @@ class OdooServer:
                 self.next_status, self.next_body = 0, b""
                 return status, body
             answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.get("id")}
-            late = self.odoo.late_wanted and _changes(params)
+            late = self.odoo.late_wanted and _changes(params, _CREATING)
             try:
                 answer["result"] = self.odoo.answer(
                     params["service"], params["method"], params["args"]
@@ -128,6 +129,6 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def _changes(params: Mapping[str, Any]) -> bool:
+def _changes(params: Mapping[str, Any], methods: Collection[str] = _CHANGING) -> bool:
     args = params["args"]
-    return params["method"] == "execute_kw" and args[4] in _CHANGING
+    return params["method"] == "execute_kw" and args[4] in methods

@@ -149,6 +149,7 @@ class EmulatedOdoo:
             methods["action_pos_order_cancel"] = lambda _model, *args, **named: (
                 self.sales.action_pos_order_cancel(*args, **named)
             )
+            methods["refund"] = lambda _model, *args, **_named: self.sales.refund(*args)
             if self.version == 17:
                 methods["create_from_ui"] = lambda _model, *args, **_named: (
                     self.sales.create_from_ui(*args)
@@ -157,6 +158,11 @@ class EmulatedOdoo:
                 methods["sync_from_ui"] = lambda _model, *args, **_named: self.sales.sync_from_ui(
                     *args
                 )
+        if model == "pos.make.payment":
+            methods["create"] = lambda _model, values, **_named: self.store.add(model, **values)
+            methods["check"] = lambda _model, ids, context: self.sales.check_payment(
+                ids[0], context
+            )
         return methods
 
     def _search(self, model: str, domain: Sequence[Any], **named: Any) -> list[int]:  # noqa: ANN401 -- as Odoo has it
