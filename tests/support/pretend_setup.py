@@ -89,6 +89,7 @@ def nothing_yet() -> Answer:
         },
         "till": {
             "adapters": [{"name": "folder", "summary": "Files.", "level": "gold"}],
+            "all_adapters": True,
             "adapter": "folder",
             "fields": [],
             "preview": None,
@@ -135,6 +136,7 @@ def everything_open(text: str = PLANT) -> Answer:
         },
         "till": {
             "adapters": [{"name": text, "summary": text, "level": "gold"}],
+            "all_adapters": True,
             "adapter": text,
             "fields": options,
             "preview": {

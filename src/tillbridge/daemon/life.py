@@ -7,7 +7,7 @@ it stops before the flows do, so that what was acknowledged is on disk and nothi
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,8 @@ from tillbridge.config import host_and_port
 from tillbridge.configfile import LoadedSettings
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
-from tillbridge.daemon.bell import Bell
 from tillbridge.daemon.building import Building, built
-from tillbridge.daemon.connecting import Connecting, Wanted
+from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.consents import count_down
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.downtime import keep_downtime
@@ -35,9 +34,10 @@ from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.reloading import Change, Reloader
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.daemon.service_manager import ServiceManager
+from tillbridge.daemon.setup_beside import SetupBeside
 from tillbridge.daemon.signals import on_hangup
 from tillbridge.daemon.supervise import supervise
-from tillbridge.errors import BridgeError, ConfigError, LedgerError
+from tillbridge.errors import ConfigError, LedgerError
 from tillbridge.i18n import _
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.writer import Storage
@@ -48,10 +48,7 @@ from tillbridge.status.listener import MerchantReturn, StatusListener
 
 if TYPE_CHECKING:
     from tillbridge.daemon.lives import Lives
-    from tillbridge.daemon.operations_setup import SetupOperations
     from tillbridge.diagnostics.subject import Subject
-    from tillbridge.onboarding.draft import Draft
-    from tillbridge.onboarding.steps import Finding
 
 log = get_logger()
 
@@ -101,11 +98,10 @@ class _Life:
         self._page: StatusListener | None = None
         self._reloader = Reloader(loaded, house.desk, self._reloaded)
         self._started_at = house.clock.now_ms()
-        self._bell = Bell()
-        self._opened_setup: SetupOperations | None = None
         self._housekeeping = Housekeeping()
         self._connecting = Connecting(building, self._connected)
         self._operations = Operations(building, self._connecting, running_since=self._started_at)
+        self._setup = SetupBeside(loaded, house, self._operations, lives)
         self._receiver = Receiver(
             receiver_settings(loaded),
             {name: store.location_id for name, store in self._settings.stores.items()},
@@ -125,7 +121,7 @@ class _Life:
         self._operations.diagnostics = DiagnosticOperations(
             Examined(self._subject, self._operations.status, loaded, house.clock)
         )
-        self._operations.make_setup = self._setup
+        self._operations.make_setup = lambda: self._setup.open(self._receiver.echo)
         self._by_key = {rooms.key: rooms for rooms in building.communities.values()}
         for rooms in self._by_key.values():
             rooms.flow.subscriber.on_secret = self._receiver.refresh_community
@@ -136,7 +132,7 @@ class _Life:
         async with AsyncExitStack() as listeners:
             await self._receiver.start()
             listeners.push_async_callback(self._receiver.stop, 1.0)
-            listeners.push_async_callback(self._close_setup)
+            listeners.push_async_callback(self._setup.close)
             await listeners.enter_async_context(self._status_page(address))
             await self.note_running(stopped=False)
             self._plan_housekeeping()
@@ -148,7 +144,7 @@ class _Life:
             on_hangup(self._reloader.reload)
             started()
             asyncio.get_running_loop().call_later(_SETTLED_S, give_back)
-            async with self._connecting_new():
+            async with self._setup.connecting(self._connecting):
                 yield
 
     def tasks(self) -> dict[str, Coroutine[Any, Any, object]]:
@@ -199,42 +195,6 @@ class _Life:
             house.desk,
             clock=house.clock,
             every_s=every_s,
-        )
-
-    def _setup(self) -> "SetupOperations":
-        # Only where somebody opens that page.
-        from tillbridge.daemon.operations_setup import SetupOperations  # noqa: PLC0415 -- see above
-        from tillbridge.daemon.setup_place import SetupPlace  # noqa: PLC0415 -- see above
-
-        place = SetupPlace(
-            self._loaded.path,
-            self._house.ledger,
-            self._house.clock,
-            self._lives,
-            self._settings.service.redirect_uri,
-            self._bell,
-            self._receiver.echo,
-        )
-        self._opened_setup = SetupOperations(place, self._house.desk, self._stands)
-        return self._opened_setup
-
-    async def _close_setup(self) -> None:
-        if self._opened_setup is not None:
-            await self._opened_setup.close()
-
-    async def _stands(self, draft: "Draft") -> "Mapping[str, Finding]":
-        """Return how far the running bridge is set up."""
-        from tillbridge.ledger.snapshot import take_snapshot  # noqa: PLC0415 -- as `_setup`
-        from tillbridge.onboarding.running import findings_of  # noqa: PLC0415 -- as `_setup`
-
-        snapshot = await self._house.ledger.read(take_snapshot)
-        return findings_of(
-            await self._operations.overview(),
-            draft.store
-            if draft.store in self._building.stores
-            else next(iter(self._building.stores)),
-            base_url=self._settings.service.base_url,
-            delivered=snapshot.last_delivery_at is not None,
         )
 
     def _subject(self) -> "Subject":
@@ -338,7 +298,7 @@ class _Life:
         """Call `callback` whenever something may look different: a commit, or a disk that fails."""
         self._house.ledger.on_written(callback)
         self._house.ledger.on_writable_changed(lambda _storage: callback())
-        self._bell.listen(callback)
+        self._setup.bell.listen(callback)
 
     def _plan_housekeeping(self) -> None:
         house, stores, plan = self._house, self._building.stores, self._housekeeping
@@ -377,29 +337,6 @@ class _Life:
         if rooms.service_store_id is None and await rooms.connected_as() is not None:
             await rooms.connected()
             await self._connected(rooms)
-
-    @asynccontextmanager
-    async def _connecting_new(self) -> AsyncIterator[None]:
-        """Connect the store that the page Set-up has just written, beside everything else."""
-        store, self._lives.to_connect = self._lives.to_connect, ""
-        if store not in self._building.stores:
-            yield
-            return
-
-        async def connect() -> None:
-            try:
-                answer = await self._connecting.choose(Wanted(store))
-                log.info("setup.connected", store=store, ok=answer["ok"])
-            except BridgeError as failure:
-                # The page shows what is missing, with a button that tries again.
-                log.warning("setup.not_connected", store=store, error=failure.text)
-
-        task = asyncio.create_task(connect(), name="setup.connect")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
 
     async def _connected(self, rooms: StoreRooms) -> None:
         """Go on with a new consent: the new secret counts, and what waited is told."""

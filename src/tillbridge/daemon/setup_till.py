@@ -1,7 +1,7 @@
 """The till: which adapters there are, their options, and what one reads when it is tried."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,14 @@ _PATIENCE_S = 20.0
 _ALWAYS_THERE = "folder"
 
 
-def adapters() -> list[Answer]:
-    """Return the installed adapters, each with the level that it says it reaches (blocking)."""
+def adapters(names: Collection[str] = ()) -> list[Answer]:
+    """Return the installed adapters, each with the level that it says it reaches (blocking).
+
+    With `names` only these; all of them have to be imported for it.
+    """
+    chosen = {name: find_adapter(name) for name in names} if names else find_adapters()
     found = []
-    for name, adapter in find_adapters().items():
+    for name, adapter in chosen.items():
         quality = find_quality(adapter)
         level = NO_LEVEL if quality is None else quality.reached
         found.append({"name": name, "summary": adapter.summary, "level": level})

@@ -1,0 +1,123 @@
+"""The file that setting up ends in: what would be written, writing it, beginning anew with it."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tillbridge.configfile import LoadedSettings
+from tillbridge.configfile.loaded import loaded_from
+from tillbridge.configfile.writing import difference, edited, put_back, replace_file
+from tillbridge.daemon.lives import Undo
+from tillbridge.daemon.setup_place import SetupPlace, digest_of, parsed
+from tillbridge.errors import BridgeError, ConfigError
+from tillbridge.i18n import _
+from tillbridge.ledger.vault import CLIENT_SECRET
+from tillbridge.log import get_logger
+from tillbridge.onboarding.checking import faults_in
+from tillbridge.onboarding.draft import Draft, changes_of
+
+Answer = dict[str, Any]
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What would be written: the new text, what changes, and why it cannot be."""
+
+    old: str
+    new: str
+    lines: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """What a person agrees to."""
+        return digest_of(self.old, self.new)
+
+
+class SetupFile:
+    """The configuration file of a place."""
+
+    def __init__(self, place: SetupPlace) -> None:
+        self._place = place
+
+    async def proposal(self, draft: Draft) -> Proposal:
+        """Return what the answers change. Raises ConfigError where the file cannot be read."""
+        return await asyncio.to_thread(self._proposed, draft)
+
+    def loaded(self, proposal: Proposal) -> LoadedSettings:
+        """Return the settings of what would be written. Raises ConfigError."""
+        return loaded_from(self._place.path, proposal.new, dict(parsed(proposal.new)))
+
+    async def write(self, draft: Draft, digest: str, *, connect: str) -> Answer:
+        """Write what was agreed to, and begin anew; `connect` is the store to connect then."""
+        proposal = await self.proposal(draft)
+        if proposal.digest != digest:
+            raise ConfigError(
+                _("The configuration has changed since this was shown."),
+                fix=_("Look at the difference again."),
+            )
+        if proposal.faults:
+            raise ConfigError("\n".join(proposal.faults), fix=_("Mend it in the steps above."))
+        path = self._place.path
+        copy = await asyncio.to_thread(replace_file, path, proposal.new)
+        log.info("setup.written", file=str(path), copy=str(copy))
+        await self._begin_anew(draft, proposal.new, partial(_take_back, path, copy), connect)
+        told = _("{file} is written, and the bridge starts anew with it.").format(file=path.name)
+        kept = _("The file as it was is kept as {copy}.")
+        return {"ok": True, "text": told, "fix": kept.format(copy=copy.name) if copy else ""}
+
+    async def text(self, draft: Draft) -> Answer:
+        """Return the whole file as it would be, for a command whose user may write it."""
+        proposal = await self.proposal(draft)
+        return {
+            "file": str(self._place.path.resolve()),
+            "text": proposal.new,
+            "lines": list(proposal.lines),
+            "faults": list(proposal.faults),
+            "digest": digest_of(proposal.new),
+        }
+
+    async def written(self, draft: Draft, digest: str, *, connect: str) -> Answer:
+        """Take note that such a command has written what `text` told, and begin anew with it."""
+        text, _said = await asyncio.to_thread(self._place.document)
+        if digest_of(text) != digest:
+            raise ConfigError(
+                _("The file is not what was to be written."), fix=_("Look at it, and try again.")
+            )
+        await self._begin_anew(draft, text, _cannot_take_back, connect)
+        return {"ok": True, "text": _("It is written, and the bridge starts anew with it.")}
+
+    async def _begin_anew(self, draft: Draft, text: str, undo: Undo, connect: str) -> None:
+        await self._place.keep(replace(draft, written=digest_of(text)))
+        self._place.lives.restart(undo, connect=connect)
+
+    def _proposed(self, draft: Draft) -> Proposal:
+        old, document = self._place.document()
+        changes = changes_of(draft, document)
+        if not changes:
+            return Proposal(old, old)
+        try:
+            new = edited(old, changes)
+        except ConfigError as fault:
+            return Proposal(old, old, faults=(str(fault),))
+        proposal = Proposal(old, new, tuple(difference(old, new)))
+        vault = self._place.ledger.vault
+        try:
+            found = faults_in(self.loaded(proposal), lambda: vault.get(CLIENT_SECRET), [])
+        except ConfigError as fault:
+            found = [fault]
+        return replace(proposal, faults=tuple(map(str, found)))
+
+
+def _take_back(path: Path, copy: Path | None, _failure: BridgeError) -> None:
+    if copy is not None:
+        put_back(path, copy)
+
+
+def _cannot_take_back(failure: BridgeError) -> None:
+    """Raise it: what another user has written this one cannot put back."""
+    raise failure
