@@ -168,3 +168,60 @@ def everything_open(text: str = PLANT) -> Answer:
             "digest": "d1",
         },
     }
+
+
+def on_the_way() -> Answer:
+    """Return a set-up that has come to the till, as a person meets it."""
+    done = {
+        "service": "The ordering service answers within 38 ms.",
+        "sign_in": "The merchant allows this bridge to work for them.",
+        "store": "main is Trattoria Sant'Ambrogio at the service.",
+    }
+    findings = {name: Finding(done=True, text=text) for name, text in done.items()}
+    steps = steps_of(findings)
+    names = ("Pizza Margherita", "Pizza Funghi", "Pizza Quattro Formaggi", "Calzone", "Tiramisu")
+    rows = [
+        {
+            "external_id": f"p{number}",
+            "name": name,
+            "price": f"{8 + number}.50",
+            "on_sale": number != 3,
+        }
+        for number, name in enumerate(names, 1)
+    ]
+    field = {"kind": "path", "required": False, "usual": "", "choices": []}
+    hints = {
+        "menu": "The menu export: .csv, .tsv or .txt with a header row, or .json.",
+        "availability": "CSV of what is sold out, the fast path for taking items off sale.",
+        "orders_dir": "Folder into which the bridge writes each order as one file.",
+    }
+    values = {"menu": "export/menu.csv", "availability": "export/86.csv", "orders_dir": ""}
+    shown = nothing_yet()
+    return {
+        **shown,
+        "steps": [step.to_json() for step in steps],
+        "next": next_step(steps),
+        "till": {
+            **shown["till"],
+            "adapters": [{"name": "folder", "summary": "Reads and writes files.", "level": "gold"}],
+            "fields": [
+                {**field, "name": name, "hint": hint, "value": values[name]}
+                for name, hint in hints.items()
+            ],
+            "preview": {
+                "reads_menu": True,
+                "takes_orders": True,
+                "health": {"online": True, "detail": ""},
+                "troubles": [],
+                "items": 80,
+                "categories": 9,
+                "addon_groups": 6,
+                "rows": rows,
+                "sold_out": 1,
+                "tables": 12,
+                "table_names": ["T1", "T2", "T3", "Garden 1"],
+                "bad_rows": ['export/menu.csv, line 44: the price "?" is none. Correct it.'],
+                "bad_count": 1,
+            },
+        },
+    }

@@ -16,6 +16,7 @@ from playwright.async_api import Browser, async_playwright
 from tests.support.page_house import page_house
 from tests.support.page_sample import busy, fill_menu, fill_orders
 from tests.support.pretend_control import PretendControl
+from tests.support.pretend_setup import on_the_way
 from tillbridge.clock import Clock
 from tillbridge.ledger.snapshot import Held
 
@@ -40,6 +41,7 @@ PICTURES = (
     Picture("board-phone-dark.png", "/86?q=pi", 360, dark=True),
     Picture("menu-hold.png", "/menu", 960),
     Picture("order.png", "/orders/ord_8f2c", 960),
+    Picture("setup.png", "/setup", 960),
 )
 
 
@@ -47,6 +49,7 @@ def fill(control: PretendControl) -> None:
     """Tell what the pictures show."""
     control.now_ms = Clock().now_ms()
     busy(control, TEXT)
+    control.setup.shown = on_the_way()
     held = "removes 31 of 80 items, among them all of Pizza"
     pos, _order, menu, consent = control.facts.problems
     store = control.facts.stores["main"]

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.pretend_control import PretendControl
-from tillbridge.ledger.day import Day
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.onboarding.running import findings_of
 from tillbridge.onboarding.steps import STEPS, Finding, next_step, steps_of
@@ -26,11 +25,11 @@ def test_at_most_one_step_is_open_and_it_is_the_first_that_is_not_done(
     assert next_step(steps) == (missing[0] if missing else "")
 
 
-def _findings(snapshot: StoreSnapshot, day: Day | None = None) -> dict[str, Finding]:
+def _findings(snapshot: StoreSnapshot, *, delivered: bool = False) -> dict[str, Finding]:
     control = PretendControl()
     facts = replace(control.facts, stores={"main": snapshot})
-    told = overview(document(facts, control.now_ms), facts, day or control.day, control.now_ms)
-    return findings_of(told, "main", base_url="https://service.example/v2")
+    told = overview(document(facts, control.now_ms), facts, control.day, control.now_ms)
+    return findings_of(told, "main", base_url="https://service.example/v2", delivered=delivered)
 
 
 def test_of_a_new_store_nothing_is_done() -> None:
@@ -58,3 +57,9 @@ def test_of_a_store_that_works_everything_is() -> None:
     assert all(finding.done for finding in findings.values())
     assert findings["store"].text == "main is Harbour at the service, and is connected."
     assert "80 items" in findings["adapter"].text
+
+
+def test_a_signed_delivery_is_told_before_the_first_order() -> None:
+    order = _findings(StoreSnapshot(), delivered=True)["order"]
+    assert not order.done
+    assert order.text == "A signed delivery has arrived, and no order yet."
