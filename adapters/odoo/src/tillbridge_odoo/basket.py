@@ -8,7 +8,7 @@ from tillbridge.adapter import ItemUnavailable, Order, OrderLine, PosFailure, Pr
 from tillbridge_odoo.amounts import decimal_of, major, minor, plain
 from tillbridge_odoo.names import Kind, number_of
 from tillbridge_odoo.odoo import Record
-from tillbridge_odoo.prices import Prices
+from tillbridge_odoo.prices import Prices, Unpriced
 from tillbridge_odoo.records import Combo, ComboItem
 from tillbridge_odoo.register import number, text
 from tillbridge_odoo.taxes import LineAmounts, Taxes
@@ -282,8 +282,16 @@ def _base(wanted: Wanted, product: Record, goods: Goods, till: Till) -> Decimal:
     """Return the price of one, as it was shown."""
     if wanted.price is not None:
         return major(wanted.price, till.currency)
-    taxes = goods.taxes.known(product["taxes_id"])
-    return goods.taxes.shown(till.prices.of(product, product), taxes, till.mode)
+    return _shown(product, goods, till)
+
+
+def _shown(product: Record, goods: Goods, till: Till) -> Decimal:
+    """Return Odoo's price of a product as the menu shows it. Raises PosFailure."""
+    try:
+        listed = till.prices.of(product, product)
+    except Unpriced as failure:
+        raise PosFailure(f"{text(product['display_name'])}: {failure.text}") from failure
+    return goods.taxes.shown(listed, goods.taxes.known(product["taxes_id"]), till.mode)
 
 
 def _extra(chosen: Chosen, listed: object, till: Till) -> Decimal:
@@ -292,8 +300,7 @@ def _extra(chosen: Chosen, listed: object, till: Till) -> Decimal:
 
 
 def _check(wanted: Wanted, product: Record, goods: Goods, till: Till) -> None:
-    taxes = goods.taxes.known(product["taxes_id"])
-    shown = goods.taxes.shown(till.prices.of(product, product), taxes, till.mode)
+    shown = _shown(product, goods, till)
     if wanted.price is not None and wanted.price != minor(shown, till.currency):
         raise PriceMismatch(
             f"{text(product['display_name'])} costs {plain(shown)} in Odoo now, and"

@@ -13,7 +13,6 @@ _PRODUCT = (
     "product_tmpl_id",
     "lst_price",
     "list_price",
-    "standard_price",
     "categ_id",
     "taxes_id",
     "available_in_pos",

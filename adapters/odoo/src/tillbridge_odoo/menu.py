@@ -9,13 +9,15 @@ from tillbridge_odoo.amounts import minor
 from tillbridge_odoo.choices import Choices, Unsellable
 from tillbridge_odoo.names import Kind, named
 from tillbridge_odoo.odoo import Record
-from tillbridge_odoo.prices import Prices
+from tillbridge_odoo.prices import Prices, Unpriced
 from tillbridge_odoo.records import Records
-from tillbridge_odoo.register import Register, number, text
+from tillbridge_odoo.register import Register, label, number, text
 from tillbridge_odoo.taxes import Taxes
 
 _TAG = re.compile(r"<[^>]*>")
 _BREAK = re.compile(r"<\s*(?:br|/p|/div|/li)\b[^>]*>", re.IGNORECASE)
+_PRICE_FIX = "Give it a fixed price, or a discount on its sales price, in the pricelist."
+_CURRENCY_FIX = "Let the point of sale and its company have one currency."
 _NAME_FIX = "Give the product a name in Odoo."
 
 
@@ -86,6 +88,10 @@ class MenuMaker:
         name = _one_line(template["name"])
         if not name:
             raise Unsellable("name", "The product has no name.", _NAME_FIX)
+        currency = label(template.get("currency_id"))
+        if currency and currency != self._register.currency:
+            text_ = f"Its price is in {currency}, and the point of sale's in another currency."
+            raise Unsellable("currency_id", text_, _CURRENCY_FIX)
         taxes = self._taxes_of(template)
         variants = [
             Variant(
@@ -123,7 +129,11 @@ class MenuMaker:
         return self._taxes.known(template["taxes_id"])
 
     def _price(self, product: Record, template: Record, taxes: Sequence[int]) -> int:
-        price = self._taxes.shown(self._prices.of(product, template), taxes, self._mode)
+        try:
+            listed = self._prices.of(product, template)
+        except Unpriced as failure:
+            raise Unsellable("pricelist_id", failure.text, _PRICE_FIX) from failure
+        price = self._taxes.shown(listed, taxes, self._mode)
         if price < 0:
             raise Unsellable(
                 "list_price", "The price is below zero.", "Correct the sales price in Odoo."

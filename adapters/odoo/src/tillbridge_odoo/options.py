@@ -54,6 +54,17 @@ class OdooOptions(AdapterOptions):
         "take",
         description="Orders with other prices than Odoo's are written all the same, or refused.",
     )
+    delivery_product: int | str | None = Field(
+        None,
+        description="The product that stands for the delivery fee: its reference, or its id.",
+    )
+    tip_product: int | str | None = Field(
+        None, description="The product that stands for a tip: its reference, or its id."
+    )
+    discount_product: int | str | None = Field(
+        None,
+        description="The product that stands for a discount of the order: reference, or id.",
+    )
     self_order: Literal["follow", "ignore"] = Field(
         "follow",
         description="Whether what is off sale in Odoo's own self-ordering is sold out here too.",

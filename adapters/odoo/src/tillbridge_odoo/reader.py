@@ -16,7 +16,7 @@ from tillbridge_odoo.menu import MenuMaker
 from tillbridge_odoo.names import Kind, named
 from tillbridge_odoo.odoo import Odoo, Record
 from tillbridge_odoo.options import OdooOptions
-from tillbridge_odoo.prices import SalesPrices
+from tillbridge_odoo.prices import read_prices
 from tillbridge_odoo.records import read_records, sold_domain
 from tillbridge_odoo.register import NoSuchRegister, Register, find_register, label, number, text
 from tillbridge_odoo.signs import Signs, read_signs
@@ -113,7 +113,8 @@ class Reader:
     def _whole(self, register: Register, sold: list[object], context: Record) -> Catalogue:
         ids = self._odoo.search("product.template", sold, order=_ORDER, context=context)
         records = read_records(self._odoo, register, ids, context)
-        maker = MenuMaker(register, records, SalesPrices(), mode=self._options.prices)
+        prices = read_prices(self._odoo, register)
+        maker = MenuMaker(register, records, prices, mode=self._options.prices)
         return maker.make()
 
     def _is_due(self, last: _Read, now: float) -> bool:

@@ -18,11 +18,11 @@ _TEMPLATE = (
     "attribute_line_ids",
     "combo_ids",
     "categ_id",
+    "currency_id",
 )
 _PRODUCT = (
     "product_tmpl_id",
     "lst_price",
-    "standard_price",
     "product_template_attribute_value_ids",
 )
 _CHOSEN = ("display_name", "taxes_id")

@@ -20,13 +20,14 @@ from tillbridge.adapter import (
     TicketOutcomeUnknown,
 )
 from tillbridge_odoo.basket import Till, Wanted, lines_of, wanted_of
+from tillbridge_odoo.extras import extra_lines
 from tillbridge_odoo.failures import asking, is_passing, nothing_written
 from tillbridge_odoo.goods import read_goods
 from tillbridge_odoo.names import Kind, number_of
 from tillbridge_odoo.odoo import LoginRefused, Odoo, Record
 from tillbridge_odoo.options import OdooOptions
 from tillbridge_odoo.payload import Sale, Words, for_17, for_18
-from tillbridge_odoo.prices import SalesPrices
+from tillbridge_odoo.prices import read_prices
 from tillbridge_odoo.reference import Reference
 from tillbridge_odoo.refunds import give_back
 from tillbridge_odoo.register import (
@@ -149,13 +150,8 @@ class Tickets:
         wanted: tuple[Wanted, ...],
     ) -> Sale:
         options = self._options
-        till = Till(
-            currency=register.currency,
-            mode=options.prices,
-            prices=SalesPrices(),
-            check=options.order_prices == "check",
-        )
-        lines = lines_of(wanted, read_goods(self._odoo, register, wanted), till)
+        lines = lines_of(wanted, read_goods(self._odoo, register, wanted), self._till(register))
+        lines += extra_lines(self._odoo, register, options, order)
         paid_by = self._payment_method(register) if options.orders == "paid" else None
         table, table_name = self._table(order, register)
         number = order.order_number or order.id
@@ -171,6 +167,14 @@ class Tickets:
             table=on_table,
             label=" ".join(each for each in (options.reference, number, table_name) if each),
             note=_note(order, "" if on_table is not None else table_name),
+        )
+
+    def _till(self, register: Register) -> Till:
+        return Till(
+            currency=register.currency,
+            mode=self._options.prices,
+            prices=read_prices(self._odoo, register),
+            check=self._options.order_prices == "check",
         )
 
     def _create(self, sale: Sale, wanted: tuple[Wanted, ...]) -> None:
@@ -224,8 +228,8 @@ class Tickets:
                     return TicketOutcomeUnknown(fault.text)
                 if open_session(self._odoo, sale.register) is None:
                     return StoreClosed(_CLOSED.format(name=sale.register.name))
-                till = Till(sale.register.currency, self._options.prices, SalesPrices())
-                lines_of(wanted, read_goods(self._odoo, sale.register, wanted), till)
+                goods = read_goods(self._odoo, sale.register, wanted)
+                lines_of(wanted, goods, self._till(sale.register))
         except PosOffline:
             return TicketOutcomeUnknown(fault.text)
         except PosFailure as failure:

@@ -1,0 +1,65 @@
+"""Delivery fee, tip and discount of a whole order, as lines of products that options name.
+
+The ordering service says them as amounts that are final, so these lines bear no tax.
+"""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from tillbridge.adapter import Order, PosFailure
+from tillbridge_odoo.amounts import major
+from tillbridge_odoo.basket import TicketLine
+from tillbridge_odoo.odoo import Odoo
+from tillbridge_odoo.options import OdooOptions
+from tillbridge_odoo.register import Register, text
+from tillbridge_odoo.taxes import LineAmounts
+
+
+def extra_lines(
+    odoo: Odoo, register: Register, options: OdooOptions, order: Order
+) -> list[TicketLine]:
+    """Return a line for each amount that has a product. Raises PosFailure for one that is gone."""
+    return [
+        _line(odoo, register, option, product, amount)
+        for option, product, amount in _amounts(options, order.payload, register.currency)
+    ]
+
+
+def _amounts(
+    options: OdooOptions, payload: Mapping[str, Any], currency: str
+) -> Iterator[tuple[str, int | str, Decimal]]:
+    for option, product, name, sign in (
+        ("delivery_product", options.delivery_product, "delivery_fee", 1),
+        ("tip_product", options.tip_product, "tip", 1),
+        ("discount_product", options.discount_product, "discount", -1),
+    ):
+        amount = payload.get(name)
+        if product is not None and isinstance(amount, int) and amount:
+            yield option, product, sign * major(abs(amount), currency)
+
+
+def _line(
+    odoo: Odoo, register: Register, option: str, product: int | str, amount: Decimal
+) -> TicketLine:
+    field = "id" if isinstance(product, int) else "default_code"
+    found = odoo.read(
+        "product.product",
+        register.of_company([[field, "=", product]]),
+        ["display_name"],
+        limit=1,
+        context={**register.context, "display_default_code": False},
+    )
+    if not found:
+        raise PosFailure(
+            f"Odoo has no product {product!r}, which the option {option} names: correct it."
+        )
+    return TicketLine(
+        product=found[0]["id"],
+        name=text(found[0]["display_name"]),
+        quantity=1,
+        unit=amount,
+        extra=Decimal(0),
+        amounts=LineAmounts(amount, amount),
+        taxes=(),
+    )
