@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.support.bridge_process import until
+from tests.support.bridge_process import free_port, until
 from tests.support.fresh_machine import Wizard, fresh_machine
 from tests.support.world import SECRET
 from tillbridge.configfile import load
@@ -197,6 +197,13 @@ async def test_a_bridge_that_runs_is_changed_on_the_same_page(wizard: Wizard) ->
     page = await wizard.page()
     assert '-menu = "export/menu.csv"' in page
     assert '+menu = "export/other.csv"' in page
+    port = wizard.fresh.receiver_port
+    told = await wizard.send(
+        "address", listen=f"127.0.0.1:{free_port()}", public_url=f"http://127.0.0.1:{port}"
+    )
+    assert "Another bridge answers" in told  # the one that runs, and not where it is to be
+    told = await wizard.reach()
+    assert "it works" in told
     told = await wizard.send("forget")
     assert "+menu" not in told
     await wizard.send("till", adapter="folder", option__menu="export/other.csv")

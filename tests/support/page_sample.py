@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.support.hostile import PLANT
 from tests.support.pretend_control import PretendControl
-from tests.support.pretend_setup import everything_open
+from tests.support.pretend_setup import beside_a_bridge, everything_open
 from tillbridge.diagnostics.reach.guidance import guidance
 from tillbridge.diagnostics.reach.place import Place
 from tillbridge.diagnostics.reach.seen import Seen
@@ -361,6 +361,7 @@ def crowded(control: PretendControl, text: str = PLANT) -> None:
     hold["categories"] = [
         {**hold["categories"][0], "name": f"{text} {n}", "removed": [text] * 20} for n in range(30)
     ]
+    control.setup.shown = beside_a_bridge(text)
     control.menu.shown["refused"] = control.menu.shown["refused"] * 50
     control.menu.shown["refused_count"] = 1000
     control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [f"- {text}"] * 1200}

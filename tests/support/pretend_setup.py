@@ -97,6 +97,7 @@ def nothing_yet() -> Answer:
             "orders_adapter": "folder",
             "orders_fields": [],
         },
+        "storefront": "",
         "address": {"listen": "127.0.0.1:8088", "public_url": "", "practice": False},
         "written": {"lines": [], "faults": [], "digest": "d1"},
     }
@@ -161,6 +162,7 @@ def everything_open(text: str = PLANT) -> Answer:
             "orders_adapter": text,
             "orders_fields": options,
         },
+        "storefront": "http://127.0.0.1:9000/store/st_main",
         "address": {"listen": text, "public_url": text, "practice": True},
         "written": {
             "lines": [f" {text}", f"+{text}", f"-{text}"],
@@ -225,3 +227,10 @@ def on_the_way() -> Answer:
             },
         },
     }
+
+
+def beside_a_bridge(text: str = PLANT) -> Answer:
+    """Return what a bridge tells that runs and waits for its first order."""
+    shown = everything_open(text)
+    one = {**shown["till"], "all_adapters": False, "needs_orders": False}
+    return {**shown, "running": True, "writable": True, "refused": None, "till": one}

@@ -132,6 +132,8 @@ def _fault(found: ErrorDetails, path: Path, document: Mapping[str, Any]) -> Faul
         section, _documented = _section(tuple(parents))
         field = section.model_fields.get(str(name)) if section else None
         meaning = field.description if field and field.description else ""
+        if path == ("stores",):
+            return Fault(path, _("is missing."), _NO_STORE)
         return Fault(
             path,
             _("is missing."),
@@ -148,6 +150,12 @@ def _fault(found: ErrorDetails, path: Path, document: Mapping[str, Any]) -> Faul
     if words is None:
         return Fault(path, found["msg"][:1].lower() + found["msg"][1:] + ".", _how(path))
     return Fault(path, words(context, given), _how(path))
+
+
+_NO_STORE = _(
+    "Set one up on the page (tillbridge run, then its page Set-up), or write a table "
+    "[stores.NAME]; see docs/setup.md."
+)
 
 
 def _how(path: Path) -> str:

@@ -24,7 +24,7 @@ from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.vault import CLIENT_SECRET
-from tillbridge.onboarding.draft import Draft
+from tillbridge.onboarding.draft import Draft, draft_of
 from tillbridge.onboarding.preview import finding_of
 from tillbridge.onboarding.steps import Finding, next_step, steps_of
 from tillbridge.status.ports import CallbackAnswer
@@ -92,6 +92,7 @@ class SetupOperations:
             "till": await self._till.show(
                 draft, adapter, all_adapters=bool(adapter) or not running
             ),
+            "storefront": await self._storefront(draft),
             "address": {
                 "listen": draft.listen or _LISTEN,
                 "public_url": draft.public_url,
@@ -217,7 +218,7 @@ class SetupOperations:
         proposal = await self._file.proposal(told)
         if proposal.faults:
             raise ConfigError(proposal.faults[0], fix=_("Correct it."))
-        judgement = await judged(self._file.loaded(proposal), self._place, self._desk)
+        judgement = await judged(self._file.loaded(proposal), self._listening(told), self._desk)
         if not (judgement.reachable or (judgement.reachable is None and anyway)):
             return {"ok": False, "text": judgement.text, "fix": judgement.fix}
         await self._place.keep(told.passed("address", judgement.text))
@@ -240,10 +241,7 @@ class SetupOperations:
             raise ConfigError(
                 _("That would be a real order."), fix=_("Order something small at the storefront.")
             )
-        store_id = draft.store_id or await self._place.ledger.read(
-            lambda db: get_fact(db, draft.store, "service_store_id")
-        )
-        return _told(await place_order(draft.base_url, str(store_id)))
+        return _told(await place_order(draft.base_url, await self._store_id(draft)))
 
     # -- the file
 
@@ -268,6 +266,27 @@ class SetupOperations:
         return {"ok": True, "text": _("Forgotten: everything is as the file says.")}
 
     # -- inside
+
+    async def _storefront(self, draft: Draft) -> str:
+        """Return where a guest orders at the practice service; "" where it is a real one."""
+        if self._standing is None or not is_practice(draft.base_url):
+            return ""
+        from tillbridge.daemon.setup_order import storefront_of  # noqa: PLC0415 -- as `order`
+
+        store_id = await self._store_id(draft)
+        return storefront_of(draft.base_url, store_id) if store_id else ""
+
+    async def _store_id(self, draft: Draft) -> str:
+        found = draft.store_id or await self._place.ledger.read(
+            lambda db: get_fact(db, draft.store, "service_store_id")
+        )
+        return str(found or "")
+
+    def _listening(self, told: Draft) -> SetupPlace:
+        """Return the place; without the receiver that runs where it is to listen elsewhere."""
+        _text, document = self._place.document()
+        now = draft_of(document).listen or _LISTEN
+        return self._place if told.listen == now else replace(self._place, echo=None)
 
     def _to_connect(self, draft: Draft) -> str:
         return draft.store if self._standing is None else ""

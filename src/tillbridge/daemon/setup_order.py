@@ -1,7 +1,7 @@
 """The first order, where the service is the sandbox on this machine: placed as a guest would."""
 
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 
@@ -12,10 +12,20 @@ _WITHIN_S = 10.0
 _MOST_TRIES = 25  # items that need a choice are not to be had without one
 
 
+def storefront_of(base_url: str, store_id: str) -> str:
+    """Return where guests order at the practice service."""
+    return f"{_origin(base_url)}/store/{quote(store_id, safe='')}"
+
+
+def _origin(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 async def place_order(base_url: str, store_id: str) -> Finding:
     """Order one of the first item that can be ordered by itself."""
-    parts = urlsplit(base_url)
-    origin = f"{parts.scheme}://{parts.netloc}"
+    origin = _origin(base_url)
+    storefront = storefront_of(base_url, store_id)
     try:
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=_WITHIN_S), trust_env=False
@@ -34,14 +44,12 @@ async def place_order(base_url: str, store_id: str) -> Finding:
         return Finding(
             done=False,
             text=_("The service on this machine takes no practice orders from here."),
-            fix=_("Order at its storefront: {url}").format(url=f"{origin}/store/{store_id}"),
+            fix=_("Order at its storefront: {url}").format(url=storefront),
         )
     return Finding(
         done=False,
         text=_("The storefront has nothing that can be ordered by itself yet."),
-        fix=_("Wait until the menu is there, or order at {url}").format(
-            url=f"{origin}/store/{store_id}"
-        ),
+        fix=_("Wait until the menu is there, or order at {url}").format(url=storefront),
     )
 
 

@@ -352,7 +352,8 @@ class SetupControl(Protocol):
         a bridge runs already; `restarting`: it begins anew; `writable`: this user may
         write the file; `refused` {text, fix}: what was
         written could not be started with, and the file is as it was. For the forms `service`,
-        `sign_in`, `choice`, `till` (with `preview`), `address`; `written` {lines, faults, digest}
+        `sign_in`, `choice`, `till` (with `preview`), `address`, and `storefront`, where a
+        guest orders at the practice service; `written` {lines, faults, digest}
         is what would be written.
         """
         ...
