@@ -251,3 +251,17 @@ async def test_a_command_writes_what_the_page_may_not(wizard: Wizard) -> None:
     code, _out, err = await wizard.fresh.bridge.run("setup", "show")
     assert code == 1
     assert "The bridge is not running" in err
+
+
+async def test_the_ways_in_are_told_before_anything_runs(wizard: Wizard) -> None:
+    await wizard.sign_in()
+    await wizard.choose()
+    await wizard.send("till", adapter="folder", option__menu="export/menu.csv")
+    listen = f"127.0.0.1:{wizard.fresh.receiver_port}"
+    told = await wizard.send("address", listen=listen, public_url="https://store-17.invalid")
+    assert "is not known in the DNS" in told or "cannot be looked up" in told
+    assert 'value="https://store-17.invalid"' in await wizard.page()
+    async with wizard.http.get(wizard.fresh.page + "/reach") as answer:
+        text = await answer.text()
+    assert "https://store-17.invalid" in text
+    assert f"http://{listen}" in text

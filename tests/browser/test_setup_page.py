@@ -83,10 +83,11 @@ async def answer_the_rest(page: Page, fresh: Fresh) -> None:
     await page.get_by_label("Where the receiver listens").fill(f"127.0.0.1:{fresh.receiver_port}")
     await page.get_by_role("button", name="Test the address").click()
     await expect(page.locator(".flash.bad")).to_contain_text("refuses connections")
+    listens = page.get_by_label("Where the receiver listens")
+    assert await listens.input_value() == f"127.0.0.1:{fresh.receiver_port}"
     await page.get_by_label("The address under which").fill(
         f"http://127.0.0.1:{fresh.receiver_port}"
     )
-    await page.get_by_label("Where the receiver listens").fill(f"127.0.0.1:{fresh.receiver_port}")
     await page.get_by_role("button", name="Test the address").click()
     await step(page, "address", "done")
 

@@ -163,7 +163,7 @@ def everything_open(text: str = PLANT) -> Answer:
             "orders_fields": options,
         },
         "storefront": "http://127.0.0.1:9000/store/st_main",
-        "address": {"listen": text, "public_url": text, "practice": True},
+        "address": {"listen": text, "public_url": text, "practice": False},
         "written": {
             "lines": [f" {text}", f"+{text}", f"-{text}"],
             "faults": [text],
@@ -233,4 +233,6 @@ def beside_a_bridge(text: str = PLANT) -> Answer:
     """Return what a bridge tells that runs and waits for its first order."""
     shown = everything_open(text)
     one = {**shown["till"], "all_adapters": False, "needs_orders": False}
-    return {**shown, "running": True, "writable": True, "refused": None, "till": one}
+    address = {**shown["address"], "practice": True}
+    running = {"running": True, "writable": True, "refused": None}
+    return {**shown, **running, "till": one, "address": address}

@@ -67,6 +67,13 @@ def test_what_depends_on_a_step_that_is_taken_anew_is_open_again(
     assert again.found[taken] == "anew"
 
 
+def test_a_test_that_fails_leaves_what_was_typed_and_opens_the_step() -> None:
+    draft = draft_of(DOCUMENT).passed("service", "well").passed("store", "well")
+    again = draft.failed("service", base_url="https://other.example/v2")
+    assert again.base_url == "https://other.example/v2"
+    assert again.found == {}
+
+
 def test_a_draft_is_kept_and_found_again() -> None:
     draft = draft_of(DOCUMENT).passed("service", "It answers.")
     assert Draft.from_json(draft.to_json()) == draft

@@ -11,7 +11,7 @@ from typing import Any
 
 from tillbridge.configfile.writing import may_be_replaced
 from tillbridge.daemon.probing import FACT as ADDRESS_FACT
-from tillbridge.daemon.setup_address import judged
+from tillbridge.daemon.setup_address import LISTEN, judged
 from tillbridge.daemon.setup_file import SetupFile
 from tillbridge.daemon.setup_place import SetupPlace
 from tillbridge.daemon.setup_preview import TillPreview
@@ -30,8 +30,6 @@ from tillbridge.onboarding.steps import Finding, next_step, steps_of
 from tillbridge.status.ports import CallbackAnswer
 
 Answer = dict[str, Any]
-
-_LISTEN = "127.0.0.1:8088"
 
 
 class SetupOperations:
@@ -94,7 +92,7 @@ class SetupOperations:
             ),
             "storefront": await self._storefront(draft),
             "address": {
-                "listen": draft.listen or _LISTEN,
+                "listen": draft.listen or LISTEN,
                 "public_url": draft.public_url,
                 "practice": is_practice(draft.base_url),
             },
@@ -111,9 +109,11 @@ class SetupOperations:
         """Test whether the service answers there."""
         url = checked_url(base_url)
         found = await reached(url)
+        draft = await self._place.draft()
         if found.done:
-            draft = await self._place.draft()
             await self._place.keep(draft.passed("service", found.text, base_url=url))
+        else:
+            await self._keep_failed(draft.failed("service", base_url=url))
         return _told(found)
 
     async def sign_in(self, client_id: str, client_secret: str) -> Answer:
@@ -214,12 +214,13 @@ class SetupOperations:
         """Send a nonce through the public address; `anyway` goes on where nobody can tell."""
         draft = await self._draft_with("pos")
         url = public_url.strip().rstrip("/")
-        told = replace(draft, listen=listen.strip() or _LISTEN, public_url=url)
+        told = replace(draft, listen=listen.strip() or LISTEN, public_url=url)
         proposal = await self._file.proposal(told)
         if proposal.faults:
             raise ConfigError(proposal.faults[0], fix=_("Correct it."))
         judgement = await judged(self._file.loaded(proposal), self._listening(told), self._desk)
         if not (judgement.reachable or (judgement.reachable is None and anyway)):
+            await self._keep_failed(told.failed("address"))
             return {"ok": False, "text": judgement.text, "fix": judgement.fix}
         await self._place.keep(told.passed("address", judgement.text))
         if judgement.reachable:
@@ -285,11 +286,16 @@ class SetupOperations:
     def _listening(self, told: Draft) -> SetupPlace:
         """Return the place; without the receiver that runs where it is to listen elsewhere."""
         _text, document = self._place.document()
-        now = draft_of(document).listen or _LISTEN
+        now = draft_of(document).listen or LISTEN
         return self._place if told.listen == now else replace(self._place, echo=None)
 
     def _to_connect(self, draft: Draft) -> str:
         return draft.store if self._standing is None else ""
+
+    async def _keep_failed(self, draft: Draft) -> None:
+        """Remember what was typed; beside a running bridge only what could be written is."""
+        if self._standing is None:
+            await self._place.keep(draft)
 
     async def _draft_with(self, answer: str) -> Draft:
         """Return the draft; raises ConfigError where an earlier step has not given this answer."""

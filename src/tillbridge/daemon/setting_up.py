@@ -21,6 +21,7 @@ from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.operations_setup import SetupOperations
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.service_manager import ServiceManager
+from tillbridge.daemon.setup_address import ways
 from tillbridge.daemon.setup_place import SetupPlace
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
@@ -64,7 +65,7 @@ async def set_up(
         token = new_token()
         callback_path = path_on_status_page(redirect_uri, fresh.status_page.listen)
         page = StatusListener(
-            audited(cast("Control", FreshControl(setup, ledger, clock.now_ms())), trail),
+            audited(cast("Control", FreshControl(setup, place, clock.now_ms())), trail),
             token=token,
             tally=Tally(),
             clock=clock,
@@ -127,19 +128,19 @@ def _redirect_uri(fresh: FreshSettings) -> str:
 
 def _only_setup() -> "SiteParts":
     # With the page's other modules: only where somebody opens it.
-    from tillbridge.status.web import setup  # noqa: PLC0415 -- see above
+    from tillbridge.status.web import reach, setup  # noqa: PLC0415 -- see above
     from tillbridge.status.web.site import SiteParts  # noqa: PLC0415 -- see above
 
-    return SiteParts((setup.SUBJECT,), home="/setup")
+    return SiteParts((setup.SUBJECT, reach.SUBJECT), home="/setup")
 
 
 class FreshControl:
     """What is asked of a bridge in which nothing is set up: all but setting it up is refused."""
 
-    def __init__(self, setup: SetupOperations, ledger: Ledger, since_ms: int) -> None:
+    def __init__(self, setup: SetupOperations, place: SetupPlace, since_ms: int) -> None:
         self.setup = setup
-        self.audit = AuditOperations(ledger)
-        self.diagnostics = DiagnosticOperations()
+        self.audit = AuditOperations(place.ledger)
+        self.diagnostics = FreshDiagnostics(place)
         self._since_ms = since_ms
 
     async def status(self) -> Answer:
@@ -159,6 +160,18 @@ class FreshControl:
         if name.startswith("__"):
             raise AttributeError(name)
         return _Refusing() if isinstance(vars(Control).get(name), property) else _refuse
+
+
+class FreshDiagnostics(DiagnosticOperations):
+    """What may be asked about the bridge's health before there is one: the ways in."""
+
+    def __init__(self, place: SetupPlace) -> None:
+        super().__init__()
+        self._place = place
+
+    async def reach(self) -> Answer:
+        """Return how the internet may reach the receiver that is being set up."""
+        return await ways(self._place)
 
 
 class _Refusing:

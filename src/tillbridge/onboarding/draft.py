@@ -73,6 +73,12 @@ class Draft:
         }
         return replace(self, found={**found, step: text}, **said)
 
+    def failed(self, step: str, **said: Any) -> "Draft":  # noqa: ANN401 -- of any field
+        """Return the draft after a step's test has failed: what was typed stays in its form."""
+        again = self.passed(step, "", **said)
+        found = {name: told for name, told in again.found.items() if name != step}
+        return replace(again, found=found)
+
     def findings(self) -> dict[str, Finding]:
         """Return a finding for each step that has been tested."""
         return {name: Finding(done=True, text=text) for name, text in self.found.items()}
