@@ -70,6 +70,7 @@ windows-bundle: setup ## the zip for Windows, in dist/ (needs a package index)
 # UPGRADE=--upgrade moves every pin to the newest release; without it only what pyproject.toml asks for changes.
 lock: .venv-lock/.installed ## renew requirements/*.txt (maintainers; UPGRADE=--upgrade for new releases)
 	$(COMPILE) --group pyproject.toml:lock --output-file requirements/lock.txt
+	$(COMPILE) --group pyproject.toml:build --output-file requirements/build.txt
 	$(COMPILE) pyproject.toml --output-file requirements/run.txt
 	$(COMPILE) pyproject.toml --group dev --constraints requirements/run.txt --output-file requirements/dev.txt
 

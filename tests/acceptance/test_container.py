@@ -1,0 +1,200 @@
+"""The image's steps, done by hand: where no engine is, they are a script and a few instructions."""
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.bridge_process import free_port, until
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTAINER = ROOT / "packaging/container"
+CONFIG = """
+[service]
+base_url = "http://127.0.0.1:{port}/v2"
+client_id = "app"
+client_secret = {{ file = "client_secret" }}
+[receiver]
+listen = "127.0.0.1:8088"
+public_url = "https://store.example"
+[status_page]
+listen = "127.0.0.1:0"
+[stores.main]
+location_id = "loc-1"
+currency = "USD"
+[stores.main.pos]
+adapter = "folder"
+menu = "/data/pos/menu.csv"
+orders_dir = "/data/pos/orders"
+"""
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The instructions of the last stage, each with what follows it."""
+    text = re.sub(r"\\\n\s*", "", (CONTAINER / "Containerfile").read_text("utf-8"))
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    last = max(place for place, line in enumerate(lines) if line.startswith("FROM "))
+    return [(name, rest) for name, _, rest in (line.partition(" ") for line in lines[last:])]
+
+
+def instruction(name: str) -> str:
+    (found,) = (rest for given, rest in instructions() if given == name)
+    return found
+
+
+def environment() -> dict[str, str]:
+    return dict(each.split("=", 1) for each in shlex.split(instruction("ENV")))
+
+
+def system_python() -> str:
+    """The system's Python, as the image has one: others may lie where only their owner may look."""
+    for path in ("/usr/local/bin/python3", "/usr/bin/python3"):
+        asked = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))"
+        if shutil.which(path) and not subprocess.run([path, "-c", asked], check=False).returncode:
+            return path
+    return "python3"
+
+
+def build(target: Path) -> None:
+    command = ["sh", str(CONTAINER / "build.sh"), str(ROOT), str(target)]
+    env = {**os.environ, "SOURCE_DATE_EPOCH": "315532800", "PYTHON": system_python()}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    if done.returncode and "No matching distribution" in done.stderr:
+        pytest.skip("libraries cannot be fetched here")
+    assert done.returncode == 0, done.stderr
+
+
+def fingerprints(folder: Path) -> dict[str, str]:
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        kind = stat.S_IFMT(path.lstat().st_mode)
+        content = path.readlink().as_posix().encode() if path.is_symlink() else b""
+        if path.is_file() and not path.is_symlink():
+            content = path.read_bytes()
+        digest = hashlib.sha256(content).hexdigest()
+        found[str(path.relative_to(folder))] = f"{kind:o} {digest}"
+    return found
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What the first stage makes, at a path that whoever runs it can reach."""
+    target = tmp_path_factory.mktemp("image") / "opt"
+    build(target)
+    for folder in target.parents:
+        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o011)
+    yield target
+    shutil.rmtree(target)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.xdist_group("container")
+def test_the_same_sources_give_the_same_image(image: Path) -> None:
+    first = fingerprints(image)
+    aside = image.rename(image.with_name("first"))
+    try:
+        build(image)
+        assert fingerprints(image) == first
+    finally:
+        shutil.rmtree(aside)
+    assert "bin/tillbridge" in first
+    assert not [name for name in first if "/pip/" in name], "what runs cannot install"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.xdist_group("container")
+async def test_it_runs_as_nobody_on_a_root_that_is_read_only(image: Path, tmp_path: Path) -> None:
+    """With the image's own user, variables, entry point, health check and signal."""
+    if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], check=False).returncode:
+        pytest.skip("needs root and mount namespaces")
+    if (image / "bin/python").resolve().is_relative_to(Path.home()):
+        pytest.skip("needs a Python that every user may run")
+    data = tmp_path / "data"
+    (data / "pos/orders").mkdir(parents=True)
+    (data / "pos/menu.csv").write_text("external_id,name,price\nb,Burger,9.50\n")
+    etc = tmp_path / "etc"
+    etc.mkdir()
+    (etc / "bridge.toml").write_text(CONFIG.format(port=free_port()))
+    (etc / "client_secret").write_text("planted")
+    user, _, group = instruction("USER").partition(":")
+    for path in [data, *data.rglob("*"), etc, *etc.rglob("*")]:
+        os.chown(path, int(user), int(group))
+    async with container(image, data, etc) as run:
+        started = await run(*json.loads(instruction("ENTRYPOINT")), *json.loads(instruction("CMD")))
+        check = json.loads(instruction("HEALTHCHECK").partition("CMD ")[2])
+
+        async def healthy() -> bool:
+            return await (await run(*check)).wait() == 0
+
+        await until("it is healthy", healthy, within_s=60)
+        touched = await run("sh", "-c", "touch /opt/tillbridge/x || touch /etc/x || touch /x")
+        assert await touched.wait() != 0
+        owner = (data / "ledger.db").stat()
+        assert (owner.st_uid, owner.st_gid) == (int(user), int(group))
+        started.terminate()
+        assert await asyncio.wait_for(started.wait(), 15) == 0
+        assert not await healthy()
+
+
+@asynccontextmanager
+async def container(image: Path, data: Path, etc: Path) -> AsyncIterator:
+    """Give a function that starts a program where the image would have it."""
+    mounts = [
+        "mount --make-rprivate /",
+        "mount -t tmpfs none /opt && mkdir /opt/tillbridge",
+        f"mount --bind {shlex.quote(str(image))} /opt/tillbridge",
+        # /data and /etc/tillbridge are no folders of this machine: others stand for them.
+        f"mount --bind {shlex.quote(str(etc))} /media",
+        f"mount --bind {shlex.quote(str(data))} /srv",
+        "mount -o remount,bind,ro /",
+        "mount -o remount,ro /opt",
+    ]
+    user, _, group = instruction("USER").partition(":")
+    become = ["setpriv", "--reuid", user, "--regid", group, "--clear-groups", "--no-new-privs"]
+    env = {**environment(), "TILLBRIDGE_DATA_DIR": "/srv"}
+    config = etc / "bridge.toml"
+    config.write_text(config.read_text().replace("/data/", "/srv/"))
+    running = []
+
+    async def run(*command: str) -> asyncio.subprocess.Process:
+        placed = [each.replace("/etc/tillbridge", "/media") for each in command]
+        told = " && ".join([*mounts, "exec " + shlex.join([*become, *placed])])
+        process = await asyncio.create_subprocess_exec(
+            "unshare", "-m", "sh", "-c", told, env=env, stderr=asyncio.subprocess.DEVNULL
+        )
+        running.append(process)
+        return process
+
+    try:
+        yield run
+    finally:
+        for process in running:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+
+def test_the_instructions_name_what_there_is() -> None:
+    text = (CONTAINER / "Containerfile").read_text("utf-8")
+    kept = (ROOT / ".containerignore").read_text("utf-8")
+    for path in re.findall(r"/source/([\w./-]+)", text):
+        assert (ROOT / path).exists()
+    for line in kept.splitlines():
+        if line.startswith("!"):
+            assert (ROOT / line[1:]).exists(), line
+    assert "ADD " not in text
+    assert instruction("USER") == "10001:10001"
+    assert environment()["TILLBRIDGE_DATA_DIR"] == json.loads(instruction("VOLUME"))[0]
