@@ -11,7 +11,7 @@
     may read and write the data folder and the folders of the till named with -PosFolder.
 
     Nothing listens to the network: the page and the receiver are on 127.0.0.1, so that the firewall
-    asks nothing. How orders reach the receiver is in docs\connect.md.
+    asks nothing. How orders reach the receiver is in docs\reach.md.
 
 .PARAMETER Python
     A python.exe of version 3.11, 3.12 or 3.13 (64 bit). Without it the newest that is installed is taken.
