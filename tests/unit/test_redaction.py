@@ -1,9 +1,12 @@
 """Secrets are masked by name, by value and by form, wherever they stand."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tillbridge import redaction
 from tillbridge.redaction import (
     MASK,
     learn_secret,
@@ -13,7 +16,18 @@ from tillbridge.redaction import (
     masked_value,
 )
 
+pytestmark = pytest.mark.usefixtures("forgetful")
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
+
+
+@pytest.fixture(scope="module")
+def forgetful() -> Iterator[None]:
+    """Forget what was learnt here: "000000" would be masked in every text of later tests."""
+    learnt, pattern = redaction._learnt.copy(), redaction._pattern
+    yield
+    redaction._learnt.clear()
+    redaction._learnt.update(learnt)
+    redaction._pattern = pattern
 
 
 @pytest.mark.parametrize(
