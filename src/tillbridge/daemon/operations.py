@@ -12,13 +12,7 @@ from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.figures import CountedFigures
-from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
-from tillbridge.daemon.operations_fleet import FleetOperations
-from tillbridge.daemon.operations_integration import IntegrationOperations
-from tillbridge.daemon.operations_problems import AlertOperations, ProblemOperations
-from tillbridge.daemon.operations_store import StoreOperations
-from tillbridge.daemon.operations_tables import TableOperations
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
@@ -35,11 +29,17 @@ from tillbridge.status.facts import BridgeFacts
 from tillbridge.status.words import clock_time
 
 if TYPE_CHECKING:
+    from tillbridge.daemon.operations_audit import AuditOperations
     from tillbridge.daemon.operations_communities import CommunityOperations
+    from tillbridge.daemon.operations_fleet import FleetOperations
+    from tillbridge.daemon.operations_integration import IntegrationOperations
     from tillbridge.daemon.operations_items import ItemOperations
     from tillbridge.daemon.operations_menu import MenuOperations
     from tillbridge.daemon.operations_orders import OrderOperations
+    from tillbridge.daemon.operations_problems import AlertOperations, ProblemOperations
     from tillbridge.daemon.operations_setup import SetupOperations
+    from tillbridge.daemon.operations_store import StoreOperations
+    from tillbridge.daemon.operations_tables import TableOperations
 
 Answer = dict[str, Any]
 
@@ -68,16 +68,79 @@ class Operations:
         self._running_since = running_since
         self._house = building.house
         self.diagnostics = DiagnosticOperations()
-        self.tables = TableOperations(self._rooms, self._later)
-        self.integration = IntegrationOperations(self._rooms, building.house.ledger)
-        self.store = StoreOperations(self._rooms, self._later)
         # Made by the daemon, where there is a page on which to set things up.
         self.make_setup: Callable[[], SetupOperations] | None = None
         self._counted = CountedFigures(building.house)
-        self.audit = AuditOperations(self._house.ledger)
-        self.problems = ProblemOperations(self._house, self.status)
-        self.alerts = AlertOperations(self._house)
-        self.fleet = FleetOperations(self._house)
+
+    @cached_property
+    def audit(self) -> "AuditOperations":
+        """What is asked about the audit trail."""
+        # Only where somebody asks.
+        from tillbridge.daemon.operations_audit import (  # noqa: PLC0415 -- (as above)
+            AuditOperations,
+        )
+
+        return AuditOperations(self._house.ledger)
+
+    @cached_property
+    def fleet(self) -> "FleetOperations":
+        """What is asked about the reports of this bridge."""
+        # Only where somebody asks.
+        from tillbridge.daemon.operations_fleet import (  # noqa: PLC0415 -- (as above)
+            FleetOperations,
+        )
+
+        return FleetOperations(self._house)
+
+    @cached_property
+    def integration(self) -> "IntegrationOperations":
+        """What is asked about integrations."""
+        # Only where somebody asks.
+        from tillbridge.daemon.operations_integration import (  # noqa: PLC0415 -- (as above)
+            IntegrationOperations,
+        )
+
+        return IntegrationOperations(self._rooms, self._house.ledger)
+
+    @cached_property
+    def problems(self) -> "ProblemOperations":
+        """What is asked about problems."""
+        # Only where somebody asks.
+        from tillbridge.daemon.operations_problems import (  # noqa: PLC0415 -- (as above)
+            ProblemOperations,
+        )
+
+        return ProblemOperations(self._house, self.status)
+
+    @cached_property
+    def alerts(self) -> "AlertOperations":
+        """What is asked about alerts."""
+        # Only where somebody asks.
+        from tillbridge.daemon.operations_problems import (  # noqa: PLC0415 -- (as above)
+            AlertOperations,
+        )
+
+        return AlertOperations(self._house)
+
+    @cached_property
+    def store(self) -> "StoreOperations":
+        """What is asked about a store."""
+        # Only where somebody asks.
+        from tillbridge.daemon.operations_store import (  # noqa: PLC0415 -- (as above)
+            StoreOperations,
+        )
+
+        return StoreOperations(self._rooms, self._later)
+
+    @cached_property
+    def tables(self) -> "TableOperations":
+        """What is asked about tables."""
+        # Only where somebody asks.
+        from tillbridge.daemon.operations_tables import (  # noqa: PLC0415 -- (as above)
+            TableOperations,
+        )
+
+        return TableOperations(self._rooms, self._later)
 
     @cached_property
     def communities(self) -> "CommunityOperations":
