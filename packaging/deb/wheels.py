@@ -6,8 +6,12 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
 
 # Debian 12 has 3.11, Ubuntu 24.04 3.12, Debian 13 3.13: one package serves them all, since
 # compiled modules carry their Python's name.
@@ -29,15 +33,24 @@ def locked(lock: Path, names: Iterable[str]) -> str:
 
 
 def of_adapters(root: Path) -> list[str]:
-    """Return what the adapters in this repository need beside the program itself."""
+    """Return what the adapters in this repository need beside the program itself.
+
+    Their extras too: who installs a package cannot choose some.
+    """
     own = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     known = {normalised(re.split(r"[^A-Za-z0-9._-]", each)[0]) for each in own} | {"tillbridge"}
     needed = {
-        normalised(re.split(r"[^A-Za-z0-9._-]", each)[0])
+        normalised(each.name)
         for file in root.glob("adapters/*/pyproject.toml")
-        for each in tomllib.loads(file.read_text("utf-8"))["project"]["dependencies"]
+        for each in _wanted(tomllib.loads(file.read_text("utf-8"))["project"])
+        if each.marker is None or each.marker.evaluate({"sys_platform": "linux"})
     }
     return sorted(needed - known)
+
+
+def _wanted(project: Mapping[str, Any]) -> Iterator[Requirement]:
+    extras = project.get("optional-dependencies", {}).values()
+    yield from map(Requirement, chain(project["dependencies"], *extras))
 
 
 def fetch(root: Path, into: Path, machine: str) -> None:

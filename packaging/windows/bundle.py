@@ -15,6 +15,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -79,7 +80,9 @@ def needed() -> list[Pin]:
     known = {pin.name for pin in found}
     others = {pin.name: pin for pin in pins(ROOT / "requirements/dev.txt")}
     for project in sorted(ROOT.glob("adapters/*/pyproject.toml")):
-        for text in tomllib.loads(project.read_text("utf-8"))["project"].get("dependencies", ()):
+        said = tomllib.loads(project.read_text("utf-8"))["project"]
+        # The extras too: who unpacks a bundle cannot choose some.
+        for text in chain(said["dependencies"], *said.get("optional-dependencies", {}).values()):
             name = canonicalize_name(Requirement(text).name)
             if name != _OURS and name not in known:
                 found.append(others[name])

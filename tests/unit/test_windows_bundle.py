@@ -67,6 +67,7 @@ def test_every_requirement_of_the_lock_is_in_the_bundle(
     }
     assert found == wanted
     assert {"pywin32", "tzdata", "colorama"} <= {name for name, _version in found}
+    assert {"pymysql", "psycopg", "psycopg-binary"} <= {name for name, _version in found}
     assert not any("linux" in name or "macos" in name for name in names)
     ours = {name.split("-")[0] for name in names if name.startswith("program/")}
     tills = {path.parent.name for path in ROOT.glob("adapters/*/pyproject.toml")}

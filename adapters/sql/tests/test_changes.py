@@ -1,5 +1,6 @@
 """Changes are noticed without reading the menu, and none is missed."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from tillbridge.adapter import Change
 from tillbridge.adapter.conformance import Rig
 from tillbridge.adapter.conformance.samples import plain_items
 from tillbridge.adapter.conformance.subject import Subject
+from tillbridge.adapters.runner import PosRunner
 from tillbridge_sql.adapter import ADAPTER, SqlAdapter
 from tillbridge_sql.rig import MariadbRig, PostgresqlRig, SqlRig
 from tillbridge_sql.rig_marks import on_servers
@@ -170,6 +172,49 @@ def test_a_notify_is_heard_and_one_that_was_lost_is_made_up_for(till: SqlRig) ->
     began = time.monotonic()
     pos.close()
     assert time.monotonic() - began < 5
+
+
+@postgresql_only
+def test_the_triggers_of_the_readme_tell_of_changes(till: SqlRig) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    function, trigger = readme.split("```sql\n")[1].split("```")[0].strip().splitlines()
+    till.run(function.replace(":", "\\:"), trigger)
+    try:
+        pos = opened(till, change="notify")
+        ear = Ear()
+        pos.on_change(ear)
+        ear.until(lambda heard: Change.TABLES in heard)
+        ear.clear()
+        till.sell(plain_items(2), "EUR")
+        ear.until(lambda heard: Change.CATALOGUE in heard)
+        assert set(ear.heard) == {Change.CATALOGUE}
+        pos.close()
+    finally:
+        till.run("DROP FUNCTION tillbridge_tell CASCADE")
+
+
+@postgresql_only
+def test_the_bridge_hears_of_a_change_in_its_own_loop(till: SqlRig) -> None:
+    async def listen() -> None:
+        heard: asyncio.Queue[Change] = asyncio.Queue()
+        runner = PosRunner(
+            opened(till, change="notify"),
+            store="main",
+            adapter="sql",
+            ticket_timeout_s=10,
+            on_fault=lambda *_fault: None,
+        )
+        assert runner.tells_changes
+        runner.on_change(heard.put_nowait)
+        async with asyncio.timeout(20):
+            while await heard.get() is not Change.TABLES:
+                pass
+            till.run("NOTIFY tillbridge, 'availability'")
+            assert await heard.get() is Change.AVAILABILITY
+            assert (await runner.health()).online
+        runner.close()
+
+    asyncio.run(listen())
 
 
 @postgresql_only

@@ -230,8 +230,9 @@ def _load(raw: sqlite3.Connection, dump: Path) -> None:
 
 
 def _no_driver(name: str, failure: Exception) -> str:
-    extra = {"postgresql": "postgresql", "mysql": "mysql"}.get(name, name)
+    words = str(failure).splitlines()[0]
+    libpq = ", and on Debian: apt-get install libpq5" if name == "postgresql" else ""
     return (
-        f"The driver for {name} cannot be loaded ({failure}). Install it beside the bridge:"
-        f' pip install "tillbridge-sql[{extra}]".'
+        f"The driver for {name} cannot be loaded ({words}). Install it beside the bridge:"
+        f' pip install "tillbridge-sql[{name}]"{libpq}.'
     )

@@ -7,7 +7,6 @@ at its end.
 
 import atexit
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -50,7 +49,7 @@ class Server(ABC):
         self.made: dict[str, set[str]] = {}
         self.free_databases: dict[str, list[str]] = {}
         if self.user is not None:
-            os.chown(self.folder, pwd.getpwnam(self.user).pw_uid, pwd.getpwnam(self.user).pw_gid)
+            shutil.chown(self.folder, self.user, _group(self.user))
         try:
             self.prepare()
             self.start()
@@ -282,7 +281,7 @@ def _unprivileged(users: Sequence[str]) -> str | None:
         return None
     for user in users:
         try:
-            pwd.getpwnam(user)
+            _group(user)
         except KeyError:
             continue
         return user
@@ -292,7 +291,14 @@ def _unprivileged(users: Sequence[str]) -> str | None:
 def _as_user(user: str | None) -> dict[str, Any]:
     if user is None:
         return {}
-    return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+    return {"user": user, "group": _group(user), "extra_groups": []}
+
+
+def _group(user: str) -> int:
+    """Return the group of a user of this system. Raises KeyError."""
+    import pwd  # noqa: PLC0415 -- Windows has none, and no root either
+
+    return pwd.getpwnam(user).pw_gid
 
 
 def _free_port() -> int:
