@@ -59,9 +59,12 @@ class Noticing:
                 self._watch.subscribe(files, settle_ms, on_change)
             elif there:
                 self._polled.append(on_change)
-        menu.on_change(lambda change: heard.get(change, _nothing)())
         of_orders = {Change.UPDATES: orders.updates_changed, Change.HEALTH: orders.pos_changed}
-        self._tills.orders.on_change(lambda change: of_orders.get(change, _nothing)())
+        if self._tills.orders is menu:  # one adapter, which is asked to tell once
+            heard |= of_orders
+        else:
+            self._tills.orders.on_change(lambda change: of_orders.get(change, _nothing)())
+        menu.on_change(lambda change: heard.get(change, _nothing)())
         for folder in self._tills.orders.update_folders():
             self._watch.subscribe_folder(folder, orders.updates_changed)
 

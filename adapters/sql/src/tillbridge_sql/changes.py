@@ -29,15 +29,15 @@ class Listener:
     def __init__(self, place: Place, channel: str) -> None:
         self._url = place.url
         self._channel = channel
-        self._hear: Callable[[Change], None] = _nobody
+        self._hearers: tuple[Callable[[Change], None], ...] = ()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._raw: Any = None
         self._lock = threading.Lock()
 
     def on_change(self, hear: Callable[[Change], None]) -> None:
-        """Call `hear` in the listener's thread from now on."""
-        self._hear = hear
+        """Call `hear`, too, in the listener's thread from now on."""
+        self._hearers = (*self._hearers, hear)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="sql-listener", daemon=True)
             self._thread.start()
@@ -104,9 +104,9 @@ class Listener:
         for change in (named,) if named is not None else tuple(Change):
             self._hear(change)
 
-
-def _nobody(_change: Change) -> None:
-    """Hear nothing: nobody has asked yet."""
+    def _hear(self, change: Change) -> None:
+        for hear in self._hearers:
+            hear(change)
 
 
 def _parts(url: URL) -> dict[str, Any]:

@@ -83,7 +83,7 @@ class UnicentaRig(ProfileRig):
             for place, item in enumerate(items)
         ]
         no = self.flag(yes=False)
-        for table in ("stockcurrent", "products_cat", "products"):
+        for table in ("stockcurrent", "stockdiary", "products_cat", "products"):
             self.forget(table)
         self.many(
             f"INSERT INTO {self.named('products')} (id, reference, code, name, pricebuy, pricesell,"  # noqa: S608 -- names of this module
@@ -116,8 +116,10 @@ class UnicentaRig(ProfileRig):
         self.run(f"UPDATE {self.named(self.in_catalogue)} SET catorder = -catorder")  # noqa: S608 -- as above
 
     def sell_out(self, external_id: str) -> None:
-        """Let the stock be used up."""
+        """Let the stock be used up of what was received once."""
         self.run(
+            f"INSERT INTO {self.named('stockdiary')} (id, datenew, reason, location, product,"  # noqa: S608 -- as above
+            " units, price) VALUES (:id, '2026-01-01 09:00:00', 1, '0', :id, 5, 1)",
             f"INSERT INTO {self.named('stockcurrent')} (location, product, units)"  # noqa: S608 -- as above
             " VALUES ('0', :id, 0)",
             id=external_id,
@@ -195,7 +197,7 @@ class ChromisRig(UnicentaRig):
             .replace(
                 "isservice {flag} NOT NULL,",
                 "isservice {flag} NOT NULL, iscatalog {flag}, catorder int,"
-                " alwaysavailable {flag} NOT NULL DEFAULT {no},",
+                " alwaysavailable {flag} NOT NULL DEFAULT {no}, managestock {flag},",
             )
         )
         statements = [each for each in schema.split(";") if "TABLE products_cat " not in each]

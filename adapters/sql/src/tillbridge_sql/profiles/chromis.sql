@@ -68,10 +68,13 @@ FROM PRODUCTS_COM x JOIN PRODUCTS a ON a.id = x.product2
 ORDER BY x.product, group_id
 
 -- Sold out by stock, where :stock_location names the warehouse that is counted ('0' is the first one); else nothing is.
+-- A product counts once it was received there: of others the till counts sales too, into the negative.
 -- name: availability
 SELECT s.product AS external_id, 0 AS available
 FROM STOCKCURRENT s JOIN PRODUCTS p ON p.id = s.product
 WHERE s.location = :stock_location AND NOT p.isservice AND NOT p.alwaysavailable
+  AND (p.managestock IS NULL OR p.managestock)
+  AND EXISTS (SELECT 1 FROM STOCKDIARY d WHERE d.product = s.product AND d.location = s.location AND d.reason IN (1, 4))
 GROUP BY s.product
 HAVING SUM(s.units) <= 0
 

@@ -65,10 +65,12 @@ FROM products_com x JOIN products a ON a.id = x.product2
 ORDER BY x.product, group_id
 
 -- Sold out by stock, where :stock_location names the warehouse that is counted ('0' is the first one); else nothing is.
+-- A product counts once it was received there: of others the till counts sales too, into the negative.
 -- name: availability
 SELECT s.product AS external_id, 0 AS available
 FROM stockcurrent s JOIN products p ON p.id = s.product
 WHERE s.location = :stock_location AND NOT p.isservice
+  AND EXISTS (SELECT 1 FROM stockdiary d WHERE d.product = s.product AND d.location = s.location AND d.reason IN (1, 4))
 GROUP BY s.product
 HAVING SUM(s.units) <= 0
 
