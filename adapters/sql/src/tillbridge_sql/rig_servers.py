@@ -40,8 +40,10 @@ class Server(ABC):
     maintenance: ClassVar[str]
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="till-server-"))
         self.user = _unprivileged(self.users)
+        # Another user must come through to it, which root's own folders may not allow.
+        shared = None if self.user is None else "/tmp"  # noqa: S108 -- in a folder of its own there
+        self.folder = Path(tempfile.mkdtemp(prefix="till-server-", dir=shared))
         self.port = _free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._made = 0
@@ -167,7 +169,7 @@ class Postgresql(Server):
         settings = {
             "listen_addresses": "127.0.0.1",
             "port": str(self.port),
-            "unix_socket_directories": str(self.folder),
+            "unix_socket_directories": "",
             "fsync": "off",
             "full_page_writes": "off",
             "shared_buffers": "16MB",
