@@ -171,7 +171,8 @@ def test_a_notify_is_heard_and_one_that_was_lost_is_made_up_for(till: SqlRig) ->
     ear.until(lambda heard: heard == [Change.TABLES])
     began = time.monotonic()
     pos.close()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 0.9  # it does not wait for what it may yet hear
+    pos.close()
 
 
 @postgresql_only

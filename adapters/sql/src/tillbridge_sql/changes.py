@@ -2,6 +2,7 @@
 
 import contextlib
 import select
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -32,8 +33,7 @@ class Listener:
         self._hearers: tuple[Callable[[Change], None], ...] = ()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._raw: Any = None
-        self._lock = threading.Lock()
+        self._woken, self._wake = socket.socketpair()
 
     def on_change(self, hear: Callable[[Change], None]) -> None:
         """Call `hear`, too, in the listener's thread from now on."""
@@ -45,13 +45,11 @@ class Listener:
     def close(self) -> None:
         """Listen no more."""
         self._stop.set()
-        with self._lock:
-            raw, self._raw = self._raw, None
-        if raw is not None:
-            with contextlib.suppress(Exception):  # a driver's, whatever it is; it is closing
-                raw.close()
-        if self._thread is not None and self._thread is not threading.current_thread():
+        self._wake.close()
+        if self._thread is not None:
             self._thread.join(1.0)
+        if self._thread is None or not self._thread.is_alive():
+            self._woken.close()
 
     def _run(self) -> None:
         from psycopg import Error  # noqa: PLC0415 -- a driver that only some have
@@ -64,7 +62,7 @@ class Listener:
                     for change in (Change.CATALOGUE, Change.AVAILABILITY, Change.TABLES):
                         self._hear(change)
                     self._listen(raw)
-            except (Error, OSError, ValueError):  # the line is lost; ValueError: closed while asked
+            except (Error, OSError):  # the line is lost
                 self._stop.wait(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
@@ -79,23 +77,21 @@ class Listener:
             connect_timeout=_CONNECT_S,
             application_name="tillbridge-listener",
             keepalives_idle=30,
+            tcp_user_timeout=10_000,
             options="-c default_transaction_read_only=on",
         )
-        with self._lock:
-            self._raw = raw
         try:
             raw.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
             yield raw
         finally:
-            with self._lock:
-                self._raw = None
             raw.close()
 
     def _listen(self, raw: Any) -> None:  # noqa: ANN401 -- as above
         while not self._stop.is_set():
             for notice in raw.notifies(timeout=0):
                 self._tell(notice.payload)
-            readable, _writable, _odd = select.select([raw.fileno()], [], [], _LOOK_S)
+            heard = [raw.fileno(), self._woken]
+            readable, _writable, _odd = select.select(heard, [], [], _LOOK_S)
             if not readable:
                 raw.execute("SELECT 1")  # raises where the line is dead
 
