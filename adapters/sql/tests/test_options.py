@@ -6,8 +6,12 @@ from typing import Any
 import pytest
 
 from tillbridge.adapter import AdapterContext, CancelsTickets, TellsTicketUpdates, WritesTickets
+from tillbridge.adapter.conformance import CHECKS, Outcome, run_check
+from tillbridge.adapter.conformance.subject import Subject
 from tillbridge.redaction import masked
 from tillbridge_sql.adapter import ADAPTER, SqlAdapter
+from tillbridge_sql.rig import SqlRig
+from tillbridge_sql.rig_servers import NoServer, missing
 
 QUERIES = "-- name: items\nSELECT 1 AS external_id, 'a' AS name, 1 AS price\n"
 ORDERS = (
@@ -77,3 +81,18 @@ def test_the_password_is_learnt_as_a_secret_and_shown_by_nothing(folder: Path) -
         assert "s3cret" not in shown
     assert "s3cret" not in masked(f"it was {SECRET}")
     pos.close()
+
+
+def test_without_a_server_nothing_is_tried_and_the_reason_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def none() -> None:
+        raise NoServer("There is no such server here; on Debian: apt-get install it.")
+
+    monkeypatch.setattr("tillbridge_sql.rig.postgresql", none)
+    monkeypatch.setattr("tillbridge_sql.rig.mariadb", none)
+    result = run_check(next(each for each in CHECKS if each.name == "reads"), Subject(SqlRig))
+    assert result.outcome is Outcome.NOT_TRIED
+    assert "apt-get install" in result.text
+    monkeypatch.setattr("tillbridge_sql.rig_servers._postgresql", none)
+    assert "apt-get install" in missing("postgresql")
