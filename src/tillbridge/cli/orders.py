@@ -158,7 +158,8 @@ def figures(
 def retry(context: typer.Context, order_id: OrderId, as_json: Json = False) -> None:
     """Try at once what still has to be done for an order.
 
-    A ticket that the till may already have is looked for before it is written again.
+    A ticket that the till may already have is looked for before it is written again. An order that
+    was too old to be printed is printed now.
 
     Example: tillbridge orders retry ord_123
     """
@@ -221,7 +222,7 @@ def done(
     """Mark an order as handled by hand: the bridge stops trying.
 
     An order that was typed into the till is accepted at the service; one that is settled is left
-    to you altogether.
+    to you altogether. It also ends what is told of an order that was printed as NOT IN TILL.
 
     Example: tillbridge orders done ord_123 --how typed
     """

@@ -50,7 +50,7 @@ class StoreSubject:
     tokens: TokenKeeper
     client: Asked
     store_id: str | None
-    tills: Mapping[str, PosRunner] = field(default_factory=dict)  # "pos", and "orders" if apart
+    tills: Mapping[str, PosRunner] = field(default_factory=dict)  # "pos"; "orders", "fallback"
     tills_failure: str = ""
 
 

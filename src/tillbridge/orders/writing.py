@@ -17,11 +17,9 @@ from tillbridge.adapter import (
     Ticket,
     TicketOutcomeUnknown,
 )
-from tillbridge.i18n import _
-from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY, OrderRow, TicketState
+from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.log import get_logger
 from tillbridge.orders import marks
-from tillbridge.orders.aftermath import bring_about
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.deadlines import (
     GRACE_S,
@@ -34,6 +32,7 @@ from tillbridge.orders.deadlines import (
     remaining_s,
 )
 from tillbridge.orders.holding import LateOrders
+from tillbridge.orders.outcomes import Outcomes
 from tillbridge.orders.ports import OrderEffects, OrderPos
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.putting import put
@@ -83,9 +82,11 @@ class TicketWriter:
         self._policy = policy
         self._pos = pos
         self._presence = presence
-        self._effects = effects
         self._on_change = on_change
         self._paper = paper
+        self._outcomes = Outcomes(
+            books, presence, effects, accepts=policy.patience.accept == "when_written"
+        )
         self._late = LateOrders(books, lambda: pos.hold_older_than_s)
         self._waiting = WaitingOrders()
         self._wake = asyncio.Event()
@@ -120,7 +121,8 @@ class TicketWriter:
         entry.unsure = entry.maybe_on_paper = row.ticket is TicketState.WRITING
         if self._paper is not None:
             left_s = remaining_s(age_ms, self._paper.after_s)
-            entry.paper_at = self._books.clock.monotonic() + left_s
+            at_once = row.last_failure.partition(":")[0] in {"refused", "held"}
+            entry.paper_at = self._books.clock.monotonic() + (0 if at_once else left_s)
 
     def anything_to_write(self) -> bool:
         """Return whether any order waits for the POS."""
@@ -214,23 +216,7 @@ class TicketWriter:
         await self._has_ticket(entry, row, ticket)
 
     async def _has_ticket(self, entry: Waiting, row: OrderRow, ticket: Ticket) -> None:
-        now_ms = self._books.clock.now_ms()
-        accepts = self._policy.patience.accept == "when_written"
-        await self._books.keep(
-            lambda connection: marks.mark_written(
-                connection, row, ticket.reference, now_ms, accepts=accepts
-            ),
-        )
-        log.info(
-            "order.written",
-            store=self._books.store,
-            order=row.order_id,
-            reference=ticket.reference,
-            ms=now_ms - row.received_at,
-        )
-        took_s = (now_ms - row.received_at) / 1000
-        self._books.tally.took("time_to_ticket", took_s, store=self._books.store)
-        self._settled(row.order_id)
+        await self._outcomes.written(row, ticket)
         entry.next_try, entry.failures, entry.offline = -math.inf, 0, False
         await self._pos_answered()
         await self._look_again(entry)
@@ -242,23 +228,13 @@ class TicketWriter:
             if self._paper is None or not may_stand_in(failure):
                 await self._cancel(entry, row, cancellation(failure), pos_has_none=True)
                 return
-        note = failure_note(failure)
-        now_ms = self._books.clock.now_ms()
-        await self._books.keep(lambda connection: marks.mark_failed(connection, row, note, now_ms))
-        if note != row.last_failure:
-            log.warning("order.wait", store=self._books.store, order=row.order_id, reason=note)
+        await self._outcomes.not_written(row, failure)
         entry.unsure = entry.unsure or isinstance(failure, TicketOutcomeUnknown)
         await self._back_off(entry, failure)
         if refused:
-            entry.paper_at = -math.inf  # it was refused: there is no point in waiting
+            entry.paper_at = -math.inf  # there is no point in waiting
         if not entry.offline and entry.failures >= _TELL_AFTER_FAILURES:
-            self._books.desk.open(
-                "order.not_written",
-                self._books.store,
-                row.order_id,
-                order=row.order_id,
-                detail=failure.message or note,
-            )
+            self._outcomes.tell_not_written(row, failure)
 
     async def _back_off(self, entry: Waiting, failure: PosFailure) -> None:
         now = self._books.clock.monotonic()
@@ -325,26 +301,13 @@ class TicketWriter:
                 reason=failure_note(failure),
             )
             return
-        if printed is None:  # a person is to ask for it first
-            entry.paper_at, entry.held = math.inf, True
+        if printed is None:  # a person is to ask for it first; the POS may still take it
+            entry.paper_at = math.inf
             return
         await self._is_on_paper(entry, row, perhaps_only=not surely_none)
 
     async def _is_on_paper(self, entry: Waiting, row: OrderRow, *, perhaps_only: bool) -> None:
-        now_ms = self._books.clock.now_ms()
-        why = row.last_failure.partition(": ")[2] or row.last_failure or _("it did not answer")
-        reference = PERHAPS_ON_PAPER_ONLY if perhaps_only else ON_PAPER
-        accepts = self._policy.patience.accept == "when_written"
-        await self._books.keep(
-            lambda connection: marks.mark_on_paper(
-                connection, row, reference, why, now_ms, accepts=accepts
-            )
-        )
-        log.warning("order.on_paper", store=self._books.store, order=row.order_id)
-        self._settled(row.order_id)
-        self._books.desk.open(
-            "order.not_in_till", self._books.store, row.order_id, order=row.order_id, why=why
-        )
+        await self._outcomes.printed(row, perhaps_only=perhaps_only)
         await self._look_again(entry)
 
     # -- time is up
@@ -394,31 +357,12 @@ class TicketWriter:
     async def _cancel(
         self, entry: Waiting, row: OrderRow, cancelled: Cancellation, *, pos_has_none: bool
     ) -> None:
-        await bring_about(cancelled, self._effects, self._presence)
-        now_ms = self._books.clock.now_ms()
-        await self._books.keep(
-            lambda connection: marks.cancel(
-                connection, row, cancelled, now_ms, pos_has_none=pos_has_none
-            ),
-        )
-        log.warning(
-            "order.to_cancel",
-            store=self._books.store,
-            order=row.order_id,
-            code=cancelled.code,
-        )
-        self._settled(row.order_id)
+        await self._outcomes.to_cancel(row, cancelled, pos_has_none=pos_has_none)
         await self._look_again(entry)
-
-    def _settled(self, order_id: str) -> None:
-        """End what a person was told of an order that was not in the POS."""
-        for problem in ("order.not_written", "order.held"):
-            self._books.desk.close(problem, self._books.store, order_id)
 
     # -- a ticket too many
 
     async def _withdraw(self, entry: Waiting, row: OrderRow) -> None:
-        order_id = row.order_id
         how: marks.HowEnded
         try:
             on_paper = self._paper is not None and await self._paper.take_back(row)
@@ -435,16 +379,7 @@ class TicketWriter:
             how = "left_to_person"
         else:
             await self._pos_answered()
-        if how == "left_to_person":
-            self._books.desk.open(
-                "order.not_withdrawn", self._books.store, order_id, order=order_id
-            )
-        now_ms = self._books.clock.now_ms()
-        await self._books.keep(
-            lambda connection: marks.mark_withdrawn(connection, row, now_ms, how=how),
-        )
-        log.info("order.withdrawn", store=self._books.store, order=order_id, how=how)
-        self._books.desk.close("order.not_in_till", self._books.store, order_id)
+        await self._outcomes.withdrawn(row, how)
         await self._look_again(entry)
 
     async def _look_again(self, entry: Waiting) -> None:

@@ -31,6 +31,7 @@ def order_part(row: OrderRow, handled: LogEntry | None = None) -> dict[str, Any]
         "wanted": row.wanted.value,
         "ticket": row.ticket.value,
         "ticket_reference": row.ticket_reference,
+        "on_paper": is_on_paper(row),
         "placed_at": _iso(row.placed_at),
         "received_at": to_iso(row.received_at),
         "written_at": _iso(row.written_at),

@@ -1,5 +1,7 @@
 """From where a printer is to the way it is reached; only what that way needs is imported."""
 
+import re
+
 from tillbridge.adapter import AdapterContext
 from tillbridge_printer.escpos import Language
 from tillbridge_printer.journal import Journal
@@ -35,6 +37,16 @@ def link_to(options: PrinterOptions, context: AdapterContext, journal: Journal) 
         case CloudPlace() as place:
             from tillbridge_printer.cloud_link import CloudLink  # noqa: PLC0415 -- see above
 
-            token = options.token or ""  # the options have looked: there is one
+            token = _token(options, context)
             dots = options.paper_dots
             return CloudLink(place, token, dots, journal, timeout_s=options.timeout_s)
+
+
+def _token(options: PrinterOptions, context: AdapterContext) -> str:
+    """Return the secret end of the address. Raises ValueError for one that is none."""
+    from tillbridge.adapter.secrets import read_secret  # noqa: PLC0415 -- only Star printers have one
+
+    token = "" if options.token is None else read_secret(options.token, "token", context)
+    if not re.fullmatch(r"[A-Za-z0-9_-]{16,}", token):
+        raise ValueError("token: must be 16 letters or digits or more, without blanks")
+    return token

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.secrets import Secret
 from tillbridge_printer.code_pages import COMMON, NUMBERS
 from tillbridge_printer.places import CloudPlace, Place, place_of
 
@@ -77,11 +78,8 @@ class PrinterOptions(AdapterOptions):
     timeout_s: float = Field(
         12, gt=0, le=120, description="How long the printer may take for a ticket."
     )
-    token: str | None = Field(
+    token: Secret | None = Field(
         None,
-        min_length=16,
-        pattern=r"^[A-Za-z0-9_-]+$",
-        repr=False,
         description="CloudPRNT: the secret part of the address that the printer polls.",
     )
     hold_older_than_min: float = Field(

@@ -8,7 +8,7 @@ from tillbridge.i18n import _
 
 
 async def check_till(store: StoreSubject, part: str) -> Finding:
-    """Probe the adapter of `part`: "pos" or "orders"."""
+    """Probe the adapter of `part`: "pos", "orders" or "fallback"."""
     runner = store.tills.get(part)
     if runner is None:
         return failed(

@@ -209,6 +209,8 @@ async def _ask_done(visit: Visit) -> Question:
     choices = [("settled", _("seen to it in another way"))]
     if order["may"]["typed"]:
         choices.insert(0, ("typed", _("typed it into the till")))
+        if order["on_paper"]:
+            points.append(_("It is on paper, and not in the till: NOT IN TILL."))
         points.append(_("Typed into the till: it is accepted at the service."))
     points.append(_("Seen to in another way: the service hears nothing more from the bridge."))
     if order["ticket"] == "writing":
@@ -243,6 +245,8 @@ def _worded(order: Mapping[str, Any]) -> Filled:
         words, kind = _("handled by hand by {who}").format(who=order["handled"]["by"]), "warn"
     elif wanted == "cancelled" or state == "cancelled":
         words, kind = (_("cancelled") if state == "cancelled" else _("being cancelled")), "bad"
+    elif order["on_paper"]:
+        words, kind = _("on paper, not in the till"), "bad"
     elif ticket in {"waiting", "writing"} and order["closed_at"] is None:
         words, kind = _("waits for the till"), "warn"
     elif ticket == "refused" and state != "completed":
