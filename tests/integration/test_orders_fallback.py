@@ -207,12 +207,15 @@ async def test_paper_of_which_nobody_knows_is_printed_again_with_both_marks(
     house: House, paper: Till
 ) -> None:
     house.till.on_write = gone
-    paper.on_written = unheard
-    async with house.life() as life:
-        await life.order("ord_1")
-        await life.until(lambda: paper.written)
+
+    async def breaks_off(_order: Order) -> None:
         paper.find_fails, paper.on_written = TicketOutcomeUnknown("nobody knows"), None
         house.till.on_write = None  # back, but the kitchen may be cooking from the paper
+        raise TicketOutcomeUnknown("The connection broke off in the middle of a ticket.")
+
+    paper.on_written = breaks_off
+    async with house.life() as life:
+        await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         marks = paper.marked[-1][1]
         assert marks == NOT_IN_TILL | {TicketMark.POSSIBLE_DUPLICATE}
