@@ -180,6 +180,19 @@ def test_tickets_go_to_a_file_too(tmp_path: Path) -> None:
     assert machine.strange == []
 
 
+def test_a_pipe_that_nobody_reads_is_offline(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    pos = opened(tmp_path, "file:pipe")
+    with pytest.raises(PosOffline, match="cannot be opened"):
+        pos.write_ticket(order_of(), "ord_1")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        pos.write_ticket(order_of(), "ord_1")
+        assert b"Soup" in os.read(reader, 65_536)
+    finally:
+        os.close(reader)
+
+
 def test_tickets_go_through_a_device_file(tmp_path: Path) -> None:
     """A pseudo terminal stands for /dev/usb/lp0: bytes go both ways, and reads may find nothing."""
     ours, theirs = os.openpty()

@@ -79,10 +79,12 @@ def test_a_hostile_customer_cuts_nothing_and_opens_nothing() -> None:
     )
 
 
-def test_the_picture_in_the_readme_is_what_comes_out() -> None:
-    case = HERE / "tickets/everything"
-    picture = HERE.parent / "ticket.png"
-    assert dots(picture.read_bytes()) == dots(paper_of(case)[0].png())
+@pytest.mark.parametrize(
+    ("picture", "case"), [("ticket.png", "everything"), ("marked.png", "marked")]
+)
+def test_a_picture_in_the_readme_is_what_comes_out(picture: str, case: str) -> None:
+    shown = (HERE.parent / picture).read_bytes()
+    assert dots(shown) == dots(paper_of(HERE / "tickets" / case)[0].png())
 
 
 def dots(png: bytes) -> bytes:

@@ -28,9 +28,13 @@ class FileLink:
         self.look()
         data = self._language.ticket(paper)
         try:
-            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o640)
+            # A pipe that nobody reads says so at once; Windows must not touch the line ends.
+            how = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | how, 0o640)
         except OSError as failure:
             raise PosOffline(f"{self._path} cannot be opened: {failure.strerror}.") from failure
+        if hasattr(os, "set_blocking"):
+            os.set_blocking(handle, True)
         try:
             begin()
             with os.fdopen(handle, "wb", closefd=False) as file:
