@@ -63,9 +63,10 @@ class OrderRow:
 
 def is_on_paper(row: OrderRow) -> bool:
     """Return whether the order is on paper instead of in the till, and nobody has seen to it."""
-    return row.ticket is TicketState.WRITTEN and row.ticket_reference.startswith(
-        (ON_PAPER, PERHAPS_ON_PAPER_ONLY)
-    )
+    return row.ticket is TicketState.WRITTEN and row.ticket_reference in {
+        ON_PAPER,
+        PERHAPS_ON_PAPER_ONLY,
+    }
 
 
 def insert_order(connection: Connection, row: OrderRow) -> bool:
@@ -99,6 +100,19 @@ def open_orders(connection: Connection, store: str) -> list[OrderRow]:
         select(orders)
         .where(orders.c.store == store, orders.c.closed_at.is_(None))
         .order_by(orders.c.received_at, orders.c.order_id),
+    )
+
+
+def orders_on_paper(connection: Connection, store: str) -> list[OrderRow]:
+    """Return the store's orders that are on paper and that nobody has seen to, over or not."""
+    references = (ON_PAPER, PERHAPS_ON_PAPER_ONLY)
+    return _all(
+        connection,
+        select(orders).where(
+            orders.c.store == store,
+            orders.c.ticket == TicketState.WRITTEN.value,
+            orders.c.ticket_reference.in_(references),
+        ),
     )
 
 

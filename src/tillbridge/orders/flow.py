@@ -186,9 +186,19 @@ class OrdersFlow:
 
     async def _take_up(self) -> None:
         """Take up every open order where the last life of the process left it."""
-        rows = await self._books.ledger.read(
-            lambda connection: orders.open_orders(connection, self._books.store)
+        rows, on_paper = await self._books.ledger.read(
+            lambda connection: (
+                orders.open_orders(connection, self._books.store),
+                orders.orders_on_paper(connection, self._books.store),
+            )
         )
+        for row in on_paper:
+            self._writer.tell_on_paper(row)
+        unhandled = {row.order_id for row in on_paper}
+        for problem in self._books.desk.current():
+            mine = (problem.code, problem.store) == ("order.not_in_till", self._books.store)
+            if mine and problem.subject not in unhandled:
+                self._books.desk.close(problem.code, problem.store, problem.subject)
         for row in rows:
             self._order_changed(row)
         if rows:

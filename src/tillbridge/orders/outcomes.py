@@ -47,7 +47,7 @@ class Outcomes:
     async def printed(self, row: OrderRow, *, perhaps_only: bool) -> None:
         """It is on paper instead; `perhaps_only`: the POS may have it too."""
         now_ms = self._books.clock.now_ms()
-        why = row.last_failure.partition(": ")[2] or row.last_failure or _("it did not answer")
+        why = _why(row)
         reference = PERHAPS_ON_PAPER_ONLY if perhaps_only else ON_PAPER
         await self._books.keep(
             lambda connection: marks.mark_on_paper(
@@ -56,8 +56,12 @@ class Outcomes:
         )
         log.warning("order.on_paper", store=self._books.store, order=row.order_id)
         self._over(row.order_id)
+        self.tell_on_paper(row)
+
+    def tell_on_paper(self, row: OrderRow) -> None:
+        """Let a person know, also of one from before a crash: it stays until it is handled."""
         self._books.desk.open(
-            "order.not_in_till", self._books.store, row.order_id, order=row.order_id, why=why
+            "order.not_in_till", self._books.store, row.order_id, order=row.order_id, why=_why(row)
         )
 
     async def not_written(self, row: OrderRow, failure: PosFailure) -> None:
@@ -113,3 +117,8 @@ class Outcomes:
         """End what a person was told of an order that was not in the POS."""
         for problem in ("order.not_written", "order.held"):
             self._books.desk.close(problem, self._books.store, order_id)
+
+
+def _why(row: OrderRow) -> str:
+    """Return why the till does not have it, in its own words."""
+    return row.last_failure.partition(": ")[2] or row.last_failure or _("it did not answer")

@@ -22,7 +22,7 @@ async def withdraw(pos: OrderPos, row: OrderRow, *, on_paper: bool) -> HowEnded:
     `on_paper`: the printer that stands in for the POS had it, and has told the kitchen.
     """
     key = row.order_id
-    if row.ticket_reference.startswith(ON_PAPER):
+    if row.ticket_reference == ON_PAPER:
         return "taken_back"
     if row.ticket is TicketState.WRITING and await _surely_none(pos, key):
         return "taken_back" if on_paper else "never_written"

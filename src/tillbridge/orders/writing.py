@@ -124,6 +124,10 @@ class TicketWriter:
             at_once = row.last_failure.partition(":")[0] in {"refused", "held"}
             entry.paper_at = self._books.clock.monotonic() + (0 if at_once else left_s)
 
+    def tell_on_paper(self, row: OrderRow) -> None:
+        """Let a person know of an order that is on paper, and that nobody has seen to."""
+        self._outcomes.tell_on_paper(row)
+
     def anything_to_write(self) -> bool:
         """Return whether any order waits for the POS."""
         return self._waiting.any_for_pos()
