@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.bridge_process import free_port, until
+from tests.support.mail_house import mail_server, web_hook
 from tests.support.world import World
 
 Report = dict[str, Any]
@@ -58,6 +59,9 @@ async def test_all_links_of_a_shop_that_is_open_are_well(shop: World) -> None:
         "public", "consent", "integration", "till", "ledger", "disk", "ports", "versions",
     }  # fmt: skip
     assert result(report, "public")["details"]["cause"] == "reached"
+
+    # Nobody is told of problems here, which is no fault.
+    assert result(report, "alerts")["level"] == "skipped"
 
     # Nothing was changed: the service was only asked.
     methods = {call["method"] for call in (await shop.calls())[calls:]}
@@ -173,3 +177,40 @@ async def test_a_daemon_that_hangs_is_named(shop: World) -> None:
     finally:
         shop.bridge.process.send_signal(signal.SIGCONT)
     await until("it goes on", shop.status)
+
+
+async def test_ways_of_telling_people_are_tried_without_telling_anybody(world: World) -> None:
+    async with mail_server() as mail, web_hook() as hook:
+        text = world.config.read_text("utf-8")
+        told = f"""
+[alerts]
+heartbeat_url = "http://127.0.0.1:{free_port()}/beat"
+[alerts.email]
+host = "127.0.0.1"
+port = {mail.port}
+tls = "none"
+username = "bridge"
+password = "p4ssword"
+sender = "bridge@example.com"
+to = ["anna@example.com"]
+[alerts.webhook]
+url = "{hook.url}/secret-path"
+"""
+        world.config.write_text(text + told, "utf-8")
+        code, report = await examined(world)  # no bridge runs
+        assert code == 1
+        assert result(report, "alerts.email")["level"] == "ok"
+        assert result(report, "alerts.webhook")["level"] == "ok"
+        heartbeat = result(report, "heartbeat")
+        assert heartbeat["level"] == "failed"
+        assert "heartbeat_url" in heartbeat["fix"]
+        assert len(mail.logins) == 1
+        assert (mail.letters, hook.requests) == ([], [])
+
+        mail.credentials = b"something else"
+        _code, report = await examined(world)
+        refused = result(report, "alerts.email")
+        assert refused["level"] == "failed"
+        assert "user name and password" in refused["text"]
+        assert "p4ssword" not in json.dumps(report)
+        assert "secret-path" not in json.dumps(report)

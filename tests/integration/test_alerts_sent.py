@@ -76,6 +76,9 @@ class Book:
             raise NotTold("The book is shut.", fix="Open it.")
         self.messages.append(message)
 
+    async def probe(self) -> None:
+        pass
+
     def kinds(self) -> list[str]:
         return [message.kind for message in self.messages]
 

@@ -31,6 +31,11 @@ class EmailWay:
         password = self._password() if self._password else None
         await asyncio.to_thread(self._deliver, message, password)
 
+    async def probe(self) -> None:
+        """Sign in at the mail server, and leave. Raises NotTold."""
+        password = self._password() if self._password else None
+        await asyncio.to_thread(self._sign_in, password)
+
     def _letter(self, message: Message) -> EmailMessage:
         letter = EmailMessage()
         letter["From"] = self._settings.sender
@@ -43,13 +48,25 @@ class EmailWay:
         letter.set_content(message.text)
         return letter
 
+    def _sign_in(self, password: str | None) -> None:
+        try:
+            with self._connected() as server:
+                self._log_in(server, password)
+                server.noop()
+        except (OSError, ValueError) as failure:
+            text, fix = _in_words(failure, self._settings)
+            raise NotTold(text, fix=fix) from failure
+
+    def _log_in(self, server: smtplib.SMTP, password: str | None) -> None:
+        if self._settings.username is not None and password is not None:
+            server.login(self._settings.username, password)
+
     def _deliver(self, message: Message, password: str | None) -> None:
         settings = self._settings
         try:
             letter = self._letter(message)
             with self._connected() as server:
-                if settings.username is not None and password is not None:
-                    server.login(settings.username, password)
+                self._log_in(server, password)
                 server.send_message(letter)
         except (OSError, ValueError) as failure:  # smtplib's and ssl's failures are OSErrors
             text, fix = _in_words(failure, settings)

@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 
 from tillbridge.alerts.message import Message
+from tillbridge.alerts.reaching import reach
 from tillbridge.alerts.trust import system_trust
 from tillbridge.alerts.ways import NotTold
 from tillbridge.config import WebhookSettings
@@ -71,6 +72,13 @@ class WebhookWay:
                 _("The webhook answered {status}.").format(status=status),
                 fix=_("Check url and format in [alerts.webhook]."),
             )
+
+    async def probe(self) -> None:
+        """Find the server and shake hands; whatever is posted would be a message."""
+        where = _("Check url in [alerts.webhook], and the internet connection.")
+        await reach(self._url(), timeout_s=self._settings.timeout_s, fix=where)
+        if self._secret is not None:
+            self._secret()
 
 
 def body_of(message: Message, form: str) -> dict[str, Any]:

@@ -6,8 +6,10 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
+from tillbridge.alerts.reaching import reach
 from tillbridge.alerts.trust import system_trust
 from tillbridge.clock import Clock
+from tillbridge.i18n import _
 from tillbridge.log import get_logger
 
 log = get_logger()
@@ -69,6 +71,20 @@ class Heartbeat:
                 log.warning("heartbeat.not_heard", detail=failure)
             else:
                 log.info("heartbeat.heard")
+
+
+class HeartbeatProbe:
+    """Looks whether the heartbeat would be heard, without a beat: that would say all is well."""
+
+    name = "heartbeat"
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    async def probe(self) -> None:
+        """Find the server and shake hands. Raises NotTold."""
+        fix = _("Check heartbeat_url in [alerts], and the internet connection.")
+        await reach(self._url, timeout_s=_TIMEOUT_S, fix=fix)
 
 
 def _with_end(url: str, end: str) -> str:

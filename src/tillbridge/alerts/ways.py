@@ -21,3 +21,7 @@ class Way(Protocol):
     async def send(self, message: Message) -> None:
         """Send the message. Raises NotTold, ConfigError (a secret that cannot be had)."""
         ...
+
+    async def probe(self) -> None:
+        """Find out whether it would work, telling nobody. Raises NotTold, ConfigError."""
+        ...

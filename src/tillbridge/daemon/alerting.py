@@ -5,20 +5,20 @@ import contextlib
 import ssl
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from tillbridge.alerts.episodes import Rules
-from tillbridge.alerts.heartbeat import Heartbeat
+from tillbridge.alerts.heartbeat import Heartbeat, HeartbeatProbe
 from tillbridge.alerts.teller import About, Manner, Teller
 from tillbridge.alerts.ways import Way
 from tillbridge.config import AlertSettings, SecretSource
 from tillbridge.configfile.secrets import resolve_secret
 from tillbridge.daemon.access import reached_at
 from tillbridge.daemon.building import Building
-from tillbridge.daemon.rooms import House
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.log import learn_secret
 from tillbridge.problems import Severity
@@ -34,7 +34,7 @@ def tasks(
     house = building.house
     alerts = house.settings.alerts
     running: dict[str, Coroutine[Any, Any, object]] = {}
-    if ways := ways_of(house):
+    if ways := ways_of(alerts, house.base_dir):
         teller = Teller(
             ways,
             manner_of(alerts),
@@ -72,9 +72,17 @@ def manner_of(alerts: AlertSettings) -> Manner:
     )
 
 
-def ways_of(house: House) -> list[Way]:
+def probes_of(alerts: AlertSettings, base_dir: Path) -> list[Way | HeartbeatProbe]:
+    """Return all that would tell people, to be looked at and not used."""
+    found: list[Way | HeartbeatProbe] = [*ways_of(alerts, base_dir)]
+    if alerts.heartbeat_url is not None:
+        learn_secret(alerts.heartbeat_url)
+        found.append(HeartbeatProbe(alerts.heartbeat_url))
+    return found
+
+
+def ways_of(alerts: AlertSettings, base_dir: Path) -> list[Way]:
     """Return the ways that are configured; what a way needs is imported only then."""
-    alerts = house.settings.alerts
     ways: list[Way] = []
     if alerts.email is not None:
         from tillbridge.alerts.by_email import EmailWay  # noqa: PLC0415 -- only where configured
@@ -83,7 +91,7 @@ def ways_of(house: House) -> list[Way]:
         ways.append(
             EmailWay(
                 alerts.email,
-                None if password is None else _secret(house, password, "alerts.email.password"),
+                None if password is None else _secret(base_dir, password, "alerts.email.password"),
             )
         )
     if alerts.webhook is not None:
@@ -95,8 +103,8 @@ def ways_of(house: House) -> list[Way]:
         ways.append(
             WebhookWay(
                 alerts.webhook,
-                _secret(house, alerts.webhook.url, "alerts.webhook.url"),
-                None if key is None else _secret(house, key, "alerts.webhook.secret"),
+                _secret(base_dir, alerts.webhook.url, "alerts.webhook.url"),
+                None if key is None else _secret(base_dir, key, "alerts.webhook.secret"),
             )
         )
     if alerts.apprise is not None:
@@ -105,17 +113,17 @@ def ways_of(house: House) -> list[Way]:
         )
 
         urls = [
-            _secret(house, url, f"alerts.apprise.urls.{place}")
+            _secret(base_dir, url, f"alerts.apprise.urls.{place}")
             for place, url in enumerate(alerts.apprise.urls)
         ]
         ways.append(AppriseWay(alerts.apprise, urls))
     return ways
 
 
-def _secret(house: House, source: SecretStr | SecretSource, key: str) -> Callable[[], str]:
+def _secret(base_dir: Path, source: SecretStr | SecretSource, key: str) -> Callable[[], str]:
     def read() -> str:
         # Read when it is needed, so that a new one counts without a restart.
-        value = resolve_secret(source, key=key, base_dir=house.base_dir).get_secret_value()
+        value = resolve_secret(source, key=key, base_dir=base_dir).get_secret_value()
         learn_secret(value)
         return value
 

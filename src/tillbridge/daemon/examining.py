@@ -6,7 +6,7 @@ Authentication, rule 4). So `doctor` may be run at any time, beside a bridge tha
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ from tillbridge.adapter import AdapterContext
 from tillbridge.adapters.loader import open_adapter
 from tillbridge.adapters.runner import PosRunner
 from tillbridge.clock import Clock
-from tillbridge.config import StoreSettings
+from tillbridge.config import Settings, StoreSettings
 from tillbridge.configfile import LoadedSettings
 from tillbridge.daemon.building import Building, service_link
 from tillbridge.daemon.tills import Tills
 from tillbridge.diagnostics.apart import UnwaitedThreads, apart
 from tillbridge.diagnostics.examination import examination
-from tillbridge.diagnostics.subject import StoreSubject, Subject
+from tillbridge.diagnostics.subject import StoreSubject, Subject, Telling
 from tillbridge.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
 from tillbridge.ledger.vault import Vault
@@ -55,6 +55,7 @@ def running_subject(building: Building, loaded: LoadedSettings, receiver: Receiv
             for name, rooms in building.stores.items()
         },
         running=True,
+        telling=_telling(house.settings, house.base_dir),
         echo=receiver.echo,
         writable=house.ledger.writable,
     )
@@ -112,9 +113,18 @@ async def subject_alone(loaded: LoadedSettings, *, hung: bool = False) -> AsyncI
             clock=clock,
             snapshot=snapshot,
             stores=stores,
+            telling=_telling(loaded.settings, loaded.base_dir),
             hung=hung,
             no_secret=no_secret or no_vault,
         )
+
+
+def _telling(settings: Settings, base_dir: Path) -> Sequence[Telling]:
+    if not settings.alerts.are_wanted:
+        return ()
+    from tillbridge.daemon.alerting import probes_of  # noqa: PLC0415 -- only where configured
+
+    return probes_of(settings.alerts, base_dir)
 
 
 class _KeptOnly:

@@ -84,7 +84,7 @@ class AlertOperations:
         from tillbridge.alerts.message import trial  # noqa: PLC0415 -- (as above)
         from tillbridge.daemon.alerting import ways_of  # noqa: PLC0415 -- (as above)
 
-        ways = ways_of(self._house)
+        ways = ways_of(self._house.settings.alerts, self._house.base_dir)
         if not ways:
             raise ConfigError(
                 _("No way of telling people is configured."),

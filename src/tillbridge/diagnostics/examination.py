@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from tillbridge.diagnostics.checks.alerts import check_nobody_told, check_telling
 from tillbridge.diagnostics.checks.bridge import check_bridge, check_ports
 from tillbridge.diagnostics.checks.consent import check_consent
 from tillbridge.diagnostics.checks.disk import check_disk
@@ -42,6 +43,7 @@ def examination(subject: Subject) -> Checkup:
     ]
     for store in subject.stores.values():
         checks += _of_store(subject, store)
+    checks += _of_telling(subject)
     checks += [
         Check("ledger", _("the ledger"), partial(check_ledger, subject), limit_s=10),
         Check("disk", _("the disk"), partial(check_disk, subject)),
@@ -52,6 +54,22 @@ def examination(subject: Subject) -> Checkup:
         Check("versions", _("the versions"), partial(check_versions, subject)),
     ]
     return Checkup(checks, subject.clock)
+
+
+def _of_telling(subject: Subject) -> list[Check]:
+    if not subject.telling:
+        return [Check("alerts", _("alerts"), check_nobody_told)]
+    return [
+        Check(
+            "heartbeat" if way.name == "heartbeat" else f"alerts.{way.name}",
+            _("the heartbeat")
+            if way.name == "heartbeat"
+            else _("alerts by {way}").format(way=way.name),
+            partial(check_telling, way),
+            limit_s=_CALLS_S,
+        )
+        for way in subject.telling
+    ]
 
 
 def _of_store(subject: Subject, store: StoreSubject) -> list[Check]:

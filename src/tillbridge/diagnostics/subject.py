@@ -1,7 +1,7 @@
 """What is examined: the bridge as it runs, or what can be seen of it while it does not."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -41,6 +41,19 @@ class Asked(Protocol):
         ...
 
 
+class Telling(Protocol):
+    """A way of telling people of problems, or the heartbeat."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the configuration."""
+        ...
+
+    async def probe(self) -> None:
+        """Find out whether it would work, telling nobody. Raises BridgeError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class StoreSubject:
     """One store. A till that could not be opened has `tills_failure` instead of runners."""
@@ -73,6 +86,7 @@ class Subject:
     writable: bool | None = None  # None: not known from here
     hung: bool = False  # a daemon is there and does not answer
     no_secret: str = ""  # why the app's secret cannot be read
+    telling: Sequence[Telling] = ()
     names: Resolve = resolve
     trust: Trust = system_trust
     # What came of asking the service without any credential; several checks look at it.
