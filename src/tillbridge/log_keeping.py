@@ -2,7 +2,7 @@
 
 JSON lines in numbered files (`log/00000007.jsonl` in the data folder), the oldest of which goes
 when all of them together are too large. On disk and not in memory: a bridge that died can still be
-asked what happened, and one that runs is not heavier for it (decision 20).
+asked what happened, and one that runs is not heavier for it (decision 28).
 """
 
 import contextlib

@@ -48,6 +48,9 @@ SECRETS = {
     "adapter's PIN": "739105",
     "adapter's nested password": "d33p-in-the-options",
     "adapter's unnamed token": "abcd1234efgh5678ijkl",
+    "adapter's secret in a file": "filed-away-2207",
+    "adapter's secret in the environment": "set-in-env-4410",
+    "a secret of before the last change": "the-former-hook-55",
     "userinfo of the till's address": "tilluser:till%40pass",
     "access token": "at.eyJub3QiOiJhIn0-9f8e7d",
     "refresh token": "rt_0123456789abcdef",
@@ -118,6 +121,8 @@ menu = "menu.csv"
 api_key = "{key}"
 pin = {pin}
 site = "{token}"
+session = {{ file = "pos.token" }}
+password = {{ env = "ACME_PLAIN" }}
 [stores.main.pos.login]
 user = "clerk"
 password = "{deep}"
@@ -216,6 +221,8 @@ async def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     data.mkdir()
     (data / "ledger.key").write_text(SECRETS["ledger key"] + "\n")
     (tmp_path / "client_secret").write_text(SECRETS["client secret"])
+    (tmp_path / "pos.token").write_text(SECRETS["adapter's secret in a file"] + "\n")
+    monkeypatch.setenv("ACME_PLAIN", SECRETS["adapter's secret in the environment"])
     monkeypatch.setenv("ACME_API_TOKEN", SECRETS["environment variable"])
     monkeypatch.setenv(
         "HTTPS_PROXY_OF_ACME", f"http://p:{SECRETS['userinfo in the environment']}@proxy:3128"
@@ -273,7 +280,15 @@ async def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
 
 
 def made(shop: Shop) -> Bundle:
-    return gather(load(shop.config), shop.status, shop.doctor, now_ms=NOW)
+    """The bundle of a bridge that started with another secret than the file has now."""
+    now = shop.config.read_text("utf-8")
+    ours, former = (
+        SECRETS[name] for name in ("alert webhook's secret", "a secret of before the last change")
+    )
+    shop.config.write_text(now.replace(ours, former), "utf-8")
+    started_with = load(shop.config)
+    shop.config.write_text(now, "utf-8")
+    return gather(started_with, shop.status, shop.doctor, now_ms=NOW)
 
 
 def files_of(bundle: Bundle) -> dict[str, str]:

@@ -17,7 +17,7 @@ from tillbridge.adapters.loader import GROUP
 from tillbridge.configfile import LoadedSettings
 from tillbridge.diagnostics.bundle.known import HARMLESS_OPTION, known_here, personal_of
 from tillbridge.diagnostics.bundle.paper import Bundle, Part
-from tillbridge.diagnostics.bundle.scrubber import Scrubber
+from tillbridge.diagnostics.bundle.scrubber import Scrubber, pieces_of
 from tillbridge.diagnostics.checks.machine import versions
 from tillbridge.diagnostics.log_lines import LogFilter, latest
 from tillbridge.i18n import _
@@ -54,8 +54,6 @@ def gather(loaded: LoadedSettings, status: Answer, doctor: Answer, *, now_ms: in
     told as such in its place.
     """
     ledger = _ledger(loaded.data_dir / LEDGER_FILE, now_ms)
-    known = known_here(loaded, ledger.codes, ledger.personal)
-    scrub = Scrubber(known.secrets, known.personal)
     told: list[tuple[str, object]] = [
         ("versions.json", _versions(now_ms)),
         ("configuration.json", _configuration(loaded)),
@@ -67,8 +65,10 @@ def gather(loaded: LoadedSettings, status: Answer, doctor: Answer, *, now_ms: in
         ("audit.json", ledger.audit),
         ("files.json", _files(loaded.data_dir)),
     ]
-    parts = [Part.of_json(name, scrub.value(value)) for name, value in told]
     lines = latest(loaded.data_dir / LOG_FOLDER, LogFilter(), _LOG_LINES)
+    known = known_here(loaded, ledger.codes, ledger.personal)
+    scrub = Scrubber(known.secrets, known.personal, among=pieces_of([told, lines]))
+    parts = [Part.of_json(name, scrub.value(value)) for name, value in told]
     shown = (json.dumps(scrub.value(line), ensure_ascii=False) for line in lines)
     parts.append(Part("log.jsonl", "".join(f"{line}\n" for line in shown)))
     # Once more over each file whole, for what a text was cut into.

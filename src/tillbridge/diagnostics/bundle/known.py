@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from tillbridge.config import AdapterSection, Settings
-from tillbridge.configfile import LoadedSettings
+from pydantic import ValidationError
+
+from tillbridge.config import SecretSource
+from tillbridge.configfile import LoadedSettings, load
 from tillbridge.configfile.secrets import resolve_secret
 from tillbridge.errors import ConfigError, LedgerError
 from tillbridge.ledger.vault import Vault
@@ -53,18 +55,27 @@ def known_here(loaded: LoadedSettings, told: Iterable[str], personal: Iterable[s
     """Return what is known to be secret: of files, vault and environment, and `told` ones.
 
     `personal` are customers' texts as the ledger has them. What cannot be read is left out; then
-    nothing of it can have been written into a bundle either.
+    nothing of it can have been written into a bundle either. A configuration that was changed
+    since the bridge started has new secrets, and the old ones may stand in the log.
     """
-    settings, data_dir = loaded.settings, loaded.data_dir
+    data_dir = loaded.data_dir
     secrets = {
         *told,
-        *_configured(loaded),
-        *_options(settings),
         *_files(data_dir),
         *_vaulted(data_dir),
         *_environment(os.environ),
     }
+    for each in (loaded, _as_written(loaded.path)):
+        if each is not None:
+            secrets |= {*_configured(each), *_options(each)}
     return Known(frozenset(secrets), frozenset(personal))
+
+
+def _as_written(path: Path) -> LoadedSettings | None:
+    try:
+        return load(path)
+    except ConfigError:
+        return None
 
 
 def personal_of(payload: object) -> set[str]:
@@ -146,11 +157,28 @@ def _of_userinfo(credentials: tuple[str | None, str | None]) -> Iterator[str]:
         yield unquote(part)
 
 
-def _options(settings: Settings) -> Iterator[str]:
-    for store in settings.stores.values():
+def _options(loaded: LoadedSettings) -> Iterator[str]:
+    for store in loaded.settings.stores.values():
         for section in (store.pos, store.orders):
-            if isinstance(section, AdapterSection):
-                yield from _secret_options(section.options, named=False)
+            yield from _pointed_at(section.options, loaded.base_dir)
+            yield from _secret_options(section.options, named=False)
+
+
+def _pointed_at(value: object, base_dir: Path) -> Iterator[str]:
+    """Yield the secrets that options only point at: `{ file = ... }` and the like."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _pointed_at(each, base_dir)
+    if not isinstance(value, Mapping):
+        return
+    for each in value.values():
+        yield from _pointed_at(each, base_dir)
+    if len(value) == 1 and set(value) <= set(SecretSource.model_fields):
+        try:
+            source = SecretSource.model_validate(dict(value))
+            yield resolve_secret(source, key="", base_dir=base_dir).get_secret_value()
+        except (ValidationError, ConfigError):
+            return
 
 
 def _secret_options(value: object, *, named: bool) -> Iterator[str]:

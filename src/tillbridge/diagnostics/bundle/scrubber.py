@@ -5,6 +5,7 @@ import html
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from urllib.parse import quote, quote_plus
 
 from tillbridge.redaction import MASK, masked
@@ -14,6 +15,7 @@ PERSONAL = "[personal]"
 SHORTEST_SECRET = 4
 SHORTEST_PERSONAL = 4
 _KEY = 4  # characters by which a needle is looked up
+_SHORT = 24  # characters of a text that is looked at once only
 _SHORTEST_CODED = 6  # of base64 and hex: shorter ones stand everywhere
 
 # What looks like a secret, whoever wrote it.
@@ -47,11 +49,20 @@ _HARMLESS = re.compile(
 class Scrubber:
     """Takes out `secrets` and `personal` texts: plain, in any case, quoted, base64, hex.
 
-    What is shorter than four characters cannot be told from other text, and stays.
+    What is shorter than four characters cannot be told from other text, and stays. With `among`
+    (see `pieces_of`) personal texts that cannot stand in those pieces are not even remembered:
+    there are tens of thousands of them, and hardly any is ever found.
     """
 
-    def __init__(self, secrets: Iterable[str] = (), personal: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        secrets: Iterable[str] = (),
+        personal: Iterable[str] = (),
+        *,
+        among: AbstractSet[str] | None = None,
+    ) -> None:
         self._needles: dict[str, list[tuple[str, str, bool]]] = {}
+        self._short: dict[str, str] = {}
         seen: set[str] = set()
         for texts, shortest, mask in (
             (secrets, SHORTEST_SECRET, MASK),
@@ -63,7 +74,8 @@ class Scrubber:
                 forms = [*((form, False) for form in _plain(text)), *_coded(text)]
                 for form, anywhere in forms:
                     low = _lower(form)
-                    if low not in seen:
+                    possible = mask is MASK or among is None or _stands(low, among)
+                    if possible and low not in seen:
                         seen.add(low)
                         self._needles.setdefault(low[:_KEY], []).append((low, mask, anywhere))
         for found in self._needles.values():
@@ -71,6 +83,14 @@ class Scrubber:
 
     def text(self, text: str) -> str:
         """Return a text without them, and without what looks like a secret."""
+        if len(text) > _SHORT:
+            return self._scrubbed(text)
+        # Names of fields and of events stand in a log by the thousand.
+        if text not in self._short:
+            self._short[text] = self._scrubbed(text)
+        return self._short[text]
+
+    def _scrubbed(self, text: str) -> str:
         text = self.known(text)
         for pattern, mask in _FORMS:
             text = pattern.sub(rf"\g<1>{mask}", text)
@@ -107,6 +127,35 @@ class Scrubber:
             else:
                 place += 1
         return "".join([*pieces, text[done:]])
+
+
+def pieces_of(values: Iterable[object]) -> AbstractSet[str]:
+    """Return all runs of four characters in the texts of JSON values."""
+    return {
+        low[place : place + _KEY]
+        for value in values
+        for text in _texts(value)
+        for low in (_lower(text),)
+        for place in range(len(low) - _KEY + 1)
+    }
+
+
+def _stands(low: str, among: AbstractSet[str]) -> bool:
+    """Whether a text may stand where these pieces come from."""
+    middle = (len(low) - _KEY) // 2
+    return all(low[at : at + _KEY] in among for at in (0, middle, len(low) - _KEY))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield str(name)
+            yield from _texts(each)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from _texts(each)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
 
 
 def _plain(text: str) -> Iterator[str]:
