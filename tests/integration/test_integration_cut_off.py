@@ -188,3 +188,18 @@ async def test_secrets_of_a_removed_store_are_forgotten_in_time(tmp_path: Path) 
         assert bench.secrets() == []
         assert bench.ledger.vault.get("main/webhook_secrets") is None
         assert [each.code for each in bench.desk.current()] == ["integration.removed"]
+
+
+async def test_closing_the_storefront_for_a_new_integration_is_told_with_why(
+    tmp_path: Path,
+) -> None:
+    async with standing(tmp_path) as bench:
+        made = integrator(bench)
+        made.on_own_doing = bench.own_doing
+        await made.integrate()
+        assert bench.own == []
+        await made.reintegrate()
+        assert bench.own == [
+            ("store.pause", "to be integrated anew", ""),
+            ("store.resume", "integrated anew", ""),
+        ]

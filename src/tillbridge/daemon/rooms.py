@@ -123,6 +123,7 @@ class StoreRooms:
             house.desk,
             clock=house.clock,
         )
+        self.integrator.on_own_doing = self.standing.own_doing
         self.orders = OrdersFlow(
             settings,
             StoreBooks(name, house.ledger, house.desk, house.clock, house.tally),

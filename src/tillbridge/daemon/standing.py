@@ -50,7 +50,7 @@ class StoreStanding:
             ledger,
             desk,
             clock=clock,
-            on_own_doing=self._own_doing,
+            on_own_doing=self.own_doing,
         )
         self.pausing = Pausing(
             StorePauser(
@@ -68,7 +68,7 @@ class StoreStanding:
             name, settings, base_dir, client, service_store_id, ledger, desk, clock
         )
 
-    async def _own_doing(self, action: str, why: str, reason: str) -> None:
+    async def own_doing(self, action: str, why: str, reason: str) -> None:
         """Write down what the bridge did by itself, as what people do is written down."""
         with acting_as("bridge"):
             await self._trail.note(action, store=self.name, why=why, reason=reason)

@@ -24,6 +24,7 @@ from tillbridge.stores.choosing import Wish, choose_store
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration_books import IntegrationBooks, Intent
 from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State, plan_of, state_of
+from tillbridge.stores.keeper import OwnDoing
 
 log = get_logger()
 
@@ -107,6 +108,7 @@ class Integrator:
         self._door = door or StoreDoor(name, lambda: None)
         self._sleep = sleep
         self._verifier: Verifier = _Nobody()
+        self.on_own_doing: OwnDoing | None = None
         self._lock = asyncio.Lock()
         self.books = IntegrationBooks(
             name, ledger, clock=clock, old_secret_s=self._rules.old_secret_s
@@ -318,6 +320,7 @@ class Integrator:
         if intent.closed:
             await self._client.set_store_status(store.store_id, "inactive")
             log.info("integration.store_closed", store=self._name, seconds=self._rules.quiet_s)
+            await self._note("store.pause", "to be integrated anew")
             await self._sleep(self._rules.quiet_s)
         done = await self._finish(store.store_id, intent)
         return Integrated(done.store_id, created=True, changed=changed)
@@ -363,7 +366,12 @@ class Integrator:
         if intent.closed:
             await self._client.set_store_status(store_id, "active")
             log.info("integration.store_opened", store=self._name)
+            await self._note("store.resume", "integrated anew")
         await self.books.finished()
+
+    async def _note(self, action: str, why: str) -> None:
+        if self.on_own_doing is not None:
+            await self.on_own_doing(action, why, "")
 
     async def _rotate_by_field(self, store: Store, field: str) -> Integrated:
         store_id = store.store_id
