@@ -27,6 +27,7 @@ data_dir = "data"
 base_url = "http://127.0.0.1:{port}/v2"
 client_id = "app"
 client_secret = "planted-client-secret"
+redirect_uri = "http://127.0.0.1:{callback}/oauth/callback"
 [receiver]
 listen = "127.0.0.1:0"
 public_url = "https://store.example"
@@ -48,7 +49,7 @@ def config(tmp_path: Path) -> Path:
     (folder / "orders").mkdir(parents=True)
     (folder / "menu.csv").write_text("external_id,name,price\nb,Burger,9.50\n")
     path = folder / "bridge.toml"
-    path.write_text(CONFIG.format(port=free_port()), encoding="utf-8")
+    path.write_text(CONFIG.format(port=free_port(), callback=free_port()), encoding="utf-8")
     return path
 
 
