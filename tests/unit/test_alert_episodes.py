@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tillbridge.alerts.books import from_fact, to_fact
@@ -200,6 +200,7 @@ ACTS = st.lists(
 
 
 @given(ACTS)
+@example([("open", 0.0), ("gone", 60.0), ("open", 1.0)])  # back in the second in which it ends
 def test_no_step_is_ever_told_twice_whatever_happens(acts: list[Act]) -> None:
     told = Told()
     problems: tuple[OpenProblem, ...] = ()

@@ -84,7 +84,8 @@ def follow(
             ended = replace(older, over_s=gone)
             if not _is_finished(ended, rules):
                 after[key] = ended
-        elif episode.over_s is None or episode.over_s + passed < rules.settle_s:
+        elif episode.over_s is None or episode.over_s < rules.settle_s:
+            # Nobody has seen it gone for so long: that it is over was told to nobody.
             after[key] = replace(older, problem=problem, over_s=None)
         # else it was over, and this is another one
     for key, problem in present.items():
