@@ -230,6 +230,14 @@ def test_what_is_no_answer_of_odoo_is_an_odoo_that_is_away(
     assert pos.read_catalogue().items == {}
 
 
+@pytest.mark.parametrize("status", [301, 404])
+def test_an_address_that_is_not_odoos_is_told_with_its_remedy(house: House, status: int) -> None:
+    house.server.next_status, house.server.next_body = status, b"<html>"
+    health = house.open().health()
+    assert not health.online
+    assert "correct the option url" in health.detail
+
+
 def test_a_kept_connection_that_has_died_is_opened_anew(house: House) -> None:
     pos = house.open()
     pos.read_catalogue()

@@ -157,10 +157,10 @@ def read_records(odoo: Odoo, register: Register, ids: Sequence[int], context: Re
 
 
 def read_taxes(odoo: Odoo, register: Register) -> list[Record]:
-    """Return the taxes on sales of the company."""
+    """Return the taxes of the company, and of those it is a branch of."""
     return odoo.read(
         "account.tax",
-        [["company_id", "=", register.company]],
+        [["company_id", "parent_of", [register.company]]],
         TAX_FIELDS,
         order="sequence, id",
         context=register.context,

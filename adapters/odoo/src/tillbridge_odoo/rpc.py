@@ -106,7 +106,7 @@ class HttpRpc:
             else:
                 connection.close()
         if response.status != 200 or len(content) > _LARGEST:
-            raise NoAnswer(f"The server answers with status {response.status}.", sent=True)
+            raise NoAnswer(_status_words(response.status), sent=True)
         return content
 
     def _connected(self) -> http.client.HTTPConnection:
@@ -164,6 +164,14 @@ def _fault(error: object) -> Fault:
     data = data if isinstance(data, Mapping) else {}
     text = str(data.get("message") or said.get("message") or "no reason given")
     return Fault(str(data.get("name") or ""), " ".join(text.split()))
+
+
+def _status_words(status: int) -> str:
+    if status in {301, 302, 307, 308}:
+        return f"The server sends elsewhere (status {status}): correct the option url."
+    if status == 404:
+        return "There is no Odoo at this address (status 404): correct the option url."
+    return f"The server answers with status {status}."
 
 
 def _words(failure: Exception, timeout_s: float) -> str:

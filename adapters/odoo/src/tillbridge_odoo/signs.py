@@ -34,7 +34,9 @@ def read_signs(odoo: Odoo, register: Register, sold: list[object], context: Reco
         ),
         "attributes": _stamps(odoo, "product.attribute", [], context),
         "categories": _stamps(odoo, "pos.category", [], context),
-        "taxes": _stamps(odoo, "account.tax", [["company_id", "=", register.company]], context),
+        "taxes": _stamps(
+            odoo, "account.tax", [["company_id", "parent_of", [register.company]]], context
+        ),
     }
     if models.combo:
         signs["combos"] = _stamps(odoo, models.combo, [], context)

@@ -266,6 +266,8 @@ def _test(operator: str, wanted: Any) -> Callable[[Any], bool]:  # noqa: ANN401 
     match operator:
         case "=" | "!=":
             return lambda value: _equal(value, wanted) is (operator == "=")
+        case "parent_of":  # of companies without branches
+            return lambda value: value in wanted
         case "in" | "not in":
             options = frozenset(wanted)
             return lambda value: (
