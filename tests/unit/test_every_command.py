@@ -32,6 +32,7 @@ NOT_COMPLETED = {
     ("tillbridge connect", "--store-id"): "is known to the service only",
     ("tillbridge signup", "--zip"): "is a postal code",
     ("tillbridge adapter try", "--currency"): "any currency",
+    ("tillbridge adapter record", "--currency"): "any currency",
     ("tillbridge orders cancel", "--reason"): "a choice, which is completed by itself",
 }
 

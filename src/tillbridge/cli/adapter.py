@@ -1,6 +1,7 @@
 """`tillbridge adapter ...`: for whoever writes an adapter, or wonders whether one is right."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -156,21 +157,20 @@ def try_adapter(
     """
     from tillbridge.adapter.registration import closing
     from tillbridge.adapters.kit import find_kit
-    from tillbridge.adapters.trial import opened, options_of_sample, trial_of, trials
+    from tillbridge.adapters.trial import opened, trial_of, trials
     from tillbridge.log import configure
 
     configure("auto", "info")  # what an adapter's program writes to stderr, too
     kit = find_kit(name)
-    if sample is None and store is None and kit.root is not None and _is_folder(name):
-        sample = kit.root / "sample.toml"
-    if sample is not None:
-        options, base_dir = options_of_sample(sample), sample.resolve().parent
-        store = store or "try"
-    else:
-        loaded = load_settings(context)
-        store, options, currency = _of_store(loaded.settings.stores, kit.adapter.name, store)
-        base_dir = loaded.base_dir
-    pos = opened(kit.adapter, options, store=store, currency=currency, base_dir=base_dir)
+    chosen = _chosen(context, kit, name, store=store, sample=sample, currency=currency)
+    currency = chosen.currency
+    pos = opened(
+        kit.adapter,
+        chosen.options,
+        store=chosen.store,
+        currency=currency,
+        base_dir=chosen.base_dir,
+    )
     with closing(pos):
         for trial in (trial_of(pos),) if once else trials(pos):
             if as_json:
@@ -203,6 +203,155 @@ def new(
     say.line(_("Made {folder}. Next:").format(folder=made.folder))
     say.line(f"  tillbridge adapter check {made.folder}")
     say.line(f"  tillbridge adapter try {made.folder} --once")
+
+
+@app.command("record")
+def record_adapter(
+    context: typer.Context,
+    name: Name,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help=_("The case folder that is made."))
+    ],
+    store: Annotated[
+        str | None,
+        typer.Option(
+            "--store",
+            metavar="STORE",
+            help=_("Use this store's options."),
+            autocompletion=complete.stores,
+        ),
+    ] = None,
+    sample: Annotated[
+        Path | None,
+        typer.Option("--sample", metavar="FILE", help=_("Use the options of a TOML file.")),
+    ] = None,
+    currency: Annotated[
+        str, typer.Option("--currency", metavar="CODE", help=_("The currency, with a sample."))
+    ] = "EUR",
+    more: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with",
+            metavar="FILE",
+            help=_("A file or folder that it reads besides; may be repeated."),
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Record what an adapter sees and says, without secrets and customers' data, as a case folder.
+
+    It reads once: files, and HTTP through a relay on this machine. It writes nothing into the
+    till. Look through the folder before you hand it on.
+
+    Example: tillbridge adapter record mytill --store main --out cases/no_prices
+    """
+    from tillbridge.adapters.kit import find_kit
+    from tillbridge.adapters.recording.record import Source, record
+    from tillbridge.log import configure
+
+    configure("auto", "warning")
+    kit = find_kit(name)
+    chosen = _chosen(context, kit, name, store=store, sample=sample, currency=currency)
+    source = Source(kit.adapter, chosen.options, chosen.currency, chosen.base_dir, more or ())
+    recorded = record(source, out)
+    if as_json:
+        say.document(recorded.to_json())
+        return
+    for file in recorded.files:
+        say.line(f"  {say.clean(file)}")
+    if recorded.replies:
+        say.line(_("  {count} replies over HTTP").format(count=recorded.replies))
+    counts = ", ".join(f"{name} {count}" for name, count in recorded.counts.items())
+    say.line(_("Read: {counts}").format(counts=counts or _("nothing")))
+    for line in recorded.left_out:
+        say.line(say.clean(line), level="warning")
+    say.line(
+        _("Made {folder}; {count} values are others now. Look through it, then:").format(
+            folder=recorded.folder, count=recorded.redacted
+        )
+    )
+    say.line(f"  tillbridge adapter replay {recorded.folder} --adapter {name}")
+
+
+@app.command()
+def replay(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help=_("A case folder."))],
+    adapter: Annotated[
+        str | None,
+        typer.Option("--adapter", metavar="NAME", help=_("Read it with this adapter.")),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read a case folder again, and show what is read differently; ends with 1 if anything is.
+
+    Without --adapter it is the one whose package the folder lies in, or the one that recorded it.
+
+    Example: tillbridge adapter replay tests/cases/plain
+    """
+    from tillbridge.adapter.conformance import Case, run_case
+    from tillbridge.adapters.kit import find_kit
+    from tillbridge.log import configure
+
+    configure("auto", "warning")
+    try:
+        case = Case.of(folder)
+        kit = find_kit(adapter or _owner(folder) or case.adapter)
+        difference = run_case(kit.adapter, case)
+    except ValueError as failure:
+        raise ConfigError(str(failure), fix=_("Correct the case.")) from failure
+    if as_json:
+        say.document(
+            {"adapter": kit.adapter.name, "same": not difference, "difference": difference}
+        )
+    elif difference:
+        say.line(_("It is read differently:"), level="down")
+        for line in difference.splitlines():
+            say.line(say.clean(line))
+    else:
+        say.line(_("It is read as expected."), level="ok")
+    raise typer.Exit(Exit.FAILED if difference else Exit.DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """The options an adapter is opened with, and where they are from."""
+
+    store: str
+    options: dict[str, Any]
+    currency: str
+    base_dir: Path
+
+
+def _chosen(
+    context: typer.Context,
+    kit: "Kit",
+    name: str,
+    *,
+    store: str | None,
+    sample: Path | None,
+    currency: str,
+) -> _Chosen:
+    """Return the options of --sample, of the package's sample, or of a store."""
+    from tillbridge.adapters.trial import options_of_sample
+
+    if sample is None and store is None and kit.root is not None and _is_folder(name):
+        sample = kit.root / "sample.toml"
+    if sample is not None:
+        return _Chosen(store or "try", options_of_sample(sample), currency, sample.resolve().parent)
+    loaded = load_settings(context)
+    found, options, currency = _of_store(loaded.settings.stores, kit.adapter.name, store)
+    return _Chosen(found, options, currency, loaded.base_dir)
+
+
+def _owner(folder: Path) -> str:
+    """Return the folder of the package that a case lies in (in its tests/cases); "" for none."""
+    for parent in list(folder.resolve().parents)[:3]:
+        project = parent / "pyproject.toml"
+        if (parent / "process.toml").is_file() or (
+            project.is_file() and "tillbridge.adapters" in project.read_text("utf-8", "replace")
+        ):
+            return str(parent)
+    return ""
 
 
 def _show(kit: "Kit", verdict: "KitVerdict", *, whole: bool) -> None:

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tillbridge.adapter.conformance.recorded import replaying
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure
 from tillbridge.adapter.normalised import availability_json, catalogue_json, tables_json
 from tillbridge.adapter.protocols import ReadsAvailability, ReadsCatalogue, ReadsTables
 from tillbridge.adapter.registration import Adapter, AdapterContext, closing
 
 EXPECTED = "expected.json"
-_KEYS = {"about", "currency", "location_id", "options"}
+_KEYS = {"about", "adapter", "currency", "location_id", "options"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Case:
     currency: str = "EUR"
     location_id: str = "case"
     options: Mapping[str, Any] = field(default_factory=dict)
+    adapter: str = ""  # whose it is, where it was recorded
 
     @classmethod
     def of(cls, folder: Path) -> "Case":
@@ -66,12 +68,16 @@ def read_case(adapter: Adapter, case: Case) -> dict[str, Any]:
         context = AdapterContext(
             store="case", currency=case.currency, location_id=case.location_id, base_dir=home
         )
-        try:
-            pos = adapter.open(adapter.options.model_validate(dict(case.options)), context)
-        except ValueError as failure:
-            return {"options": {"error": _without(str(failure), home)}}
-        with closing(pos):
-            found = {name: _without_in(value, home) for name, value in _readings(pos)}
+        with replaying(home) as replay:
+            options = replay.options(case.options)
+            try:
+                pos = adapter.open(adapter.options.model_validate(options), context)
+            except ValueError as failure:
+                return {"options": {"error": _without(str(failure), home)}}
+            with closing(pos):
+                found = {name: _without_in(value, home) for name, value in readings(pos)}
+            if replay.strange:
+                found["http"] = {"not_recorded": list(replay.strange)}
     finally:
         shutil.rmtree(home, ignore_errors=True)
     return found
@@ -96,7 +102,8 @@ def written(reading: Mapping[str, Any]) -> str:
     return json.dumps(reading, ensure_ascii=False, indent=2) + "\n"
 
 
-def _readings(pos: object) -> Iterator[tuple[str, Any]]:
+def readings(pos: object) -> Iterator[tuple[str, Any]]:
+    """Return all that is read from an adapter, as JSON values, and what it says it cannot read."""
     if isinstance(pos, ReadsCatalogue):
         yield "catalogue", _told(lambda: catalogue_json(pos.read_catalogue()))
     if isinstance(pos, ReadsAvailability):
