@@ -45,6 +45,10 @@ deb: setup ## the Debian package in dist/ (ARCH=arm64 for a Raspberry Pi)
 deb-test: setup ## the package installed, updated and purged on a small Debian (root, mmdebstrap; minutes)
 	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest -n 0 tests/machine/test_deb_package.py $(PYTEST_ARGS)
 
+reference: setup ## the pages that are made from the code (reference of the adapter API, schema of its protocol)
+	$(BIN)/python -m tillbridge.adapters.reference > docs/adapters/reference.md
+	$(BIN)/python -m tillbridge.adapters.process.schema > docs/adapters/process.schema.json
+
 screenshots: setup ## the pictures of the page in docs/images, taken with Chromium
 	$(BIN)/python -m tests.support.screenshots docs/images
 

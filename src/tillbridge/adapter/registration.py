@@ -1,7 +1,7 @@
 """How an adapter makes itself known: one `Adapter` under the entry points `tillbridge.adapters`."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,8 @@ from tillbridge.adapter.protocols import Closes
 from tillbridge.compatibility import ADAPTER_API
 
 API_VERSION = ADAPTER_API
+# Adapters for these still work; a DeprecationWarning says until when (docs/adapters/policy.md).
+OLD_API_VERSIONS: Mapping[int, str] = {}
 
 
 class AdapterOptions(BaseModel):

@@ -5,13 +5,14 @@ Adapters are registered under the entry points `tillbridge.adapters`, each an
 folder and process are built in, and there even where the program was not installed.
 """
 
+import warnings
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from pydantic import ValidationError
 
-from tillbridge.adapter import API_VERSION, Adapter, AdapterContext, AdapterOptions
+from tillbridge.adapter import API_VERSION, Adapter, AdapterContext, AdapterOptions, registration
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 from tillbridge.log import get_logger
@@ -99,14 +100,32 @@ def _load(entry: EntryPoint) -> Adapter:
             _("The adapter {name} does not register an Adapter.").format(name=entry.name),
             fix=_("Tell its vendor: the entry point must name a tillbridge.adapter.Adapter."),
         )
-    if adapter.api_version != API_VERSION:
-        raise ConfigError(
-            _(
-                "The adapter {name} is for version {theirs} of the adapter API; this is {ours}."
-            ).format(name=entry.name, theirs=adapter.api_version, ours=API_VERSION),
-            fix=_("Install a version of the adapter that fits this bridge."),
-        )
+    _check_version(entry.name, adapter)
     return adapter
+
+
+def _check_version(name: str, adapter: Adapter) -> None:
+    """Refuse what this bridge cannot work with; warn of what the next one will not."""
+    theirs = adapter.api_version
+    if theirs == API_VERSION:
+        return
+    if until := registration.OLD_API_VERSIONS.get(theirs):
+        warnings.warn(
+            f"The adapter {name} is for version {theirs} of the adapter API, which works until"
+            f" {until}; this is {API_VERSION}. docs/adapters/policy.md tells what to change.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        get_logger().warning("adapter.api_old", adapter=name, api_version=theirs, until=until)
+        return
+    raise ConfigError(
+        _("The adapter {name} is for version {theirs} of the adapter API; this is {ours}.").format(
+            name=name, theirs=theirs, ours=API_VERSION
+        ),
+        fix=_("Install a newer version of the adapter, which fits this bridge.")
+        if theirs < API_VERSION
+        else _("Install a newer bridge, or an older version of the adapter."),
+    )
 
 
 def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> ConfigError:

@@ -280,15 +280,24 @@ def replay(
         str | None,
         typer.Option("--adapter", metavar="NAME", help=_("Read it with this adapter.")),
     ] = None,
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--accept", help=_("What is read is right: write it into the case, as expected.")
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Read a case folder again, and show what is read differently; ends with 1 if anything is.
+
+    With --accept what is read now becomes what is expected; look at it first.
 
     Without --adapter it is the one whose package the folder lies in, or the one that recorded it.
 
     Example: tillbridge adapter replay tests/cases/plain
     """
     from tillbridge.adapter.conformance import Case, run_case
+    from tillbridge.adapter.conformance.cases import accept_reading
     from tillbridge.adapters.kit import find_kit
     from tillbridge.log import configure
 
@@ -296,6 +305,8 @@ def replay(
     try:
         case = Case.of(folder)
         kit = find_kit(adapter or _owner(folder) or case.adapter)
+        if accept:
+            accept_reading(kit.adapter, case)
         difference = run_case(kit.adapter, case)
     except ValueError as failure:
         raise ConfigError(str(failure), fix=_("Correct the case.")) from failure

@@ -97,6 +97,11 @@ def run_case(adapter: Adapter, case: Case) -> str:
     return "\n".join(lines)
 
 
+def accept_reading(adapter: Adapter, case: Case) -> None:
+    """Write what the adapter reads now into `expected.json`."""
+    (case.folder / EXPECTED).write_text(written(read_case(adapter, case)), "utf-8")
+
+
 def written(reading: Mapping[str, Any]) -> str:
     """Return a reading as it stands in `expected.json`."""
     return json.dumps(reading, ensure_ascii=False, indent=2) + "\n"
