@@ -1,5 +1,7 @@
 """What the pages Tables and Store give and do, over a real socket."""
 
+from dataclasses import replace
+
 from tests.support.page_house import page_house
 from tests.support.page_sample import busy
 
@@ -52,3 +54,18 @@ async def test_what_differs_in_the_taxes_is_told() -> None:
         done = await house.post("/stores/main/tax", {})
         page = await house.get(done.headers["Location"])
         assert "10 % on Soup" in page.text
+
+
+async def test_the_store_names_its_adapters_with_the_level_each_reaches() -> None:
+    async with page_house() as house:
+        page = await house.get("/store")
+        assert "level silver" in page.text
+        tills = [
+            {"name": "clover", "level": "bronze", "part": "menu"},
+            {"name": "mine", "level": "", "part": "orders"},
+        ]
+        house.control.facts = replace(house.control.facts, tills={"main": tills})
+        page = await house.get("/store")
+        assert "Adapter for the menu" in page.text
+        assert "level bronze" in page.text
+        assert "no level" in page.text

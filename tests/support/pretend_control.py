@@ -411,6 +411,7 @@ class PretendControl:
             stores={"main": StoreSnapshot()},
             pid=7,
             started_at=0,
+            tills={"main": [{"name": "folder", "level": "silver", "part": ""}]},
         )
         self.now_ms = 1_795_287_720_000
         self.answer = ""

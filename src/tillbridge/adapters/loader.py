@@ -56,6 +56,11 @@ def find_adapter(name: str) -> Adapter:
     return _load(entries[name])
 
 
+def entry_of(name: str) -> EntryPoint | None:
+    """Return where an adapter is, without importing it; None where there is no such adapter."""
+    return EntryPoint(name, name, GROUP) if ":" in name else _entries().get(name)
+
+
 def open_adapter(
     name: str, options: Mapping[str, Any], context: AdapterContext, *, table: str = "pos"
 ) -> object:

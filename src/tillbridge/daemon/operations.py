@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 import tillbridge
+from tillbridge.adapters.level import adapters_of
 from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting, Wanted
@@ -222,6 +223,10 @@ class Operations:
             started_at=self._running_since,
             facts=snapshot.facts,
             figures=figures,
+            tills={
+                name: adapters_of(each.pos_adapter[0], (each.order_adapter or (None,))[0])
+                for name, each in house.settings.stores.items()
+            },
             pos_seen={name: at for name, at in seen.items() if at is not None},
             communities={
                 name: each.community_id for name, each in house.settings.communities.items()

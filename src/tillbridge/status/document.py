@@ -55,6 +55,7 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
                 now_ms,
                 facts.pos_seen.get(name),
                 facts.figures.get(name) or StoreFigures(),
+                facts.tills.get(name, ()),
             )
             for name, store in known.items()
         },
@@ -137,7 +138,12 @@ def _problem(problem: OpenProblem, noted: object) -> dict[str, Any]:
 
 
 def _store(
-    store: StoreSnapshot, adapter: str, now_ms: int, pos_seen: int | None, figures: StoreFigures
+    store: StoreSnapshot,
+    adapter: str,
+    now_ms: int,
+    pos_seen: int | None,
+    figures: StoreFigures,
+    tills: Sequence[Mapping[str, str]],
 ) -> dict[str, Any]:
     held = store.held
     unwanted = _mapping(store.facts.get("menu_dismissed")).get("digest")
@@ -151,6 +157,7 @@ def _store(
             "adapter": adapter,
             **_pos(store.facts.get("pos_health")),
             "last_seen_at": _iso(pos_seen),
+            "adapters": [dict(each) for each in tills],
         },
         "menu": {
             "acknowledged_items": store.acknowledged_items,

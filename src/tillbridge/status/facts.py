@@ -17,7 +17,8 @@ class BridgeFacts:
     knows of them. `communities` names the configured ones, each with its id; the ledger has them
     among the stores, by their keys. `pid` and `started_at` count only while the bridge is running,
     `stopped_at` only while it is not. `facts` are those of the bridge itself; `pos_seen` tells, by
-    store, when the till was last found there; `figures`, by store, how well its orders go.
+    store, when the till was last found there; `figures`, by store, how well its orders go;
+    `tills`, by store, its adapters: `name`, `level`, and `part` where it has one of two.
     """
 
     version: str
@@ -32,3 +33,4 @@ class BridgeFacts:
     pos_seen: Mapping[str, int] = field(default_factory=dict)
     communities: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, StoreFigures] = field(default_factory=dict)
+    tills: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)

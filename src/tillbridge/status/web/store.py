@@ -24,7 +24,13 @@ async def _fill(visit: Visit) -> Filled:
     status = await visit.control.status()
     return {
         "stores": [
-            {"name": name, "service": part["service"], "orders": part["orders"], **_of(part)}
+            {
+                "name": name,
+                "service": part["service"],
+                "orders": part["orders"],
+                "tills": part["pos"]["adapters"],
+                **_of(part),
+            }
             for name, part in status["stores"].items()
         ]
     }
