@@ -14,7 +14,7 @@ EDITABLE := -e . $(patsubst %/pyproject.toml,-e %,$(ADAPTERS))
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench deb deb-test screenshots windows-bundle lock clean
+.PHONY: help setup demo test check bench deb deb-test reference screenshots windows-bundle lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
