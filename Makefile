@@ -4,6 +4,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+TILL ?=
 PYTEST_ARGS ?= -n auto --maxprocesses=4 --dist=loadgroup
 UPGRADE ?=
 ARCH ?= amd64
@@ -23,8 +24,8 @@ help: ## list these targets
 
 setup: .venv/.installed ## make .venv, with the program in it
 
-demo: setup ## the whole thing on this machine (ARGS=--once plays it once and ends)
-	$(BIN)/tillbridge demo $(ARGS)
+demo: setup ## the whole thing on this machine (ARGS=--once plays it once and ends; TILL=clover another till)
+	$(BIN)/tillbridge demo $(if $(TILL),--till $(TILL)) $(ARGS)
 
 test: setup ## all tests (PYTEST_ARGS="tests/unit -x" for some)
 	$(BIN)/pytest $(PYTEST_ARGS)

@@ -270,13 +270,21 @@ async def test_what_the_pos_tells_from_a_thread_of_its_own_is_heard_in_the_loop(
 
     class Talks(Till):
         def on_change(self, hear: Callable[[Change], None]) -> None:
-            threading.Thread(target=hear, args=(Change.AVAILABILITY,)).start()
+            threading.Timer(0.1, hear, args=(Change.AVAILABILITY,)).start()
 
     pos = run(Talks())
     assert pos.tells_changes
     pos.on_change(lambda change: heard.put_nowait((change, threading.get_ident())))
     async with asyncio.timeout(10):
         assert await heard.get() == (Change.AVAILABILITY, threading.get_ident())
+    both: list[Change] = []
+    one = run(Talks())
+    one.on_change(lambda _change: both.append(Change.TABLES))
+    one.on_change(both.append)
+    async with asyncio.timeout(10):
+        while len(both) < 2:
+            await asyncio.sleep(0.01)
+    assert both == [Change.TABLES, Change.AVAILABILITY]
     assert not run(Till()).tells_changes
     run(Till()).on_change(lambda _change: None)  # nothing to hear, and nothing wrong
 

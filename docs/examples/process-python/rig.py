@@ -27,6 +27,7 @@ class Till:
             }
             for item in items
         ]
+        (self.folder / "sold-out.txt").unlink(missing_ok=True)
         self.export()
         return {"items": items}
 

@@ -180,7 +180,10 @@ class TellsChanges(Protocol):
     """
 
     def on_change(self, hear: Callable[[Change], None]) -> None:
-        """Call `hear`, from any thread, whenever something has changed from now on."""
+        """Call `hear`, from any thread, whenever something has changed from now on.
+
+        It is said once, by the bridge.
+        """
         ...
 
 

@@ -83,6 +83,7 @@ class PosRunner:
         # None is not known: a problem may stand in the ledger from before a restart.
         self._faulty: dict[str, bool] = {}
         self._trouble: str | None = None
+        self._hearers: list[Callable[[Change], None]] = []
         self._reading = Worker(f"{store}-reading")
         self._tickets = Worker(f"{store}-tickets")
         self._probe: asyncio.Future[Health] | None = None
@@ -162,13 +163,20 @@ class PosRunner:
         """Call `hear` in the running event loop when the POS tells of a change."""
         if not isinstance(self._pos, TellsChanges):
             return
+        self._hearers.append(hear)
+        if len(self._hearers) > 1:
+            return  # the menu's flow and the orders' both listen to one till
         loop = asyncio.get_running_loop()
 
         def told(change: Change) -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended; nobody listens
-                loop.call_soon_threadsafe(hear, change)
+                loop.call_soon_threadsafe(self._heard, change)
 
         self._pos.on_change(told)
+
+    def _heard(self, change: Change) -> None:
+        for hear in self._hearers:
+            hear(change)
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the files the menu is read from; none where the adapter names none."""

@@ -18,8 +18,11 @@ _COOKING_S = 4.0
 _COOKING_ONCE_S = 0.3
 
 
-def play(*, once: bool) -> int:
-    """Play the demo in a folder of its own that is removed at the end; returns an exit code."""
+def play(*, once: bool, adapter: str = "") -> int:
+    """Play the demo with an adapter's till, or the sample one; returns an exit code.
+
+    It is in a folder of its own that is removed at the end.
+    """
     configure("auto", "warning")
     with (
         tempfile.TemporaryDirectory(
@@ -27,22 +30,28 @@ def play(*, once: bool) -> int:
         ) as folder,
         suppress(KeyboardInterrupt),
     ):
-        return asyncio.run(_once(Path(folder)) if once else _until_interrupted(Path(folder)))
+        return asyncio.run(
+            _once(Path(folder), adapter) if once else _until_interrupted(Path(folder), adapter)
+        )
     return 0
 
 
-async def _once(folder: Path) -> int:
+async def _once(folder: Path, adapter: str) -> int:
     line(_("Playing the whole thing once. Nothing outside this machine is touched."))
     line()
     settings = SandboxSettings(auto_consent=True, job_duration_s=0.5)
-    async with set_up(folder, settings, cooking_s=_COOKING_ONCE_S, usual_ports=False) as stage:
+    async with set_up(
+        folder, settings, cooking_s=_COOKING_ONCE_S, usual_ports=False, adapter=adapter
+    ) as stage:
         return await scenario(stage)
 
 
-async def _until_interrupted(folder: Path) -> int:
+async def _until_interrupted(folder: Path, adapter: str) -> int:
     line(_("Starting an ordering service, a till, and the bridge between them ..."))
     settings = SandboxSettings(auto_consent=True)
-    async with set_up(folder, settings, cooking_s=_COOKING_S, usual_ports=True) as stage:
+    async with set_up(
+        folder, settings, cooking_s=_COOKING_S, usual_ports=True, adapter=adapter
+    ) as stage:
         await stage.connect()
         await stage.until(_("the menu is on sale"), stage.menu_is_on_sale)
         _tell_addresses(stage)
@@ -55,13 +64,13 @@ def _tell_addresses(stage: Stage) -> None:
         (_("Storefront"), f"{stage.service_url}/store/st_main", _("order something here")),
         (_("The bridge"), f"{stage.page_url}/", _("what works, what does not, what to do")),
         (_("The service"), f"{stage.service_url}/", _("its control panel: faults, clock")),
-        (_("The till"), str(stage.till.folder), _("export/menu.csv, orders/, updates/")),
+        (_("The till"), *stage.till.place),
     )
     line()
     for name, place, what in rows:
         line(f"  {name:<12} {place:<45} {what}")
     line()
-    line(_("Change export/menu.csv (a price, available = false) and watch the storefront follow."))
+    line(_("Change what the till exports (a price, what is sold out): the storefront follows."))
     line(_("Ctrl-C ends it, and removes everything."))
     line()
 

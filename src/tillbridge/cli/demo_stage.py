@@ -13,7 +13,7 @@ from typing import Any
 
 import aiohttp
 
-from tillbridge.cli.demo_till import SampleTill
+from tillbridge.cli.demo_till import DemoTill, SampleTill
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 from tillbridge.sandbox import RunningSandbox, SandboxSettings, start
@@ -46,16 +46,7 @@ location_id = "loc-1"
 currency = "USD"
 notification_email = "owner@example.net"
 
-[stores.main.pos]
-adapter = "folder"
-menu = "till/export/menu.csv"
-addons = "till/export/addons.csv"
-orders_dir = "till/orders"
-updates_dir = "till/updates"
-
-[stores.main.orders]
-accept = "when_confirmed"
-"""
+{till}"""
 
 
 class DemoFailed(BridgeError):
@@ -66,7 +57,7 @@ class Stage:
     """What is on stage, made by `set_up`."""
 
     def __init__(
-        self, folder: Path, sandbox: RunningSandbox, till: SampleTill, http: aiohttp.ClientSession
+        self, folder: Path, sandbox: RunningSandbox, till: DemoTill, http: aiohttp.ClientSession
     ) -> None:
         self.folder = folder
         self.till = till
@@ -88,6 +79,7 @@ class Stage:
                 page_url=self.page_url,
                 receiver_port=receiver_port,
                 page_port=page_port,
+                till=self.till.config,
             ),
             encoding="utf-8",
         )
@@ -178,8 +170,8 @@ class Stage:
         return self.till.item_ids() == set(await self.storefront())
 
     async def place(self, *external_ids: str) -> str:
-        """Order one of each; return the order's id."""
-        lines = [{"external_id": each, "quantity": 1} for each in external_ids]
+        """Order one of each item of the demo's menu; return the order's id."""
+        lines = [{"external_id": self.till.id_of(each), "quantity": 1} for each in external_ids]
         order = await self.control("orders", {"store_id": "st_main", "items": lines})
         order_id: str = order["order_id"]
         return order_id
@@ -210,11 +202,16 @@ class Stage:
 
 @asynccontextmanager
 async def set_up(
-    folder: Path, settings: SandboxSettings, *, cooking_s: float, usual_ports: bool
+    folder: Path,
+    settings: SandboxSettings,
+    *,
+    cooking_s: float,
+    usual_ports: bool,
+    adapter: str = "",
 ) -> AsyncIterator[Stage]:
-    """Set the stage; everything is ended again, whatever happens."""
+    """Set the stage, with the till of an adapter or a sample of files; all is ended again."""
+    till = _till(adapter, folder, cooking_s)
     sandbox = await start(settings, port=_port(_SERVICE_PORT, usual=usual_ports))
-    till = SampleTill(folder / "till", cooking_s=cooking_s)
     kitchen = asyncio.create_task(till.work())
     async with aiohttp.ClientSession() as http:
         stage = Stage(folder, sandbox, till, http)
@@ -230,6 +227,15 @@ async def set_up(
             kitchen.cancel()
             await asyncio.gather(kitchen, return_exceptions=True)
             await sandbox.stop()
+            till.close()
+
+
+def _till(adapter: str, folder: Path, cooking_s: float) -> DemoTill:
+    if adapter in {"", "folder"}:
+        return SampleTill(folder / "till", cooking_s=cooking_s)
+    from tillbridge.cli.demo_rig import RigTill
+
+    return RigTill(adapter, folder, cooking_s=cooking_s)
 
 
 def _port(wanted: int, *, usual: bool) -> int:

@@ -12,6 +12,14 @@ def demo(
         bool,
         typer.Option("--once", help=_("Play the scenario once, tell what happened, and end.")),
     ] = False,
+    till: Annotated[
+        str,
+        typer.Option(
+            "--till",
+            metavar="NAME",
+            help=_("Play it with the till of this adapter: clover, square, ... or a folder's."),
+        ),
+    ] = "folder",
 ) -> None:
     """Play the whole thing here: a local ordering service, a till, the bridge, and orders.
 
@@ -21,4 +29,4 @@ def demo(
     """
     from tillbridge.cli.demo import play
 
-    raise typer.Exit(play(once=once))
+    raise typer.Exit(play(once=once, adapter=till))

@@ -26,6 +26,7 @@ class OdooRig(Rig):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
+        self._templates: dict[str, int] = {}
         self.odoo = EmulatedOdoo(self.version)
         self.odoo.seed()
         self.server = OdooServer(self.odoo)
@@ -53,22 +54,30 @@ class OdooRig(Rig):
         self.server.stop()
 
     def sell(self, items: Sequence[Item], currency: str) -> Sequence[Item]:
-        """Sell these as products with one variant each."""
+        """Sell these as products with one variant each; one that was sold before keeps its id."""
         self.store.set("res.currency", 1, name=currency)
-        for model in ("product.product", "product.template"):
-            self.store.clear(model)
+        if not self._templates:
+            for model in ("product.product", "product.template"):
+                self.store.clear(model)
+        for template in self._templates.values():
+            self.store.set("product.template", template, available_in_pos=False)
         sold = []
         for place, item in enumerate(items):
-            template = self.store.add(
-                "product.template",
-                name=item.name,
-                list_price=item.price / 10 ** exponent(currency),
-                available_in_pos=True,
-                sale_ok=True,
-                self_order_available=True,
-                sequence=place,
-            )
-            self.store.add("product.product", product_tmpl_id=template)
+            values = {
+                "name": item.name,
+                "list_price": item.price / 10 ** exponent(currency),
+                "available_in_pos": True,
+                "sale_ok": True,
+                "self_order_available": True,
+                "sequence": place,
+            }
+            if item.external_id in self._templates:
+                template = self._templates[item.external_id]
+                self.store.set("product.template", template, **values)
+            else:
+                template = self.store.add("product.template", **values)
+                self.store.add("product.product", product_tmpl_id=template)
+                self._templates[item.external_id] = template
             sold.append(replace(item, external_id=named(Kind.TEMPLATE, template)))
         return sold
 

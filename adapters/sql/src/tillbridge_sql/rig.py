@@ -30,6 +30,11 @@ CREATE TABLE payments (number int PRIMARY KEY, total decimal(14, 3));
 CREATE TABLE order_news (id {serial}, order_key varchar(120), status varchar(20),
                          reason varchar(20), external_ids varchar(255), handled int DEFAULT 0)
 """
+_FORGET = "DELETE FROM items WHERE id NOT IN (SELECT item FROM order_lines WHERE item IS NOT NULL)"
+_CHANGE = (
+    "UPDATE items SET name = :name, price = {price}, place = :place, sold_out = 0 WHERE id = :id"
+)
+_ADD = "INSERT INTO items (id, name, price, place) VALUES (:id, :name, {price}, :place)"
 # A type as our schemas name it, in PostgreSQL and in MySQL.
 _TYPES = (
     ("{serial}", "serial PRIMARY KEY", "int AUTO_INCREMENT PRIMARY KEY"),
@@ -147,18 +152,16 @@ class SqlRig(Rig):
             for place, item in enumerate(items)
         ]
         with self.engine.begin() as connection:
-            connection.execute(text("DELETE FROM items"))
-            connection.execute(
-                text(
-                    "INSERT INTO items (id, name, price, place) VALUES (:id, :name, :price, :place)"
-                )
-                if not self.is_postgresql
-                else text(
-                    "INSERT INTO items (id, name, price, place)"
-                    " VALUES (:id, :name, CAST(:price AS decimal), :place)"
-                ),
-                rows,
-            )
+            # What was ordered stays in the table, as it does in a real till.
+            connection.execute(text(_FORGET))
+            kept = set(connection.execute(text("SELECT id FROM items")).scalars())
+            price = "CAST(:price AS decimal)" if self.is_postgresql else ":price"
+            for statement, part in (
+                (_CHANGE.format(price=price), [row for row in rows if row["id"] in kept]),
+                (_ADD.format(price=price), [row for row in rows if row["id"] not in kept]),
+            ):
+                if part:
+                    connection.execute(text(statement), part)
         return [replace(item, menus=()) for item in items]
 
     def rename(self, external_id: str, name: str) -> None:

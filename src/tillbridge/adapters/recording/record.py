@@ -19,6 +19,7 @@ from tillbridge.adapter.registration import closing
 from tillbridge.adapters.recording.edges import Edges, aliases, edges_of
 from tillbridge.adapters.recording.redact import Redactor
 from tillbridge.adapters.recording.relay import Heard, relaying
+from tillbridge.adapters.toml_text import toml_lines, toml_value
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
 
@@ -96,7 +97,7 @@ def record(source: Source, folder: Path) -> Recorded:
             text = json.dumps({"origins": redactor.value(spoken)}, ensure_ascii=False, indent=1)
             (making / FILE).write_text(text + "\n", "utf-8")
         options = redactor.value(with_addresses(edges.options, named))
-        (making / "case.toml").write_text(_case_toml(source, options), "utf-8")
+        (making / "case.toml").write_text(_casetoml_value(source, options), "utf-8")
         after = read_case(source.adapter, Case.of(making))
         (making / EXPECTED).write_text(written(after), "utf-8")
         _nothing_left(making, redactor)
@@ -186,32 +187,12 @@ def _counts(reading: Mapping[str, Any]) -> Mapping[str, int]:
     return found
 
 
-def _case_toml(source: Source, options: Mapping[str, Any]) -> str:
+def _casetoml_value(source: Source, options: Mapping[str, Any]) -> str:
     lines = [
         'about    = "Recorded; say here what is odd about it"',
-        f"adapter  = {_toml(source.adapter.name)}",
-        f"currency = {_toml(source.currency)}",
+        f"adapter  = {toml_value(source.adapter.name)}",
+        f"currency = {toml_value(source.currency)}",
     ]
     if options:
-        lines += ["", "[options]", *(f"{_key(key)} = {_toml(options[key])}" for key in options)]
+        lines += ["", "[options]", *toml_lines(options)]
     return "\n".join(lines) + "\n"
-
-
-def _key(name: str) -> str:
-    plain = name.replace("_", "").replace("-", "")
-    return name if plain.isascii() and plain.isalnum() else _toml(name)
-
-
-def _toml(value: Any) -> str:  # noqa: ANN401 -- an option of any kind
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return str(value)
-        case list() | tuple():
-            return f"[{', '.join(map(_toml, value))}]"
-        case dict():
-            inside = ", ".join(f"{_key(str(key))} = {_toml(part)}" for key, part in value.items())
-            return f"{{ {inside} }}"
-        case _:
-            return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,48 @@
+"""`tillbridge demo --till NAME` plays the whole thing with any adapter's own till."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def demo(till: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tillbridge", "demo", "--once", "--till", till],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "till",
+    ["loyverse", "square", "clover", "aloha", "odoo", "printer", "docs/examples/process-python"],
+)
+def test_every_till_plays_the_whole_thing(till: str) -> None:
+    code, out = demo(till)
+    assert code == 0, out
+    assert "All of it happened." in out
+    skipped = [line for line in out.splitlines() if line.startswith("  - ")]
+    assert len(skipped) <= 1, out  # Odoo and printers do not say how an order goes on
+
+
+def test_a_till_that_is_not_there_is_told_with_the_nearest() -> None:
+    code, out = demo("clovr")
+    assert code == 2
+    assert "'clover'" in out
+
+
+def test_a_till_without_a_rig_cannot_be_played() -> None:
+    code, out = demo("process")
+    assert code == 2
+    assert "brings no till for tests" in out
