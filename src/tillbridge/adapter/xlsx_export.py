@@ -84,12 +84,14 @@ class XlsxExport:
 
 def cell_text(value: object) -> str:
     """Return a cell as text; numbers with the fifteen digits that a spreadsheet keeps."""
+    if type(value) is str:  # most cells are
+        return value.strip()
     match value:
-        case bool():
-            return "TRUE" if value else "FALSE"
         case float():
             text = format(value, ".15g")
             return text if "e" not in text else format(value, ".10f").rstrip("0").rstrip(".")
+        case bool():
+            return "TRUE" if value else "FALSE"
         case datetime() | date() | time():
             return value.isoformat()
         case str():

@@ -28,6 +28,14 @@ def to_minor(amount: str | Decimal, currency: str) -> int:
     anything that is not one exact amount: text, a fraction of a minor unit, infinity.
     """
     if isinstance(amount, str):
+        # Nearly all amounts are as plain as this, and a menu has thousands.
+        whole, point, part = amount.partition(".")
+        digits = _EXPONENTS.get(currency.upper(), 2)
+        if amount.isascii() and whole.isdecimal() and len(part) <= digits:
+            if part.isdecimal():
+                return int(whole + part.ljust(digits, "0"))
+            if not point:
+                return int(whole + "0" * digits)
         try:
             value = Decimal(_plain(amount))
         except InvalidOperation:

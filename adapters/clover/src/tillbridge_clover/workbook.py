@@ -1,7 +1,7 @@
 """The workbook's sheets as records: columns by their names, rows that go on joined. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.xlsx_export import Sheet
@@ -14,19 +14,29 @@ class Record:
     """One thing of a sheet: its first row, and the rows below that only add to it.
 
     `values` are the cells of the first row by column, `more` all cells of a column from top to
-    bottom, blank ones left out. A column that occurs several times has all its cells in `more`.
+    bottom, blank ones left out; None where they are those of `values`. A column that occurs several
+    times has all its cells in `more`.
     """
 
     number: int
     values: Mapping[str, str]
-    more: dict[str, list[str]] = field(default_factory=dict)
+    more: dict[str, list[str]] | None = None
 
     def __getitem__(self, column: str) -> str:
         return self.values.get(column, "")
 
     def all(self, column: str) -> Sequence[str]:
         """Return every cell of a column that says something."""
-        return self.more.get(column, ())
+        if self.more is not None:
+            return self.more.get(column, ())
+        return (self.values[column],) if column in self.values else ()
+
+    def add(self, cells: Sequence[tuple[str, str]]) -> None:
+        """Add the cells of a row."""
+        if self.more is None:
+            self.more = {name: [cell] for name, cell in self.values.items()}
+        for name, cell in cells:
+            self.more.setdefault(name, []).append(cell)
 
 
 def records(sheet: Sheet, *, key: Sequence[str], first: str) -> list[Record]:
@@ -36,18 +46,19 @@ def records(sheet: Sheet, *, key: Sequence[str], first: str) -> list[Record]:
     Raises ExportUnreadable where there is no such header.
     """
     header, rows = _header(sheet, first)
+    names = [name for name in header if name]
+    repeated = len(set(names)) < len(names)
     found: list[Record] = []
     for number, cells in rows:
         named = [(name, cell) for name, cell in zip(header, cells, strict=False) if name and cell]
-        values: dict[str, str] = {}
-        for name, cell in named:
-            values.setdefault(name, cell)
-        if any(values.get(name) for name in key):
-            found.append(Record(number, values))
+        values = dict(reversed(named)) if repeated else dict(named)
+        if any(map(values.get, key)):
+            found.append(Record(number, values, {} if repeated else None))
+            if not repeated:
+                continue
         elif not found:
             continue
-        for name, cell in named:
-            found[-1].more.setdefault(name, []).append(cell)
+        found[-1].add(named)
     return found
 
 

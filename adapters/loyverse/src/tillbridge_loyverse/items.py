@@ -132,7 +132,7 @@ def _item(rows: Sequence[_Row], reading: Reading) -> Item:
             f'"{name}" has no id.',
             "Give the item a handle, and an SKU, in the Back Office.",
         )
-    variants = tuple(_variant(fields, identity, name, reading) for _number, fields in rows)
+    variants = tuple([_variant(fields, identity, name, reading) for _number, fields in rows])
     has_variants = len(rows) > 1 or bool(_options(first))
     category = one_line(first[CATEGORY])
     return Item(
@@ -143,9 +143,11 @@ def _item(rows: Sequence[_Row], reading: Reading) -> Item:
         available=any(variant.available for variant in variants),
         categories=(category,) if category else (),
         addon_groups=tuple(
-            reading.groups[modifier]
-            for position, modifier in columns.modifiers
-            if _yes(first[position]) and modifier in reading.groups
+            [
+                reading.groups[modifier]
+                for position, modifier in columns.modifiers
+                if first[position] and _yes(first[position]) and modifier in reading.groups
+            ]
         ),
         variants=variants if has_variants else (),
         tax=_tax(first, columns),
@@ -165,8 +167,8 @@ def _variant(fields: Sequence[str], identity: str, name: str, reading: Reading) 
 
 
 def _options(fields: Sequence[str]) -> tuple[str, ...]:
-    values = (one_line(fields[position]) for position in OPTION_VALUES)
-    return tuple(value for value in values if value)
+    written = [fields[position] for position in OPTION_VALUES if fields[position]]
+    return tuple(value for value in map(one_line, written) if value) if written else ()
 
 
 def _price(fields: Sequence[str], name: str, reading: Reading) -> int:

@@ -5,6 +5,9 @@ from html.parser import HTMLParser
 
 def one_line(text: str) -> str:
     """Return a name without control characters, and with single blanks."""
+    if text.isprintable():  # of all blanks only the plain one is
+        clean = not text or (text[0] != " " and text[-1] != " " and "  " not in text)
+        return text if clean else " ".join(text.split())
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 

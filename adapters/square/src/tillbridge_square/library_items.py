@@ -17,6 +17,7 @@ from tillbridge_square.library import Library, Row
 
 MENU_ID = "menu"
 _VARIABLE = "variable"
+_OPTION_VALUES = tuple(f"option value {number}" for number in range(1, 7))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +91,12 @@ def _location(library: Library, wanted: str | None) -> str:
 def _families(rows: Sequence[Row], location: str) -> list[list[Row]]:
     """Return the rows of each item that is sold: not archived, sellable, and at the location."""
     families: dict[str, list[Row]] = {}
+    enabled = f"enabled {location}"
     for row in rows:
         sold = (
             not _is(row["archived"], "Y")
             and not _is(row["sellable"], "N")
-            and not _is(row[f"enabled {location}"], "N")
+            and not _is(row[enabled], "N")
         )
         if sold and row["token"]:
             families.setdefault(row["item name"] or row["token"], []).append(row)
@@ -135,8 +137,7 @@ def _item(
 
 
 def _variant(row: Row, item: str, reading: Reading, location: str) -> Variant:
-    options = [row[f"option value {number}"] for number in range(1, 7)]
-    name = row["variation name"] or " / ".join(option for option in options if option)
+    name = row["variation name"] or _of_options(row)
     full = f"{item} ({name})" if name else item
     seen = row["square online item visibility"]
     return Variant(
@@ -147,9 +148,15 @@ def _variant(row: Row, item: str, reading: Reading, location: str) -> Variant:
     )
 
 
+def _of_options(row: Row) -> str:
+    return " / ".join(option for option in map(row.__getitem__, _OPTION_VALUES) if option)
+
+
 def _price(row: Row, name: str, currency: str, location: str) -> int:
-    column = f"price {location}" if row[f"price {location}"] else "price"
+    column = f"price {location}"
     written = row[column]
+    if not written:
+        column, written = "price", row["price"]
     if not written or written.casefold() == _VARIABLE:
         raise _Slip(
             row,
@@ -184,4 +191,4 @@ def _tax(components: Sequence[TaxComponent]) -> ItemTax | None:
 
 
 def _is(cell: str, value: str) -> bool:
-    return cell.casefold() == value.casefold()
+    return bool(cell) and cell.casefold() == value.casefold()
