@@ -102,6 +102,11 @@ def check(
                 param_hint="--only",
             )
     kit = find_kit(name)
+    if kit.adapter.name == "process":
+        raise ConfigError(
+            _("What the adapter process can do is what its program can do."),
+            fix=_("Name the folder of the program, in which process.toml is."),
+        )
     if kit.rig is None:
         raise ConfigError(
             _("The adapter {name} has no rig, so nothing can be tried on it.").format(

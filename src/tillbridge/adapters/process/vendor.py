@@ -15,7 +15,7 @@ from tillbridge.adapter import Adapter, AdapterContext
 from tillbridge.adapters.process.adapter import ProcessAdapter
 from tillbridge.adapters.process.keeper import first
 from tillbridge.adapters.process.options import ProcessOptions, Word
-from tillbridge.adapters.process.rig import ProcessRig
+from tillbridge.adapters.process.rig_program import ProcessRig
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 
