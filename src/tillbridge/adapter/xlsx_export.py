@@ -76,7 +76,10 @@ class XlsxExport:
     def _sheet(self, name: str, rows: list[list[Any]]) -> Sheet:
         found = []
         for number, cells in enumerate(rows, 1):
-            texts = tuple(map(cell_text, cells))
+            # Most cells are text, and a call for each would cost more than all the rest.
+            texts = tuple(
+                [each.strip() if type(each) is str else cell_text(each) for each in cells]
+            )
             if any(texts):
                 found.append((number, texts))
         return Sheet(f"{self.path.name}, sheet {name}", tuple(found))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Literal
 
 from tillbridge.adapter import BadRow, ExportUnreadable, Item, ItemTax, Variant
@@ -80,12 +79,17 @@ def _take(family: Sequence[Record], sheet: Sheet, reading: Reading, found: Found
 
 def _families(rows: Sequence[Record]) -> Iterator[Sequence[Record]]:
     """Yield records that are one item: alone, or as variants, which share their name."""
-
-    def family(record: Record) -> tuple[str, int]:
-        return (record["name"], 0) if record["variant option"] else ("", record.number)
-
-    for _key, members in groupby(rows, family):
-        yield list(members)
+    family: list[Record] = []
+    for record in rows:
+        goes_on = record["variant option"] and family and record["name"] == family[0]["name"]
+        if goes_on and family[0]["variant option"]:
+            family.append(record)
+            continue
+        if family:
+            yield family
+        family = [record]
+    if family:
+        yield family
 
 
 def _identity(family: Sequence[Record]) -> str:
@@ -108,14 +112,14 @@ def _item(family: Sequence[Record], identity: str, reading: Reading) -> Item:
             f'"{name}" has no Clover ID.',
             "Export the inventory from Clover: a template that was filled in by hand has no ids.",
         )
-    variants = tuple(_variant(record, identity, name, reading) for record in family)
+    variants = tuple([_variant(record, identity, name, reading) for record in family])
     categories = [
         category_of(reading.parts, each) for record in family for each in record.all("categories")
     ] or reading.parts.members.get(first["name"].casefold(), [])
     return Item(
         external_id=identity,
         name=name,
-        price=min(variant.price for variant in variants),
+        price=min([variant.price for variant in variants]),
         description=first["description"],
         available=any(variant.available for variant in variants),
         categories=tuple(dict.fromkeys(categories)),
@@ -137,8 +141,11 @@ def _variant(record: Record, identity: str, name: str, reading: Reading) -> Vari
 
 
 def _groups(family: Sequence[Record], name: str, parts: Parts) -> tuple[str, ...]:
+    named = [group for record in family for group in record.all("modifier groups")]
+    if not named:
+        return ()
     found = []
-    for each in (group for record in family for group in record.all("modifier groups")):
+    for each in named:
         group = parts.groups.get(each.casefold())
         if group is None:
             raise _Slip(
@@ -176,6 +183,8 @@ def _price(record: Record, name: str, currency: str) -> int:
 
 def _tax(record: Record, parts: Parts) -> ItemTax | None:
     names = list(record.all("tax rates"))
+    if not names and not record["default tax rates"]:
+        return None
     if _is(record, "default tax rates", "yes") or "default" in map(str.casefold, names):
         names = [*parts.default_taxes, *names]
     components = [
@@ -189,4 +198,5 @@ def _tax(record: Record, parts: Parts) -> ItemTax | None:
 
 
 def _is(record: Record, column: str, value: str) -> bool:
-    return record[column].casefold() == value
+    written = record[column]
+    return bool(written) and written.casefold() == value

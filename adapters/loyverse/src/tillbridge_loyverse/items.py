@@ -138,7 +138,7 @@ def _item(rows: Sequence[_Row], reading: Reading) -> Item:
     return Item(
         external_id=identity,
         name=name,
-        price=min(variant.price for variant in variants),
+        price=min([variant.price for variant in variants]),
         description=plain_text(first[DESCRIPTION]),
         available=any(variant.available for variant in variants),
         categories=(category,) if category else (),

@@ -116,19 +116,21 @@ def _item(
     name = " ".join((first["customer-facing name"] or first["item name"]).split())
     if not name:
         raise _Slip(first, "item name", "It has no name.", "Give the item a name in Square.")
-    variants = tuple(_variant(row, name, reading, location) for row in rows)
+    variants = tuple([_variant(row, name, reading, location) for row in rows])
     categories = _categories(first)
     return Item(
         external_id=identity,
         name=name,
-        price=min(variant.price for variant in variants),
+        price=min([variant.price for variant in variants]),
         description=first["description"],
         available=any(variant.available for variant in variants),
         categories=categories,
         addon_groups=tuple(
-            reading.groups[modifier_set]
-            for column, modifier_set in library.modifier_sets.items()
-            if _is(first[column], "Y") and modifier_set in reading.groups
+            [
+                reading.groups[modifier_set]
+                for column, modifier_set in library.modifier_sets.items()
+                if _is(first[column], "Y") and modifier_set in reading.groups
+            ]
         ),
         variants=variants if len(rows) > 1 else (),
         tax=_tax([tax for column, tax in library.taxes.items() if _is(first[column], "Y")]),
@@ -180,6 +182,8 @@ def _price(row: Row, name: str, currency: str, location: str) -> int:
 
 def _categories(row: Row) -> tuple[str, ...]:
     written = row["categories"] or row["category"] or row["reporting category"]
+    if not written:
+        return ()
     names = (" ".join(name.split()) for name in written.split(", "))
     return tuple(dict.fromkeys(name for name in names if name))
 
