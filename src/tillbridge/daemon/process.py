@@ -37,10 +37,14 @@ async def _run(
     loaded: LoadedSettings | FreshSettings,
     ask_to_stop: Callable[[Callable[[], object]], None],
 ) -> None:
-    lives = Lives()
-    ask_to_stop(lives.stop)
+    lives, address = Lives(), HeldAddress()
+
+    def stop() -> None:
+        lives.stop()
+        address.close()  # whoever comes now is refused, and not kept waiting
+
+    ask_to_stop(stop)
     manager = ServiceManager.of(os.environ)
-    address = HeldAddress()
     path = loaded.path
     try:
         while True:
