@@ -149,7 +149,7 @@ def _check_sense(options: SqlOptions, queries: Queries, database: str) -> None:
 
 ADAPTER = Adapter(
     name="sql",
-    summary="tills with an SQL database: uniCenta oPOS, Chromis, Floreant, and others by queries",
+    summary="Tills with an SQL database: uniCenta oPOS, Chromis, Floreant, and others by queries",
     options=SqlOptions,
     open=SqlAdapter,
 )
