@@ -82,6 +82,11 @@ class EposLink:
         )
         try:
             connection.connect()
+        except ssl.SSLCertVerificationError as failure:
+            raise PosOffline(
+                f"The certificate of the printer at {self._place.url} is not trusted"
+                f" ({failure.verify_message}): save it, and name the file as ca_file."
+            ) from failure
         except OSError as failure:
             raise PosOffline(
                 f"The printer at {self._place.url} does not answer"

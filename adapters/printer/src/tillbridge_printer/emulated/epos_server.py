@@ -1,6 +1,7 @@
 """An emulated Epson printer with its ePOS-Print service, on a real socket."""
 
 import base64
+import ssl
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -95,8 +96,9 @@ class EposMachine:
 class EposServer:
     """Listens on a loopback port. `mute` and `loses_answer` as for the ESC/POS printer."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: ssl.SSLContext | None = None) -> None:
         self.machine = EposMachine()
+        self.certificate = certificate  # with one it speaks HTTPS
         self.loses_answer = False
         self.port = 0
         self._talking = threading.Event()
@@ -153,6 +155,8 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, owner: EposServer) -> None:
         self.owner = owner
         super().__init__(("127.0.0.1", owner.port), _Handler)
+        if owner.certificate is not None:
+            self.socket = owner.certificate.wrap_socket(self.socket, server_side=True)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- as the library has it
         """Say nothing of callers that hang up."""
