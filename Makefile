@@ -15,7 +15,7 @@ EDITABLE := -e . $(patsubst %/pyproject.toml,-e %,$(ADAPTERS))
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench deb deb-test reference screenshots windows-bundle lock clean
+.PHONY: help setup demo test check bench deb deb-test systemd-test reference screenshots windows-bundle lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
@@ -45,6 +45,9 @@ deb: setup ## the Debian package in dist/ (ARCH=arm64 for a Raspberry Pi)
 
 deb-test: setup ## the package installed, updated and purged on a small Debian (root, mmdebstrap; minutes)
 	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest -n 0 tests/machine/test_deb_package.py $(PYTEST_ARGS)
+
+systemd-test: setup ## the package under a real systemd: killed, hung, stopped, rebooted (root, systemd-nspawn)
+	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest -n 0 tests/machine/test_systemd.py $(PYTEST_ARGS)
 
 reference: setup ## the pages that are made from the code (reference of the adapter API, schema of its protocol)
 	$(BIN)/python -m tillbridge.adapters.reference > docs/adapters/reference.md

@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ASKED_BY = "TILLBRIDGE_MACHINE_TESTS"
 MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "adduser", "procps", "tzdata")
+_REBOOTED = 133  # what systemd-nspawn ends with
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -109,8 +110,12 @@ class Machine:
     def __init__(self, root: Path, log: Path, binds: tuple[str, ...] = ()) -> None:
         self.root = root
         self.log = log
-        with log.open("wb") as output:
-            self._nspawn = subprocess.Popen(
+        self._binds = binds
+        self._nspawn = self._boot()
+
+    def _boot(self) -> subprocess.Popen[bytes]:
+        with self.log.open("ab") as output:
+            return subprocess.Popen(
                 [
                     "systemd-nspawn",
                     "--quiet",
@@ -118,9 +123,8 @@ class Machine:
                     "--register=no",
                     "--keep-unit",
                     "--machine=tillbridge-test",
-                    f"--directory={root}",
-                    "--setenv=SYSTEMD_LOG_TARGET=console",
-                    *(f"--bind={bind}" for bind in binds),
+                    f"--directory={self.root}",
+                    *(f"--bind={bind}" for bind in self._binds),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -140,13 +144,17 @@ class Machine:
                     return int(status.parent.name)
         return 0
 
+    def command(self, *command: str) -> list[str]:
+        """Return the command line that runs this in it, as root."""
+        return [
+            *("nsenter", "-t", str(self.first_process), "-m", "-u", "-i", "-n", "-p", "--"),
+            *("/usr/bin/env", "-i", _PATH, "LC_ALL=C.UTF-8", *command),
+        ]
+
     def run(self, *command: str, ok: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a command in it as root; unless `ok` is false, it has to end with 0."""
         done = subprocess.run(
-            [
-                *("nsenter", "-t", str(self.first_process), "-m", "-u", "-i", "-n", "-p", "--"),
-                *("/usr/bin/env", "-i", _PATH, "LC_ALL=C.UTF-8", *command),
-            ],
+            self.command(*command),
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
@@ -156,7 +164,9 @@ class Machine:
         return done
 
     def is_up(self) -> bool:
-        """Whether it has come to the end of its start."""
+        """Whether it has come to the end of its start. One that was rebooted is switched on."""
+        if self._nspawn.poll() == _REBOOTED:
+            self._nspawn = self._boot()
         if not self.first_process:
             return False
         told = self.run("systemctl", "is-system-running", ok=False)

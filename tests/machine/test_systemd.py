@@ -1,0 +1,297 @@
+"""The installed package under a real systemd: killed, hung, stopped, rebooted, updated; no order
+is lost, and none is written twice."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.bridge_process import until
+from tests.support.machine import Chroot, Machine, booted, build_package, fresh_root, needs
+from tests.support.world import SECRET, World, make_world
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+CONFIG = "etc/tillbridge/bridge.toml"
+DATA = "var/lib/tillbridge"
+POS = "/srv/pos"
+WRITABLE = f"[Service]\nReadWritePaths={POS}\n"
+
+
+@pytest.fixture(scope="module")
+def pos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the tills, which the machine sees as /srv/pos."""
+    folder = tmp_path_factory.mktemp("pos")
+    folder.chmod(0o755)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory, pos: Path) -> Iterator[Machine]:
+    """A Debian with the package, booted."""
+    needs("systemd-nspawn", "mmdebstrap", "nsenter", "dpkg-deb")
+    folder = tmp_path_factory.mktemp("machine")
+    root = fresh_root(folder)
+    package = build_package(folder, version="0.1.0")
+    (root / "srv/pos").mkdir()
+    Chroot(root).install(package)
+    secret = root / "etc/tillbridge/credentials/client_secret"
+    secret.write_text(SECRET + "\n", "utf-8")
+    secret.chmod(0o600)
+    for unit in ("tillbridge.service.d", "tillbridge@.service.d"):
+        drop_in = root / "etc/systemd/system" / unit
+        drop_in.mkdir(parents=True)
+        (drop_in / "folders.conf").write_text(WRITABLE, "utf-8")
+    with booted(root, folder / "console.log", (f"{pos}:{POS}",)) as running:
+        yield running
+
+
+numbers = itertools.count()
+
+
+class House:
+    """A shop whose bridge runs as the service of the machine."""
+
+    def __init__(self, machine: Machine, world: World, unit: str) -> None:
+        self.machine = machine
+        self.world = world
+        self.unit = unit
+
+    def systemctl(self, *arguments: str, ok: bool = True) -> str:
+        """Ask systemd."""
+        return self.machine.run("systemctl", *arguments, ok=ok).stdout.strip()
+
+    @property
+    def pid(self) -> str:
+        """The bridge's process id in the machine; "0" while it does not run."""
+        return self.systemctl("show", "-p", "MainPID", "--value", self.unit)
+
+    def is_active(self) -> bool:
+        """Whether it is ready to take orders."""
+        return self.systemctl("is-active", self.unit, ok=False) == "active"
+
+    async def is_back(self, *, instead_of: str, within_s: float) -> None:
+        """Wait until another process than that one serves."""
+        await until(
+            "the bridge is back",
+            lambda: self.is_active() and self.pid not in {instead_of, "0"},
+            within_s=within_s,
+        )
+
+    async def connect(self, config: str) -> None:
+        """Connect the store, as the technician's command in the machine and the merchant here."""
+        process = await asyncio.create_subprocess_exec(
+            *self.machine.command(
+                "tillbridge", "--config", config, "connect", "main", "--no-browser"
+            ),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        assert process.stdout is not None
+        told = ""
+        async with asyncio.timeout(60):
+            while line := (await process.stdout.readline()).decode():
+                told += line
+                if line.startswith("Open: "):
+                    async with self.world.http.get(line.removeprefix("Open: ").strip()) as page:
+                        told += await page.text()
+            assert await process.wait() == 0, told
+
+    async def all_written_once(self, orders: list[str]) -> None:
+        """Let the service deliver again what it could not; each order has one ticket then."""
+        for order in orders:
+            if order not in self.world.till.tickets():
+                await self.world.control(
+                    "webhooks/redeliver", {"order_id": order, "mode": "same", "wait": True}
+                )
+        for order in orders:
+            await self.world.reaches(order, "accepted", within_s=40)
+        assert self.world.till.tickets() == sorted(orders)
+        sent = list((self.world.till.orders / ".tillbridge").glob("*.sent"))
+        assert len(sent) == len(orders)
+
+
+@asynccontextmanager
+async def opened(
+    machine: Machine, pos: Path, *, unit: str = "tillbridge", place: str = ""
+) -> AsyncIterator[House]:
+    """Open a shop on the machine: a till's folder, a service here, a bridge there."""
+    name = f"shop{next(numbers)}"
+    async with make_world(pos / name) as world:
+        world.folder.chmod(0o755)
+        for folder in (world.till.orders, world.till.updates):
+            folder.chmod(0o777)
+        text = world.config.read_text("utf-8")
+        for old, new in (
+            ('data_dir = "data"', f'data_dir = "/{DATA}{place}"'),
+            ('{ env = "BRIDGE_SECRET" }', '{ credential = "client_secret" }'),
+            ('"export/menu.csv"', f'"{POS}/{name}/export/menu.csv"'),
+            ('"orders"', f'"{POS}/{name}/orders"'),
+            ('"updates"', f'"{POS}/{name}/updates"'),
+        ):
+            assert old in text
+            text = text.replace(old, new)
+        house = House(machine, world, unit)
+        house.systemctl("stop", unit)
+        machine.run("sh", "-c", f"rm -rf /{DATA}{place}/*")
+        config = machine.root / f"etc/tillbridge{place}/bridge.toml"
+        config.write_text(text, "utf-8")
+        machine.run("chgrp", "tillbridge", f"/etc/tillbridge{place}/bridge.toml")
+        house.systemctl("start", unit)
+        try:
+            await house.connect(f"/etc/tillbridge{place}/bridge.toml")
+            await world.menu_is_on_sale()
+            yield house
+        except BaseException as failure:
+            told = machine.run("journalctl", "-u", unit, "-n", "60", "-o", "cat", ok=False).stdout
+            failure.add_note(told)
+            raise
+        finally:
+            house.systemctl("stop", unit, ok=False)
+
+
+@pytest.fixture
+async def house(machine: Machine, pos: Path) -> AsyncIterator[House]:
+    async with opened(machine, pos) as made:
+        yield made
+
+
+async def test_it_is_active_once_it_takes_orders_and_reads_its_credentials(house: House) -> None:
+    world = house.world
+    house.systemctl("restart", house.unit)  # returns when the bridge has told that it is ready
+    for port in (world.receiver_port, world.page_port):
+        async with world.http.get(f"http://127.0.0.1:{port}/healthz") as answer:
+            assert answer.status == 200
+    assert "Serving main" in house.systemctl("status", house.unit)
+    await house.all_written_once([await world.order("p1")])
+    data = house.machine.root / DATA
+    assert (data / "ledger.vault").exists()
+    assert not (data / "ledger.key").exists(), "the key came as a credential"
+
+
+async def test_the_journal_has_the_priority_of_each_line(house: House) -> None:
+    house.machine.run("kill", "-STOP", house.pid)
+    house.machine.run("kill", "-CONT", house.pid)
+    ready = house.machine.run(
+        *("journalctl", "-u", house.unit, "-o", "json", "--output-fields=PRIORITY,MESSAGE"),
+        *("--grep", "bridge.ready", "-n", "1"),
+    ).stdout
+    assert '"PRIORITY":"6"' in ready
+    assert '"MESSAGE":"{' in ready, "the mark of the priority is not part of the message"
+    worse = house.machine.run("journalctl", "-u", house.unit, "-p", "warning", "-o", "cat").stdout
+    assert "bridge.ready" not in worse
+
+
+async def test_killed_in_the_middle_of_orders_it_comes_back_by_itself(house: House) -> None:
+    orders = [await house.world.order("p1", wait=False) for _ in range(5)]
+    before = house.pid
+    house.machine.run("kill", "-KILL", before)
+    await house.is_back(instead_of=before, within_s=15)
+    await house.all_written_once(orders)
+
+
+async def test_hung_it_is_back_within_fifteen_seconds(house: House) -> None:
+    first = await house.world.order("p1")
+    before, began = house.pid, time.monotonic()
+    house.machine.run("kill", "-STOP", before)
+    meanwhile = await house.world.order("p2", wait=False)
+    await house.is_back(instead_of=before, within_s=15)
+    assert time.monotonic() - began <= 15
+    assert "watchdog" in house.machine.run("journalctl", "-u", house.unit, "-n", "200").stdout
+    await house.all_written_once([first, meanwhile])
+
+
+async def test_stopped_in_the_middle_of_orders_it_ends_in_time_and_takes_them_up(
+    house: House,
+) -> None:
+    orders = [await house.world.order("p1", wait=False) for _ in range(5)]
+    began = time.monotonic()
+    house.systemctl("stop", house.unit)
+    assert time.monotonic() - began < 10
+    assert house.systemctl("show", "-p", "Result", "--value", house.unit) == "success"
+    orders.append(await house.world.order("p2", wait=False))
+    house.systemctl("start", house.unit)
+    await house.all_written_once(orders)
+
+
+async def test_rebooted_it_starts_with_the_machine(house: House) -> None:
+    house.systemctl("enable", house.unit)
+    orders = [await house.world.order("p1", wait=False) for _ in range(3)]
+    before = house.machine.first_process
+    house.systemctl("reboot", ok=False)
+    await until(
+        "the machine is up again",
+        lambda: house.machine.is_up() and house.machine.first_process != before,
+        within_s=90,
+    )
+    await until("the bridge is active", house.is_active, within_s=30)
+    await house.all_written_once(orders)
+    house.systemctl("disable", house.unit)
+
+
+async def test_it_may_write_its_data_and_the_tills_folders_and_nothing_else(house: House) -> None:
+    inside = ("nsenter", "-t", house.pid, "-m", "--")
+    for place in (f"/{DATA}", POS, "/tmp"):
+        house.machine.run(*inside, "touch", f"{place}/may-be-written")
+    for place in ("/usr", "/etc/tillbridge", "/var/lib", "/var/log", "/srv"):
+        done = house.machine.run(*inside, "touch", f"{place}/may-not-be-written", ok=False)
+        assert "Read-only file system" in done.stderr, place
+    assert house.machine.run(*inside, "ls", "-A", "/home").stdout == ""
+
+
+async def test_it_reads_its_configuration_anew_when_asked(house: House) -> None:
+    before = house.pid
+    config = house.machine.root / CONFIG
+    text = config.read_text("utf-8")
+    config.write_text(text.replace("retry_s = 0.2", "retry_s = 0.4"), "utf-8")
+    house.systemctl("reload", house.unit)
+    await house.world.problem("config.restart_needed")
+    assert house.pid == before
+
+
+async def test_the_nightly_back_up_can_be_put_back(house: House) -> None:
+    first = await house.world.order("p1")
+    await house.world.reaches(first, "accepted")
+    house.systemctl("start", "tillbridge-backup.service")
+    second = await house.world.order("p2")
+    await house.world.reaches(second, "accepted")
+    house.systemctl("stop", house.unit)
+    (saved,) = (house.machine.root / DATA / "backups").glob("*.db")
+    assert saved.stat().st_uid == (house.machine.root / DATA).stat().st_uid
+    house.machine.run("tillbridge", "restore", "--yes")
+    house.systemctl("start", house.unit)
+    for order in (first, second):
+        await house.world.control(
+            "webhooks/redeliver", {"order_id": order, "mode": "new_event_id", "wait": True}
+        )
+    await house.all_written_once([first, second])
+
+
+async def test_updated_while_it_serves_it_goes_on_in_the_new_version(
+    house: House, tmp_path: Path
+) -> None:
+    orders = [await house.world.order("p1", wait=False) for _ in range(3)]
+    newer = build_package(tmp_path, version="0.1.1")
+    Path(house.machine.root / "newer.deb").write_bytes(newer.read_bytes())
+    before = house.pid
+    house.machine.run("dpkg", "--install", "/newer.deb")
+    await house.is_back(instead_of=before, within_s=30)
+    orders.append(await house.world.order("p2"))
+    await house.all_written_once(orders)
+
+
+async def test_a_second_bridge_runs_beside_the_first(
+    house: House, machine: Machine, pos: Path
+) -> None:
+    folder = machine.root / "etc/tillbridge/bridges/second"
+    (folder / "credentials").mkdir(parents=True)
+    (folder / "credentials/client_secret").write_text(SECRET + "\n", "utf-8")
+    async with opened(machine, pos, unit="tillbridge@second", place="/bridges/second") as another:
+        await another.all_written_once([await another.world.order("p1")])
+        await house.all_written_once([await house.world.order("p2")])
+        assert (machine.root / DATA / "bridges/second/ledger.db").exists()
