@@ -26,6 +26,7 @@ from tillbridge.cli import (
     problems,
     run,
     sandbox,
+    service,
     setup,
     signup,
     status,
@@ -103,6 +104,7 @@ app.add_typer(adapter.app, name="adapter")
 app.add_typer(audit.app, name="audit")
 app.add_typer(config.app, name="config")
 app.command("version")(version.version)
+app.add_typer(service.app, name="service")
 app.command("migrate")(migrate.migrate)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
