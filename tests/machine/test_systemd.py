@@ -19,7 +19,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 CONFIG = "etc/tillbridge/bridge.toml"
 DATA = "var/lib/tillbridge"
 POS = "/srv/pos"
-WRITABLE = f"[Service]\nReadWritePaths={POS}\n"
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +41,6 @@ def machine(tmp_path_factory: pytest.TempPathFactory, pos: Path) -> Iterator[Mac
     secret = root / "etc/tillbridge/credentials/client_secret"
     secret.write_text(SECRET + "\n", "utf-8")
     secret.chmod(0o600)
-    for unit in ("tillbridge.service.d", "tillbridge@.service.d"):
-        drop_in = root / "etc/systemd/system" / unit
-        drop_in.mkdir(parents=True)
-        (drop_in / "folders.conf").write_text(WRITABLE, "utf-8")
     with booted(root, folder / "console.log", (f"{pos}:{POS}",)) as running:
         yield running
 
@@ -141,7 +136,11 @@ async def opened(
         machine.run("sh", "-c", f"rm -rf /{DATA}{place}/*")
         config = machine.root / f"etc/tillbridge{place}/bridge.toml"
         config.write_text(text, "utf-8")
-        machine.run("chgrp", "tillbridge", f"/etc/tillbridge{place}/bridge.toml")
+        # It opens the folders of this till for the service.
+        machine.run(
+            *("tillbridge", "--config", f"/etc/tillbridge{place}/bridge.toml"),
+            *("service", "install", "--no-start", "--name", unit.partition("@")[2]),
+        )
         house.systemctl("start", unit)
         try:
             await house.connect(f"/etc/tillbridge{place}/bridge.toml")
@@ -220,7 +219,7 @@ async def test_stopped_in_the_middle_of_orders_it_ends_in_time_and_takes_them_up
 
 
 async def test_rebooted_it_starts_with_the_machine(house: House) -> None:
-    house.systemctl("enable", house.unit)
+    assert house.systemctl("is-enabled", house.unit) == "enabled"
     orders = [await house.world.order("p1", wait=False) for _ in range(3)]
     before = house.machine.first_process
     house.systemctl("reboot", ok=False)
@@ -231,14 +230,14 @@ async def test_rebooted_it_starts_with_the_machine(house: House) -> None:
     )
     await until("the bridge is active", house.is_active, within_s=30)
     await house.all_written_once(orders)
-    house.systemctl("disable", house.unit)
 
 
 async def test_it_may_write_its_data_and_the_tills_folders_and_nothing_else(house: House) -> None:
     inside = ("nsenter", "-t", house.pid, "-m", "--")
-    for place in (f"/{DATA}", POS, "/tmp"):
+    shop = f"{POS}/{house.world.folder.name}"
+    for place in (f"/{DATA}", f"{shop}/orders", f"{shop}/updates", "/tmp"):
         house.machine.run(*inside, "touch", f"{place}/may-be-written")
-    for place in ("/usr", "/etc/tillbridge", "/var/lib", "/var/log", "/srv"):
+    for place in ("/usr", "/etc/tillbridge", "/var/lib", "/var/log", "/srv", f"{shop}/export"):
         done = house.machine.run(*inside, "touch", f"{place}/may-not-be-written", ok=False)
         assert "Read-only file system" in done.stderr, place
     assert house.machine.run(*inside, "ls", "-A", "/home").stdout == ""
@@ -283,6 +282,16 @@ async def test_updated_while_it_serves_it_goes_on_in_the_new_version(
     await house.is_back(instead_of=before, within_s=30)
     orders.append(await house.world.order("p2"))
     await house.all_written_once(orders)
+
+
+async def test_the_service_is_shown_and_taken_off(house: House) -> None:
+    shown = house.machine.run("tillbridge", "service", "status").stdout
+    assert "tillbridge.service: active (running), enabled at start" in shown
+    house.machine.run("tillbridge", "service", "uninstall")
+    assert house.machine.run("tillbridge", "service", "status", ok=False).returncode == 1
+    drop_in = house.machine.root / "etc/systemd/system/tillbridge.service.d"
+    assert not drop_in.exists()
+    assert (house.machine.root / DATA / "ledger.db").exists()
 
 
 async def test_a_second_bridge_runs_beside_the_first(
