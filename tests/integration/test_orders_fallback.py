@@ -289,3 +289,14 @@ async def test_a_printer_that_could_not_stand_in_is_told_beforehand(
     paper.online = True
     async with house.life() as life:
         await life.until(lambda: "fallback.offline" not in life.problems())
+
+
+async def test_a_printer_that_is_no_longer_configured_is_no_problem(
+    house: House, paper: Till
+) -> None:
+    paper.online = False
+    async with house.life() as life:
+        await life.until(lambda: "fallback.offline" in life.problems())
+    house.paper = None
+    async with house.life() as life:
+        await life.until(lambda: "fallback.offline" not in life.problems())

@@ -194,6 +194,8 @@ class OrdersFlow:
         )
         for row in on_paper:
             self._writer.tell_on_paper(row)
+        if self._paper is None:  # the last life had one, perhaps in trouble
+            self._books.desk.close("fallback.offline", self._books.store)
         unhandled = {row.order_id for row in on_paper}
         for problem in self._books.desk.current():
             mine = (problem.code, problem.store) == ("order.not_in_till", self._books.store)
