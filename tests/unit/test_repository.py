@@ -154,3 +154,11 @@ def test_the_promised_make_targets_exist() -> None:
     makefile = (ROOT / "Makefile").read_text("utf-8")
     targets = set(re.findall(r"^([a-z]+):", makefile, re.MULTILINE))
     assert {"setup", "demo", "test", "check", "bench", "lock", "help", "clean"} <= targets
+
+
+def test_every_decision_has_a_number_of_its_own_and_says_it() -> None:
+    decisions = sorted((ROOT / "docs/decisions").glob("0*.md"))
+    numbers = [int(path.name[:4]) for path in decisions]
+    assert numbers == list(range(1, len(numbers) + 1))
+    for number, path in zip(numbers, decisions, strict=True):
+        assert path.read_text("utf-8").startswith(f"# {number}. "), path.name
