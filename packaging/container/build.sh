@@ -14,8 +14,8 @@ trap 'rm -rf "$work"' EXIT
 
 # What builds the wheels stays out of what runs.
 "$python" -m venv "$work/builder"
-"$work/builder/bin/python" "$source/packaging/container/locks.py" "$source" "$work/run.txt"
 "$work/builder/bin/pip" install --quiet --require-hashes -r "$source/requirements/build.txt"
+"$work/builder/bin/python" "$source/packaging/libraries.py" "$source" "$work/run.txt"
 mkdir "$work/wheels"
 for project in "$source" "$source"/adapters/*/; do
     if [ -e "$project/pyproject.toml" ]; then

@@ -1,62 +1,26 @@
 """The wheels that go into the package: of the hashed lock, for every Python it is to run with."""
 
-import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from packaging.requirements import Requirement
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import libraries
 
 # Debian 12 has 3.11, Ubuntu 24.04 3.12, Debian 13 3.13: one package serves them all, since
 # compiled modules carry their Python's name.
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 _GLIBC = ("manylinux_2_17", "manylinux2014", "manylinux_2_28")  # Debian 12 has 2.36
-_BLOCK = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
-
-
-def normalised(name: str) -> str:
-    """Return a distribution's name as locks write it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def locked(lock: Path, names: Iterable[str]) -> str:
-    """Return the lines of a lock, hashes included, that are about these distributions."""
-    blocks = {normalised(each["name"]): each[0] for each in _BLOCK.finditer(lock.read_text())}
-    return "".join(blocks[name] for name in names)
-
-
-def of_adapters(root: Path) -> list[str]:
-    """Return what the adapters in this repository need beside the program itself.
-
-    Their extras too: who installs a package cannot choose some.
-    """
-    own = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
-    known = {normalised(re.split(r"[^A-Za-z0-9._-]", each)[0]) for each in own} | {"tillbridge"}
-    needed = {
-        normalised(each.name)
-        for file in root.glob("adapters/*/pyproject.toml")
-        for each in _wanted(tomllib.loads(file.read_text("utf-8"))["project"])
-        if each.marker is None or each.marker.evaluate({"sys_platform": "linux"})
-    }
-    return sorted(needed - known)
-
-
-def _wanted(project: Mapping[str, Any]) -> Iterator[Requirement]:
-    extras = project.get("optional-dependencies", {}).values()
-    yield from map(Requirement, chain(project["dependencies"], *extras))
 
 
 def fetch(root: Path, into: Path, machine: str) -> None:
     """Fetch the locked wheels, where they are not there yet: the only step with a network."""
-    text = (root / "requirements/run.txt").read_text("utf-8")
-    text += locked(root / "requirements/dev.txt", of_adapters(root))
+    text = libraries.whole_lock(root)
     lock, fetched = into / "lock.txt", into / "fetched.txt"
     if fetched.exists() and fetched.read_text("utf-8") == text:
         return

@@ -11,15 +11,17 @@ import re
 import subprocess
 import sys
 import tempfile
-import tomllib
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import libraries
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.11", "3.12", "3.13")  # those of install.ps1
@@ -70,24 +72,17 @@ def windows(python: str) -> dict[str, str]:
 
 def pins(lock: Path) -> list[Pin]:
     """Return everything that a lock holds."""
-    text = lock.read_text("utf-8")
+    return _pins(lock.read_text("utf-8"))
+
+
+def _pins(text: str) -> list[Pin]:
     return [Pin(Requirement(what), hashes) for what, hashes in _ENTRY.findall(text)]
 
 
 def needed() -> list[Pin]:
-    """Return what the program and its tills need: all of its lock, and the tills' of the other."""
-    found = pins(ROOT / "requirements/run.txt")
-    known = {pin.name for pin in found}
-    others = {pin.name: pin for pin in pins(ROOT / "requirements/dev.txt")}
-    for project in sorted(ROOT.glob("adapters/*/pyproject.toml")):
-        said = tomllib.loads(project.read_text("utf-8"))["project"]
-        # The extras too: who unpacks a bundle cannot choose some.
-        for text in chain(said["dependencies"], *said.get("optional-dependencies", {}).values()):
-            name = canonicalize_name(Requirement(text).name)
-            if name != _OURS and name not in known:
-                found.append(others[name])
-                known.add(name)
-    return sorted(found, key=lambda pin: pin.name)
+    """Return what the program and its tills need on Windows, whichever Python it is."""
+    text = libraries.whole_lock(ROOT, windows(PYTHONS[-1]))
+    return sorted(_pins(text), key=lambda pin: pin.name)
 
 
 def fetch(wanted: Sequence[Pin], python: str, into: Path) -> None:

@@ -28,6 +28,7 @@ def module(name: str) -> ModuleType:
 
 wheels = module("wheels")
 build = module("build")
+libraries = wheels.libraries
 
 
 def wheel(path: Path, **files: bytes) -> Path:
@@ -56,13 +57,13 @@ def test_the_configuration_in_the_package_takes_the_secret_as_a_credential(tmp_p
 
 
 def test_what_the_adapters_need_is_taken_from_the_lock_with_its_hashes() -> None:
-    names = wheels.of_adapters(ROOT)
+    names = libraries.of_adapters(ROOT)
     assert {"dbfread", "python-calamine"} <= set(names)
     assert {"psycopg", "pymysql"} <= set(names)  # extras
     assert "psycopg-binary" not in names  # Debian has libpq
-    text = wheels.locked(ROOT / "requirements" / "dev.txt", names)
+    text = libraries.locked(ROOT / "requirements" / "dev.txt", names)
     found = re.findall(r"^([A-Za-z0-9._-]+)==", text, re.MULTILINE)
-    assert sorted(wheels.normalised(each) for each in found) == names
+    assert sorted(libraries.normalised(each) for each in found) == names
     assert text.count("--hash=sha256:") >= len(names)
 
 
