@@ -98,6 +98,15 @@ def test_it_installs_without_a_network_and_asks_nothing(debian: Chroot, package:
     assert (enabled / "timers.target.wants/tillbridge-backup.timer").is_symlink()
 
 
+def test_it_runs_with_the_newer_python_of_debian_13(tmp_path: Path, package: Path) -> None:
+    debian = Chroot(fresh_root(tmp_path, suite="trixie"))
+    debian.install(package)
+    configured(debian)
+    assert '"python": "3.13.' in debian.run("tillbridge", "version", "--json").stdout
+    assert "folder" in debian.run("tillbridge", "adapter", "list").stdout
+    shutil.rmtree(debian.root)
+
+
 def test_an_update_keeps_what_is_there_and_migrates_with_a_back_up(
     debian: Chroot, package: Path, newer: Path
 ) -> None:
