@@ -17,6 +17,7 @@ from tests.support.page_house import page_house
 from tests.support.page_sample import busy, fill_menu, fill_orders
 from tests.support.pretend_control import PretendControl
 from tests.support.pretend_setup import on_the_way
+from tests.support.small_png import small_png
 from tillbridge.clock import Clock
 from tillbridge.ledger.snapshot import Held
 
@@ -45,6 +46,27 @@ PICTURES = (
 )
 
 
+# The 31 items that a bad export has lost.
+GONE = {
+    "Pizza": [
+        f"Pizza {kind}"
+        for kind in (
+            "Margherita,Funghi,Quattro Formaggi,Diavola,Napoli,Capricciosa,Quattro Stagioni,"
+            "Prosciutto,Salami,Tonno,Vegetariana,Hawaii,Marinara,Rucola"
+        ).split(",")
+    ],
+    "Pasta": [
+        *("Spaghetti al Pomodoro", "Spaghetti Carbonara", "Spaghetti Aglio e Olio"),
+        *("Penne all'Arrabbiata", "Lasagne", "Tagliatelle al Ragù", "Gnocchi al Pesto"),
+        *("Ravioli", "Cannelloni"),
+    ],
+    "Desserts": [
+        *("Tiramisu", "Panna Cotta", "Tartufo", "Affogato", "Cannoli", "Gelato", "Zabaione"),
+        "Crema Catalana",
+    ],
+}
+
+
 def fill(control: PretendControl) -> None:
     """Tell what the pictures show."""
     control.now_ms = Clock().now_ms()
@@ -55,6 +77,7 @@ def fill(control: PretendControl) -> None:
     store = control.facts.stores["main"]
     assert store.held is not None
     store.held = Held(store.held.since, (held,))
+    store.acknowledged_items = 80
     problems = (pos, replace(menu, detail={"detail": held}), consent)
     control.facts = replace(control.facts, problems=problems)
     first, second = control.day.waiting
@@ -96,11 +119,11 @@ def tell_one_evening(control: PretendControl) -> None:
             ),
         }
         for each in control.orders.whole["life"]
-        if each["event"] != "order.check_found"
+        if each["event"] in {"delivery.kept", "order.received", "order.wait", "order.retried"}
     ]
     lines = [
         {"name": "Pizza Margherita", "quantity": 2, "unit_price": 950, "options": []},
-        {"name": "Cola", "quantity": 1, "unit_price": 280, "options": []},
+        {"name": "Cola", "quantity": 1, "unit_price": 250, "options": []},
     ]
     lines[0]["options"] = [{"name": "Extra mozzarella", "quantity": 1, "unit_price": 150}]
     ordered = control.orders.whole["ordered"]
@@ -128,11 +151,12 @@ def menu(line: dict[str, Any]) -> dict[str, Any]:
 def tell_one_menu(control: PretendControl, held: str) -> None:
     """Fill the page of the menu with a till that has lost its pizzas."""
     fill_menu(control, "p17")
-    gone = ["Pizza Margherita", "Pizza Funghi", "Pizza Quattro Formaggi", "Calzone"]
     hold = control.menu.shown["hold"]
     hold["reasons"] = [held]
     hold["categories"] = [
-        {"name": "Pizza", "removed": gone, "added": [], "changed": []},
+        {"name": name, "removed": gone, "added": [], "changed": []} for name, gone in GONE.items()
+    ]
+    hold["categories"] += [
         {"name": "Drinks", "removed": [], "added": [], "changed": ["Cola", "Fanta"]},
     ]
     control.menu.shown["refused"] = [
@@ -141,7 +165,7 @@ def tell_one_menu(control: PretendControl, held: str) -> None:
     control.menu.pushes[1]["message"] = "price must be positive"
     control.menu.rows = [
         {**row, "name": name, "variant": "", "external_id": f"p{number}"}
-        for number, (row, name) in enumerate(zip(control.menu.rows, gone, strict=False))
+        for number, (row, name) in enumerate(zip(control.menu.rows, GONE["Pizza"], strict=False))
     ]
 
 
@@ -152,7 +176,8 @@ async def take(browser: Browser, url: str, picture: Picture, folder: Path) -> No
         color_scheme="dark" if picture.dark else "light",
     )
     await page.goto(url + picture.path)
-    await page.screenshot(path=folder / picture.name, full_page=True)
+    taken = await page.screenshot(full_page=True)
+    (folder / picture.name).write_bytes(await small_png(await browser.new_page(), taken))
     await page.close()
 
 

@@ -162,3 +162,17 @@ def test_every_decision_has_a_number_of_its_own_and_says_it() -> None:
     assert numbers == list(range(1, len(numbers) + 1))
     for number, path in zip(numbers, decisions, strict=True):
         assert path.read_text("utf-8").startswith(f"# {number}. "), path.name
+
+
+def test_every_picture_is_taken_by_make_screenshots_shown_and_small() -> None:
+    from tests.support.screenshots import PICTURES
+
+    folder = ROOT / "docs/images"
+    taken = {picture.name for picture in PICTURES}
+    assert {path.name for path in folder.iterdir()} == taken
+    pages = "".join(path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    assert [name for name in taken if f"images/{name}" not in pages] == []
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for name in ("status.png", "order.png", "menu-hold.png", "board.png"):
+        assert f"docs/images/{name}" in readme
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 1_000_000
