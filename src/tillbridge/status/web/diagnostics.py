@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -34,19 +34,34 @@ _RESULT_KINDS: Mapping[str, tuple[str, str]] = {
 async def _fill(visit: Visit) -> Filled:
     told = await visit.control.diagnostics.latest()
     report = told["report"]
-    groups: list[tuple[str, list[Filled]]] = []
-    for each in [] if report is None else report["results"]:
-        if not groups or groups[-1][0] != each["store"]:
-            groups.append((each["store"], []))
-        words, kind = _RESULT_KINDS[each["level"]]
-        groups[-1][1].append({**each, "words": words, "kind": kind})
+    wrong, groups = _sorted([] if report is None else report["results"])
     return {
         "report": report,
         "began_at": told["began_at"],
         "took": "" if report is None else short_span(report["took_ms"]),
+        "wrong": wrong,
         "groups": groups,
         "versions": told["versions"],
     }
+
+
+def _sorted(
+    results: Sequence[Mapping[str, Any]],
+) -> tuple[list[Filled], list[tuple[str, list[Filled]]]]:
+    """Return what is wrong, the worst first, and the rest by whose it is: (title, results)."""
+    wrong: list[Filled] = []
+    groups: list[tuple[str, str, list[Filled]]] = []
+    for each in results:
+        if not groups or groups[-1][0] != each["store"]:
+            title = _("The machine") if groups else _("The bridge")
+            if each["store"]:
+                title = _("Store {name}").format(name=each["store"])
+            groups.append((each["store"], title, []))
+        words, kind = _RESULT_KINDS[each["level"]]
+        of_it = wrong if each["level"] in {"failed", "warning"} else groups[-1][2]
+        of_it.append({**each, "words": words, "kind": kind})
+    wrong.sort(key=lambda each: each["level"] != "failed")
+    return wrong, [(title, sound) for _store, title, sound in groups if sound]
 
 
 async def _examine(visit: Visit) -> Done:
