@@ -59,8 +59,11 @@ class OdooRig(Rig):
         if not self._templates:
             for model in ("product.product", "product.template"):
                 self.store.clear(model)
-        for template in self._templates.values():
-            self.store.set("product.template", template, available_in_pos=False)
+        # Whoever looks meanwhile sees what stays on sale on sale.
+        kept = {item.external_id for item in items}
+        for external_id, template in self._templates.items():
+            if external_id not in kept:
+                self.store.set("product.template", template, available_in_pos=False)
         sold = []
         for place, item in enumerate(items):
             values = {
