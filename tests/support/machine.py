@@ -19,7 +19,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ASKED_BY = "TILLBRIDGE_MACHINE_TESTS"
-MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
+MIRROR = os.environ.get("DEBIAN_MIRROR", "")  # without it the one that mmdebstrap knows
 PACKAGES = ("systemd", "systemd-sysv", "dbus", "python3", "adduser", "procps", "tzdata")
 _REBOOTED = 133  # what systemd-nspawn ends with
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -65,7 +65,7 @@ def fresh_root(folder: Path, *, suite: str = "bookworm") -> Path:
                 f"--include={','.join(PACKAGES)}",
                 suite,
                 str(beside),
-                MIRROR,
+                *([MIRROR] if MIRROR else []),
             ],
             capture_output=True,
             text=True,

@@ -19,7 +19,14 @@ import tillbridge
 ROOT = Path(__file__).resolve().parents[2]
 LOCKS = sorted(ROOT.glob("requirements/*.txt"))
 # In parts, so that this file does not name them.
-REGISTRY_HOSTS = ["py" + "pi.org", "python" + "hosted.org", "npm" + "js.org", "npm" + "js.com"]
+REGISTRY_HOSTS = [
+    "py" + "pi.org",
+    "python" + "hosted.org",
+    "npm" + "js.org",
+    "npm" + "js.com",
+    "deb." + "debian.org",
+    "docker" + ".io",
+]
 SILENCER = re.compile(r"#\s*(?:noqa|type:\s*ignore)\b(?P<rest>.*)")
 NAMED_WITH_REASON = re.compile(
     r"(?::\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*|\[[a-z-]+(?:,\s*[a-z-]+)*\])(.+)"
