@@ -17,9 +17,9 @@ from tillbridge.errors import ServiceError
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.holds import get_hold
-from tillbridge.ledger.menu_prices import prices_around, prices_at
+from tillbridge.ledger.menu_prices import prices_around
 from tillbridge.ledger.menu_refused import refused_items
-from tillbridge.ledger.pushes import begin_push, latest_pushes, running_pushes
+from tillbridge.ledger.pushes import begin_push, push_page, running_pushes
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Variant
 from tillbridge.sandbox import SandboxSettings
 
@@ -282,7 +282,7 @@ async def test_an_86_goes_out_while_a_job_runs_and_stands_after_it(tmp_path: Pat
         }
         house.pos.menu = dishes(130, **names)
         pushing = asyncio.create_task(house.flow.push_again())
-        while not any(each.job_id for each in await house.ask(latest_pushes, 1)):
+        while not any(each.job_id for each in await house.ask(push_page, 1)):
             await asyncio.sleep(0.01)
         await house.flow.take_off("p2", until=None, by="staff")
         await house.flow._availability.round()
@@ -328,7 +328,7 @@ async def test_a_job_is_followed_after_a_restart(tmp_path: Path) -> None:
         house.pos.menu = dishes(120)
         pushing = asyncio.create_task(house.flow.push_again())
         while not any(
-            each.job_id for each in await house.ask(latest_pushes, 1)
+            each.job_id for each in await house.ask(push_page, 1)
         ):  # until the job is written down
             await asyncio.sleep(0.01)
         pushing.cancel()
@@ -345,7 +345,7 @@ async def test_a_failed_job_is_told_and_pushed_again_in_parts(tmp_path: Path) ->
         await house.linked.driver.control("POST", "/jobs/next", {"fail": "the catalogue is busy"})
         await sync(house, dishes(120))
         await matches(house, dishes(120))
-        messages = [each.message for each in await house.ask(latest_pushes, 9)]
+        messages = [each.message for each in await house.ask(push_page, 9)]
         assert any("the catalogue is busy" in each for each in messages)
 
 
@@ -355,7 +355,7 @@ async def test_a_lost_job_is_settled_by_the_sync_status(tmp_path: Path, kept: bo
     async with catalogue_house(tmp_path, sandbox) as house:
         house.pos.menu = dishes(120)
         pushing = asyncio.create_task(house.flow.push_again())
-        while not any(each.job_id for each in await house.ask(latest_pushes, 1)):
+        while not any(each.job_id for each in await house.ask(push_page, 1)):
             await asyncio.sleep(0.01)
         pushing.cancel()
         await asyncio.gather(pushing, return_exceptions=True)
@@ -485,8 +485,9 @@ async def test_prices_are_known_as_they_were(tmp_path: Path) -> None:
         then = house.clock.now_ms() - 300_000
         await sync(house, Catalogue.of([Item("a", "A", 120)]))
         now = house.clock.now_ms()
-        assert await house.ask(prices_at, ["a", "b"], then) == {"a": 100, "b": None}
-        assert await house.ask(prices_at, ["a"], now) == {"a": 120}
+        at_once = partial(prices_around, grace_ms=0)
+        assert await house.ask(at_once, ["a", "b"], then) == {"a": (100,), "b": ()}
+        assert await house.ask(at_once, ["a"], now) == {"a": (120,)}
 
         around = partial(prices_around, grace_ms=400_000)
         assert await house.ask(around, ["a"], then) == {"a": (100, 120)}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
 from tillbridge.receiver.secrets import WebhookSecret, current, read_secrets
-from tillbridge.receiver.signature import is_signed
+from tillbridge.receiver.signature import matches
 
 
 def signature(body: bytes, secret: bytes) -> str:
@@ -21,12 +21,12 @@ def signature(body: bytes, secret: bytes) -> str:
 @given(body=st.binary(), secrets=st.lists(st.binary(min_size=1), min_size=1, max_size=3))
 def test_each_of_the_secrets_signs(body: bytes, secrets: list[bytes]) -> None:
     for secret in secrets:
-        assert is_signed(body, signature(body, secret), secrets)
+        assert any(matches(body, signature(body, secret), secrets))
 
 
 @given(body=st.binary(), header=st.text(), secrets=st.lists(st.binary(min_size=1), max_size=2))
 def test_nothing_else_is_a_signature(body: bytes, header: str, secrets: list[bytes]) -> None:
-    assert not is_signed(body, header, secrets)
+    assert not any(matches(body, header, secrets))
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_a_header_that_is_almost_right_is_wrong(change: Callable[[str], str]) ->
     body, secret = b"{}", b"a secret whose digest has letters"
     right = signature(body, secret)
     assert set(right) & set(string.ascii_lowercase)
-    assert not is_signed(body, change(right), (secret,))
+    assert matches(body, change(right), (secret,)) == [False]
 
 
 def test_without_a_secret_nothing_is_signed() -> None:
-    assert not is_signed(b"", signature(b"", b""), ())
+    assert matches(b"", signature(b"", b""), ()) == []
 
 
 def event(**changed: object) -> bytes:

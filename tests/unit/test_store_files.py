@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.configfile.hours_file import parse_hours, read_hours_file
+from tillbridge.configfile.hours_file import HoursFile, read_hours_file
 from tillbridge.configfile.store_files import StoreFiles, read_store_files
 from tillbridge.errors import ConfigError
 from tillbridge.model.hours import DatedHours, Span
@@ -25,12 +25,16 @@ sunday = ["00:00-00:30"]
 """
 
 
-def hours_faults(tmp_path: Path, text: str, timezone: str | None = None) -> str:
+def read_hours(tmp_path: Path, text: str, timezone: str | None = None) -> HoursFile:
     path = tmp_path / "hours.toml"
     path.write_text(text, "utf-8")
+    return read_hours_file(path, timezone=timezone, today=TODAY)
+
+
+def hours_faults(tmp_path: Path, text: str, timezone: str | None = None) -> str:
     with pytest.raises(ConfigError) as caught:
-        read_hours_file(path, timezone=timezone, today=TODAY)
-    return str(caught.value).replace(str(path), "hours.toml")
+        read_hours(tmp_path, text, timezone)
+    return str(caught.value).replace(f"{tmp_path}/", "")
 
 
 def store_faults(tmp_path: Path, text: str, *, hours: str | None = None) -> str:
@@ -45,18 +49,16 @@ def store_faults(tmp_path: Path, text: str, *, hours: str | None = None) -> str:
     return str(caught.value).replace(f"{tmp_path}/", "")
 
 
-def test_a_week_is_read_as_it_is_written() -> None:
-    hours = parse_hours(WEEK)
+def test_a_week_is_read_as_it_is_written(tmp_path: Path) -> None:
+    hours = read_hours(tmp_path, WEEK).hours
     assert hours.timezone == "Europe/Rome"
     assert hours.weekly[0] == ()
     assert hours.weekly[1] == (Span(720, 870), Span(1110, 1350))
     assert hours.weekly[5] == (Span(1110, 1440),)
 
 
-def test_dates_that_differ_are_read() -> None:
-    hours = parse_hours(
-        WEEK
-        + """
+def test_dates_that_differ_are_read(tmp_path: Path) -> None:
+    dates = """
 [[overrides]]
 date = 2026-12-25
 closed = true
@@ -65,7 +67,7 @@ reason = "Christmas"
 date = "2026-12-31"
 hours = ["19:00-24:00"]
 """
-    )
+    hours = read_hours(tmp_path, WEEK + dates).hours
     assert hours.overrides == (
         DatedHours(date(2026, 12, 25), (), "Christmas"),
         DatedHours(date(2026, 12, 31), (Span(1140, 1440),), ""),
@@ -134,9 +136,7 @@ def test_a_file_that_is_not_toml_names_its_line(tmp_path: Path) -> None:
 
 
 def test_the_stores_time_zone_need_not_be_said_twice_but_must_not_differ(tmp_path: Path) -> None:
-    path = tmp_path / "hours.toml"
-    path.write_text(WEEK.split("\n", 1)[1], "utf-8")
-    read = read_hours_file(path, timezone="Asia/Tokyo", today=TODAY)
+    read = read_hours(tmp_path, WEEK.split("\n", 1)[1], "Asia/Tokyo")
     assert read.hours.timezone == "Asia/Tokyo"
     assert "is not that of the store" in hours_faults(tmp_path, WEEK, timezone="Asia/Tokyo")
     assert "timezone is missing" in hours_faults(tmp_path, WEEK.split("\n", 1)[1])
@@ -145,9 +145,7 @@ def test_the_stores_time_zone_need_not_be_said_twice_but_must_not_differ(tmp_pat
 def test_a_time_the_clock_jumps_over_is_noted_for_the_week_and_wrong_for_a_date(
     tmp_path: Path,
 ) -> None:
-    path = tmp_path / "hours.toml"
-    path.write_text(WEEK.replace('["00:00-00:30"]', '["02:30-06:00"]'), "utf-8")
-    (note,) = read_hours_file(path, timezone=None, today=TODAY).notes
+    (note,) = read_hours(tmp_path, WEEK.replace('["00:00-00:30"]', '["02:30-06:00"]')).notes
     assert "line 9: weekly.sunday[0] 02:30 does not exist on 2027-03-28" in note
     assert "03:00" in note
     dated = WEEK + '[[overrides]]\ndate = 2027-03-28\nhours = ["02:30-06:00"]\n'
@@ -156,10 +154,8 @@ def test_a_time_the_clock_jumps_over_is_noted_for_the_week_and_wrong_for_a_date(
 
 
 def test_new_york_jumps_on_another_day(tmp_path: Path) -> None:
-    path = tmp_path / "hours.toml"
     text = WEEK.replace("Europe/Rome", "America/New_York")
-    path.write_text(text.replace('["00:00-00:30"]', '["02:30-06:00"]'), "utf-8")
-    (note,) = read_hours_file(path, timezone=None, today=TODAY).notes
+    (note,) = read_hours(tmp_path, text.replace('["00:00-00:30"]', '["02:30-06:00"]')).notes
     assert "2027-03-14" in note
 
 

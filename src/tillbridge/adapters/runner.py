@@ -150,11 +150,6 @@ class PosRunner:
         return isinstance(self._pos, ReportsHealth)
 
     @property
-    def names_files(self) -> bool:
-        """Whether changes of files tell that there is something to read."""
-        return isinstance(self._pos, NamesFiles)
-
-    @property
     def tells_changes(self) -> bool:
         """Whether the POS tells by itself that there is something to read."""
         return isinstance(self._pos, TellsChanges)

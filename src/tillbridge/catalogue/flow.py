@@ -114,10 +114,6 @@ class CatalogueFlow:
         """The floor plan's export has changed."""
         self.tables.changed()
 
-    def override_changed(self) -> None:
-        """A staff override was written into the ledger by somebody else."""
-        self._availability.changed()
-
     def service_back(self) -> None:
         """The service, the consent or the integration is back: what waited goes out."""
         self._menu.try_again()

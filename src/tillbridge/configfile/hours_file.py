@@ -3,7 +3,6 @@
 Everything that is wrong is told at once, with its line and remedy, before anything is sent.
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -59,16 +58,6 @@ def read_hours_file(path: Path, *, timezone: str | None, today: date) -> HoursFi
         raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults])
     notes = [fault.placed(lines).told(str(path)) for fault in _skipped_weekly(hours, today)]
     return HoursFile(hours, tuple(notes))
-
-
-def parse_hours(text: str, *, timezone: str | None = None) -> OpeningHours:
-    """Return the hours of a file's text; for tests and other programs. Raises ConfigFaults."""
-    faults: list[Fault] = []
-    hours = _hours(TableReader(tomllib.loads(text), (), faults), timezone)
-    if faults:
-        lines = key_lines(text)
-        raise ConfigFaults("hours.toml", [fault.placed(lines) for fault in faults])
-    return hours
 
 
 def _hours(top: TableReader, configured: str | None) -> OpeningHours:

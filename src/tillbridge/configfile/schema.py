@@ -1,6 +1,5 @@
 """The JSON Schema of `bridge.toml`, for editors that complete and check while one writes."""
 
-import json
 from typing import Any
 
 from tillbridge.config import Settings
@@ -15,8 +14,3 @@ def json_schema() -> dict[str, Any]:
         "title": "bridge.toml of tillbridge",
         "description": "Configuration of tillbridge; docs/configuration.md explains it.",
     }
-
-
-def json_schema_text() -> str:
-    """Return the schema as the file in `config/` holds it."""
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"

@@ -33,18 +33,6 @@ def get_records(connection: Connection, community: str) -> list[Record]:
     return [_record(row) for row in rows]
 
 
-def get_item(connection: Connection, community: str, item_id: str) -> Record | None:
-    """Return an item of the mirror."""
-    row = connection.execute(
-        select(community_records).where(
-            _records.community == community,
-            _records.kind == "item",
-            _records.record_id == item_id,
-        )
-    ).first()
-    return None if row is None else _record(row)
-
-
 def record_keys(connection: Connection, community: str) -> list[tuple[str, str]]:
     """Return kind and id of every record."""
     rows = connection.execute(

@@ -38,28 +38,14 @@ def remember_prices(
         connection.execute(insert(menu_prices), rows)
 
 
-def prices_at(
-    connection: Connection, store: str, external_ids: Collection[str], at_ms: int
-) -> dict[str, int | None]:
-    """Return the price in force at `at_ms` for each id; None for one the service never accepted.
-
-    Before the first known price, that first one counts: the service had it before the bridge knew.
-    """
-    return {
-        external_id: prices[0] if prices else None
-        for external_id, prices in prices_around(
-            connection, store, external_ids, at_ms, grace_ms=0
-        ).items()
-    }
-
-
 def prices_around(
     connection: Connection, store: str, external_ids: Collection[str], at_ms: int, *, grace_ms: int
 ) -> dict[str, tuple[int, ...]]:
     """Return the prices in force within `grace_ms` around `at_ms`, that of `at_ms` first.
 
     Two clocks differ, and a push takes a moment: an order of that moment may have either price.
-    Empty for an id the service never accepted.
+    Empty for an id the service never accepted. Before the first known price, that first one counts:
+    the service had it before the bridge knew.
     """
     history: dict[str, list[tuple[int, int]]] = {external_id: [] for external_id in external_ids}
     ids = list(history)

@@ -92,14 +92,6 @@ def pending_of(connection: Connection, push_id: int) -> str | None:
     return connection.execute(select(pushes.c.pending).where(pushes.c.id == push_id)).scalar()
 
 
-def latest_pushes(connection: Connection, store: str, limit: int) -> tuple[Push, ...]:
-    """Return the latest pushes, newest first."""
-    return _pushes(
-        connection,
-        select(pushes).where(pushes.c.store == store).order_by(pushes.c.id.desc()).limit(limit),
-    )
-
-
 def push_page(
     connection: Connection, store: str, limit: int, *, before: int | None = None
 ) -> tuple[Push, ...]:

@@ -23,8 +23,6 @@ from tillbridge.service.tokens import AccessGrant
 from tillbridge.service.transport import Request
 from tillbridge.service.types import Tokens
 
-INVALID_GRANT = "auth.invalid_grant"
-
 _DEFAULT_LIFETIME_S = 3600.0  # specification: Limits, access token lifetime
 _LONGEST_LIFETIME_S = 24 * 3600.0
 

@@ -22,7 +22,6 @@ class Wire:
         self.delay_s = 0.0
         self.lose_commits = False  # the answer to the next one
         self.swallow_commits = False  # the next one itself
-        self.commits_lost = 0
         self.port = 0
         self.open()
 
@@ -122,7 +121,6 @@ class _Line:
                 self._wire.wait()
                 if self._losing:  # the server has done it, and nobody is told
                     self._wire.lose_commits = False
-                    self._wire.commits_lost += 1
                     break
                 self._client.sendall(chunk)
         self._wire.gone(self._client, self._server)

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
 from tillbridge.adapter import Item, RejectReason, Table, TicketStatus
 from tillbridge.adapters.process.wire import PROTOCOL, Message, NoParams
 
@@ -128,11 +126,3 @@ RIG_RESULTS: Mapping[str, type[Message] | None] = {
     "furnish": RigTablesSaid,
     "tickets": TicketsSaid,
 }
-
-
-class RigAnswer(BaseModel):
-    """An answer of which the result is read by its method."""
-
-    id: int
-    result: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None

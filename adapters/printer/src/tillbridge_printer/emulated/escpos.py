@@ -39,7 +39,6 @@ class Machine:
     dies_after: int | None = None  # so many executed commands
     sheets: list[Sheet] = field(default_factory=list)
     strange: list[bytes] = field(default_factory=list)
-    received: int = 0
     _sheet: Sheet | None = None
     _buffer: bytearray = field(default_factory=bytearray)
     _tail: bytes = b""
@@ -66,7 +65,6 @@ class Machine:
 
     def feed(self, data: bytes) -> bytes:
         """Take bytes, work them off as far as possible, and return what is sent back."""
-        self.received += len(data)
         answers = self._real_time(data)
         self._buffer += data
         return answers + self.go_on()
