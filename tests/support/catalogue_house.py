@@ -43,7 +43,7 @@ class ShelfPos:
         return self.menu
 
     async def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
-        raise NotImplementedError
+        raise AssertionError("read_changes, where reads_changes is False")
 
     async def read_availability(self) -> AvailabilityReading:
         if isinstance(self.words, Exception):

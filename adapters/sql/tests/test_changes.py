@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 
-from tillbridge.adapter import Change
+from tillbridge.adapter import AdapterContext, Change
 from tillbridge.adapter.conformance import Rig
 from tillbridge.adapter.conformance.samples import plain_items
 from tillbridge.adapter.conformance.subject import Subject
@@ -236,8 +236,8 @@ def test_without_a_query_that_tells_the_menu_is_read_each_time(tmp_path: Path) -
         "-- name: items\nSELECT id AS external_id, 'Soup' AS name, 4.5 AS price FROM a"
     )
     options = {"url": "sqlite://", "dump": "dump.sql", "queries": "queries.sql"}
-    rig = Rig(tmp_path)
-    pos = ADAPTER.open(ADAPTER.options.model_validate(options), rig.context())
+    context = AdapterContext("main", "EUR", "loc", tmp_path)
+    pos = ADAPTER.open(ADAPTER.options.model_validate(options), context)
     assert isinstance(pos, SqlAdapter)
     known = frozenset(pos.read_changes(frozenset()).fresh.fingerprints.values())
     statements = asked(pos)

@@ -1,5 +1,6 @@
 """A printer for the conformance suite: an emulated one on a real socket."""
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -7,6 +8,7 @@ from typing import Any, ClassVar
 from tillbridge.adapter import Adapter
 from tillbridge.adapter.conformance import Rig, RigTicket
 from tillbridge_printer.adapter import ADAPTER
+from tillbridge_printer.emulated.epos_server import EposServer
 from tillbridge_printer.emulated.escpos_server import EscPosServer
 from tillbridge_printer.ticket import BANNERS
 
@@ -35,9 +37,9 @@ class PaperRig(Rig):
             "timeout_s": 5,
         }
 
+    @abstractmethod
     def papers(self) -> Sequence[str]:
         """Return what stands on each paper that came out."""
-        raise NotImplementedError
 
     def tickets(self) -> Sequence[RigTicket]:
         """Read the paper that came out."""
@@ -66,13 +68,17 @@ class PaperRig(Rig):
 class PrinterRig(PaperRig):
     """An ESC/POS printer on the network."""
 
+    scheme: ClassVar[str] = "tcp"
+    kind: ClassVar[type[EscPosServer | EposServer]] = EscPosServer
+
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self.server = EscPosServer()
+        self.server = self.kind()
 
     def options(self) -> Mapping[str, Any]:
         """Name the printer, and our layouts."""
-        return {**super().options(), "printer": f"tcp://127.0.0.1:{self.server.port}"}
+        printer = f"{self.scheme}://127.0.0.1:{self.server.port}"
+        return {**super().options(), "printer": printer}
 
     def papers(self) -> Sequence[str]:
         """Return what came out."""

@@ -103,7 +103,7 @@ def _quietly(target: Any, work: Work, sender: Connection) -> None:  # noqa: ANN4
 def _fork_each(work: Work, sender: Connection) -> None:
     """Live and die once for each order, in a child each: a fork costs a hundredth of a start."""
     if sys.platform == "win32":
-        raise NotImplementedError
+        raise OSError("Windows has no fork")
     for death in work.deaths:
         receiving, sending = multiprocessing.Pipe(duplex=False)
         child = os.fork()

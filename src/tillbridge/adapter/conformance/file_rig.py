@@ -1,5 +1,6 @@
 """A rig for tills that are known by one exported file: only its rows differ from till to till."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,13 +32,13 @@ class FileRig(Rig):
         """Where the export lies."""
         return self.folder / self.export_name
 
+    @abstractmethod
     def row(self, item: Item, number: int, currency: str) -> list[Cell]:
         """Return the item's row; `number` counts from 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def export(self, rows: Sequence[Sequence[Cell]]) -> None:
         """Write the export with these rows, by temporary file and rename."""
-        raise NotImplementedError
 
     def sell(self, items: Sequence[Item], currency: str) -> Sequence[Item]:
         """Export a row for each item."""

@@ -6,6 +6,7 @@ server's, so an adapter needs nothing for it, whatever HTTP library and language
 
 import json
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -122,14 +123,14 @@ def _serving(answers: Answers) -> Iterator[str]:
         yield address
 
 
-class Answering(BaseHTTPRequestHandler):
+class Answering(BaseHTTPRequestHandler, ABC):
     """Answers every kind of request in `answer_one`, and logs nothing."""
 
     protocol_version = "HTTP/1.1"
 
+    @abstractmethod
     def answer_one(self) -> None:
         """Answer."""
-        raise NotImplementedError
 
     def reply(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
         """Send a reply."""

@@ -6,6 +6,7 @@ that needs it is then not tried, and says why.
 """
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +42,7 @@ class RigTicket:
     possible_duplicate: bool = False
 
 
-class Rig:
+class Rig(ABC):
     """One till in a folder of its own, made anew for every check and closed after it."""
 
     adapter: ClassVar[Adapter]
@@ -52,11 +53,11 @@ class Rig:
         self.folder = folder
         self._opened: list[Closes] = []
 
+    @abstractmethod
     def options(self) -> Mapping[str, Any]:
         """Return the adapter's options for this till, with all it can do switched on."""
-        raise NotImplementedError
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 -- nothing, where a till is files alone
         """Let go of what the till holds: servers, files."""
 
     # What is sold

@@ -8,45 +8,16 @@ from typing import Any
 
 from tillbridge_printer.emulated.cloud_client import CloudClient
 from tillbridge_printer.emulated.epos_server import EposServer
-from tillbridge_printer.rig import PaperRig
+from tillbridge_printer.rig import PaperRig, PrinterRig
 
 TOKEN = "a-token-for-the-rig"  # noqa: S105 -- of an emulated printer
 
 
-class EposRig(PaperRig):
+class EposRig(PrinterRig):
     """An Epson printer with its ePOS-Print service."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.server = EposServer()
-
-    def options(self) -> Mapping[str, Any]:
-        """Name the printer, and our layouts."""
-        return {**super().options(), "printer": f"epos://127.0.0.1:{self.server.port}"}
-
-    def papers(self) -> Sequence[str]:
-        """Return what came out."""
-        return [sheet.text for sheet in self.server.machine.sheets]
-
-    def close(self) -> None:
-        """Switch the printer off."""
-        self.server.switch_off()
-
-    def go_offline(self) -> None:
-        """Pull the plug."""
-        self.server.switch_off()
-
-    def come_back(self) -> None:
-        """Plug it in again."""
-        self.server.switch_on()
-
-    def lose_next_answer(self) -> None:
-        """Print, and hang up instead of confirming it."""
-        self.server.loses_answer = True
-
-    def answer_slowly(self, delay_s: float) -> None:
-        """Say nothing for longer than anybody waits."""
-        self.server.mute = delay_s > 0
+    scheme = "epos"
+    kind = EposServer
 
 
 class CloudRig(PaperRig):
