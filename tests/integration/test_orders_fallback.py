@@ -259,7 +259,7 @@ async def test_a_cancelled_order_on_paper_is_told_on_paper(house: House, paper: 
         assert paper.withdrawn == ["ord_1"]
         assert house.till.withdrawn == [], "the till never had it"
         assert row.ticket is TicketState.WITHDRAWN
-        assert "order.not_in_till" not in life.problems()
+        await life.until(lambda: "order.not_in_till" not in life.problems())
 
 
 async def test_an_old_order_is_not_printed_without_a_person(house: House, paper: Till) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.order_house import House
+from tests.support.order_house import House, Life
 from tillbridge.adapter import PosOffline, TicketMark, TicketOutcomeUnknown
 from tillbridge.ledger.orders import TicketState
 from tillbridge.model.order import Order, ReasonCode
@@ -27,6 +27,17 @@ async def unheard(_order: Order) -> None:
 
 async def gone(_order: Order) -> None:
     raise PosOffline("no paper")
+
+
+async def an_hour_goes_by(house: House, life: Life) -> None:
+    """Let an hour pass within one write that fails, so that none is under way when it is over."""
+
+    async def an_hour_later(_order: Order) -> None:
+        house.clock.both_s, house.till.on_write = 3600, None
+        raise PosOffline("no paper")
+
+    house.till.on_write = an_hour_later
+    await life.until(lambda: house.clock.both_s)
 
 
 async def test_a_ticket_of_which_nobody_knows_is_written_again_with_a_mark(house: House) -> None:
@@ -81,7 +92,7 @@ async def test_an_old_order_waits_until_somebody_asks_for_it(house: House) -> No
         assert "order.held" in await life.events("ord_1")
         await life.flow.retry("ord_1", by="page:anna")
         await life.until_told("ord_1", "accepted")
-        assert "order.held" not in life.problems()
+        await life.until(lambda: "order.held" not in life.problems())
         assert house.till.written == ["ord_2", "ord_1"]
 
 
@@ -92,8 +103,7 @@ async def test_a_backlog_does_not_come_out_when_the_printer_is_back(house: House
         for number in range(3):
             await life.order(f"ord_{number}")
         await life.until(lambda: "offline" in house.effects.presence)
-        house.clock.both_s = 3600
-        house.till.on_write = None
+        await an_hour_goes_by(house, life)
         await life.order("ord_new")
         await life.until_told("ord_new", "accepted")
 
@@ -111,8 +121,7 @@ async def test_held_orders_do_not_keep_the_till_offline(house: House) -> None:
     async with house.life() as life:
         await life.order("ord_1")
         await life.until(lambda: "offline" in house.effects.presence)
-        house.clock.both_s = 3600
-        house.till.on_write = None
+        await an_hour_goes_by(house, life)
         await life.until(lambda: house.effects.presence[-1] == "online")
         assert house.till.written == []
 
@@ -131,7 +140,7 @@ async def test_what_nobody_asks_for_is_cancelled_when_its_time_is_up(house: Hous
         assert row.told == "cancelled"
         assert house.service.cancels[0][1] is ReasonCode.OTHER
         assert "minutes old" in house.service.cancels[0][2]
-        assert "order.held" not in life.problems()
+        await life.until(lambda: "order.held" not in life.problems())
 
 
 async def test_an_old_order_that_is_found_needs_nobody(house: House) -> None:

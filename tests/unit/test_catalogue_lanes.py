@@ -13,6 +13,9 @@ from tillbridge.catalogue.known import KnownFingerprints
 from tillbridge.catalogue.lane import Lane
 from tillbridge.catalogue.wishes import DRIFT_CALM_S, DRIFTS_AT_ONCE, DriftPauses, Wish
 from tillbridge.clock import Clock
+from tillbridge.model.catalogue import Availability
+
+ON, OFF = Availability(available=True), Availability(available=False)
 
 
 async def due(lane: Lane) -> bool:
@@ -60,16 +63,32 @@ async def test_failures_wait_longer_each_time_up_to_the_cap() -> None:
 
 
 @pytest.mark.parametrize("menu_first", [True, False])
-def test_items_that_two_calls_tell_at_once_clash(menu_first: bool) -> None:
+def test_items_of_which_two_calls_at_once_say_unlike_things_clash(menu_first: bool) -> None:
     flight = InFlight()
+    menu = {"a": ON, "b": OFF, "c": ON, "d": None}
+    words = {"b": OFF, "c": OFF, "d": OFF, "e": OFF}
     if menu_first:
-        with flight.menu(frozenset("abc")), flight.availability(frozenset("cd")) as clashed:
-            assert clashed == {"c"}
+        with flight.menu(menu), flight.availability(words) as clashed:
+            assert clashed == {"c", "d"}
     else:
-        with flight.availability(frozenset("cd")) as clashed, flight.menu(frozenset("abc")):
-            assert clashed == {"c"}
-    with flight.availability(frozenset("a")) as clashed:
+        with flight.availability(words) as clashed, flight.menu(menu):
+            assert clashed == {"c", "d"}
+    with flight.availability({"a": OFF}) as clashed:
         assert not clashed
+
+
+async def test_a_menu_call_lets_the_word_on_its_items_go_first() -> None:
+    flight = InFlight()
+    with flight.availability({"a": OFF}):
+        await flight.availability_settled(frozenset("b"))
+        waiting = asyncio.create_task(flight.availability_settled(frozenset("ab")))
+        await asyncio.sleep(0)
+        with flight.availability({"c": OFF}):
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not waiting.done()
+    async with asyncio.timeout(20):
+        await waiting
 
 
 def test_drift_is_pushed_at_once_a_few_times_and_then_ever_later() -> None:

@@ -42,41 +42,41 @@ class MenuReading:
 
     async def assess(self, wish: Wish) -> Assessment | None:
         """Read what the round needs and assess it; None where the export cannot be read now."""
-        assessor = Assessor(
-            self._store,
-            self._rules,
-            self._shared.clock.now_ms(),
-            self._shared.words,
-            full=wish.full,
-        )
         known = await self.known()
         if known and not (wish.whole or wish.full):
-            assessment = await self._assess_changes(assessor, known)
+            assessment = await self._assess_changes(known)
             if assessment is None or not assessment.needs_whole:
                 return assessment
         with collector_at_rest():
-            return await self._assess_whole(assessor)
+            return await self._assess_whole(full=wish.full)
 
-    async def _assess_whole(self, assessor: Assessor) -> Assessment | None:
+    def assessor(self, *, full: bool = False) -> Assessor:
+        """Return the assessor of what is known now: to be made after the export was read.
+
+        Reading takes its time, and what is sold out meanwhile must not come back with it.
+        """
+        shared = self._shared
+        shared.in_flight.plan_begins()
+        return Assessor(self._store, self._rules, shared.clock.now_ms(), shared.words, full=full)
+
+    async def _assess_whole(self, *, full: bool) -> Assessment | None:
         started = time.perf_counter()
         export = await self._reader.read(self._shared.pos.read_catalogue)
         if export is None:
             return None
         self._tell_read(len(export.items), len(export.items), len(export.bad_rows), started)
-        assessment = await self._ledger.read(assessor.whole(export))
+        assessment = await self._ledger.read(self.assessor(full=full).whole(export))
         pass_over(len(export.items))
         return assessment
 
-    async def _assess_changes(
-        self, assessor: Assessor, known: KnownFingerprints
-    ) -> Assessment | None:
+    async def _assess_changes(self, known: KnownFingerprints) -> Assessment | None:
         started = time.perf_counter()
         reading = await self._reader.read(lambda: self._read_changes(known))
         if reading is None:
             return None
         fresh = reading.fresh
         self._tell_read(reading.items_read, len(fresh.items), len(fresh.bad_rows), started)
-        return await self._ledger.read(assessor.changes(reading))
+        return await self._ledger.read(self.assessor().changes(reading))
 
     async def _read_changes(self, known: KnownFingerprints) -> CatalogueChanges:
         if self._shared.pos.reads_changes:

@@ -6,7 +6,7 @@ import time
 from sqlalchemy import Connection
 
 from tillbridge.catalogue.acknowledging import refresh
-from tillbridge.catalogue.assess import Assessment, Assessor, Rules
+from tillbridge.catalogue.assess import Assessment, Rules
 from tillbridge.catalogue.compare import Comparison
 from tillbridge.catalogue.digest import ContentDigest
 from tillbridge.catalogue.exports import milliseconds_since
@@ -158,11 +158,7 @@ class MenuRounds:
 
         No availability call names a variant, so that this takes the item object.
         """
-        comparison = await self._ledger.read(
-            Assessor(
-                self._store, self._rules, self._shared.clock.now_ms(), self._shared.words
-            ).variants()
-        )
+        comparison = await self._ledger.read(self._reading.assessor().variants())
         kind: Kind = "patch" if len(comparison.changes.changed) == 1 else "batch"
         if comparison.changes:
             steps = plan(kind, comparison.changes, Catalogue(), self._rules.plan)

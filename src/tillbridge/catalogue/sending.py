@@ -22,6 +22,7 @@ from tillbridge.catalogue.compare import Record
 from tillbridge.catalogue.digest import ContentDigest
 from tillbridge.catalogue.in_flight import InFlight
 from tillbridge.catalogue.jobs import JobEnd, Jobs
+from tillbridge.catalogue.last_word import restated, word_of, words_of
 from tillbridge.catalogue.narrowing import ids_of, named_in
 from tillbridge.catalogue.pending import Pending, pending_text
 from tillbridge.catalogue.plan import (
@@ -74,11 +75,31 @@ class Sender:
     ) -> Sent:
         """Send a step of a menu plan. Raises ServiceError or JobLost where it was not answered.
 
+        What the availability lane told since the plan was made is said in its words; where that is
+        all the step says, nothing is sent.
         `left` is the digest of the plan's difference: an approval is carried over to what is left.
         """
-        ids = ids_of(step)
-        with self._in_flight.menu(ids):
+        await self._in_flight.availability_settled(ids_of(step))
+        step = restated(step, self._in_flight.told)
+        if isinstance(step, SetAvailability):
+            step = await self._without_told(step, records)
+            if not step.items:
+                return Sent("taken")
+        words = await asyncio.to_thread(words_of, step)
+        with self._in_flight.menu(words):
             return await self._send_menu(store_id, step, records, left)
+
+    async def _without_told(
+        self, step: SetAvailability, records: Mapping[str, Record]
+    ) -> SetAvailability:
+        """Acknowledge what the availability lane has told already, and return the rest."""
+        told = self._in_flight.told.keys() & ids_of(step)
+        if not told:
+            return step
+        rest = SetAvailability(tuple(each for each in step.items if each.external_id not in told))
+        already = tuple(each for each in step.items if each.external_id in told)
+        await self._acknowledge(SetAvailability(already), records)
+        return rest
 
     async def _send_menu(
         self,
@@ -104,8 +125,7 @@ class Sender:
 
         The clashing items come back as `named`, and are not acknowledged.
         """
-        ids = ids_of(step)
-        with self._in_flight.availability(ids) as clashed:
+        with self._in_flight.availability(words_of(step)) as clashed:
             return await self._send_availability(store_id, step, clashed)
 
     async def _send_availability(
@@ -124,6 +144,7 @@ class Sender:
             await self._ledger.write(
                 lambda connection: availability_told(connection, self._store, told, at=at)
             )
+            self._in_flight.told.update((key, word_of(each)) for key, each in told.items())
             await self._end(push_id, "taken", reply.message)
             return Sent("taken", reply.message, frozenset(clashed), reply.missing)
 

@@ -1,6 +1,5 @@
 """The demo's scenario: what a bridge is for, played once, with a mark for each scene."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -11,7 +10,6 @@ from tillbridge.cli.say import line
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 
-_QUIET_S = 0.7
 _Scene = Callable[[Stage], Awaitable[str]]
 
 
@@ -86,16 +84,7 @@ async def _on_sale(stage: Stage, external_id: str, *, wanted: bool) -> bool:
     return item is not None and bool(item["available"]) is wanted
 
 
-async def _nothing_is_said(stage: Stage) -> None:
-    """Wait until what came before has been told: the calls that follow are counted."""
-    count = -1
-    while (now := len((await stage.control("requests", method="GET"))["requests"])) != count:
-        count = now
-        await asyncio.sleep(_QUIET_S)
-
-
 async def _price(stage: Stage) -> str:
-    await _nothing_is_said(stage)
     await stage.control("requests", method="DELETE")
     stage.till.reprice("P03", "11.90")
 

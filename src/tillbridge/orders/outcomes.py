@@ -49,6 +49,7 @@ class Outcomes:
         now_ms = self._books.clock.now_ms()
         why = _why(row)
         reference = PERHAPS_ON_PAPER_ONLY if perhaps_only else ON_PAPER
+        self.tell_on_paper(row)  # first: who finds it on paper may be done with it at once
         await self._books.keep(
             lambda connection: marks.mark_on_paper(
                 connection, row, reference, why, now_ms, accepts=self._accepts
@@ -56,7 +57,6 @@ class Outcomes:
         )
         log.warning("order.on_paper", store=self._books.store, order=row.order_id)
         self._over(row.order_id)
-        self.tell_on_paper(row)
 
     def tell_on_paper(self, row: OrderRow) -> None:
         """Let a person know, also of one from before a crash: it stays until it is handled."""
