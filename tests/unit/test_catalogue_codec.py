@@ -9,7 +9,7 @@ from tillbridge.catalogue import codec
 from tillbridge.catalogue.pending import Pending, pending_from, pending_text
 from tillbridge.ledger.menu_rows import AcceptedItem, Parts
 from tillbridge.ledger.menu_text import item_fields, item_from, item_text
-from tillbridge.model.catalogue import Catalogue, Item, ItemTax, TaxComponent, Variant
+from tillbridge.model.catalogue import AddOnGroup, Catalogue, Item, ItemTax, TaxComponent, Variant
 from tillbridge.sandbox import bodies
 
 SOUP = Item(
@@ -67,6 +67,17 @@ def test_prices_stay_integers(catalogue: Catalogue) -> None:
     body = codec.batch_body(catalogue.items.values(), [], [], Parts(add_ons=catalogue.add_ons))
     text = json.dumps(body)
     assert json.loads(text, parse_float=lambda found: float(found) if found == "8.25" else 1 / 0)
+
+
+def test_a_group_without_a_limit_is_sent_with_as_many_as_it_has() -> None:
+    groups = [
+        AddOnGroup("g", "Extras", add_ons=("a", "b")),
+        AddOnGroup("h", "Size", 1, 1, required=True, add_ons=("a", "b")),
+    ]
+    body = codec.batch_body(
+        [], [], [], Parts(addon_groups={each.external_id: each for each in groups})
+    )
+    assert [each["max_select"] for each in body["addon_groups"]] == [2, 1]
 
 
 def test_the_sandbox_accepts_a_batch_with_everything() -> None:

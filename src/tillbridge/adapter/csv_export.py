@@ -3,6 +3,7 @@
 import codecs
 import csv
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+
+_HEADER_CHARACTERS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +38,14 @@ class CsvTable:
 class CsvExport:
     """A CSV file with a header row. Without `encoding` it is UTF-8, UTF-16 by its mark, or cp1252.
 
-    `header_row` is the number of the row with the column names; what stands above is left out.
+    `header_row` is the number of the row with the column names; what stands above is left out, and
+    so are blank rows. Without `delimiter` it is a comma, semicolon or tab: what the first row has
+    most of, since spreadsheets of half the world save semicolons.
     """
 
     path: Path
     encoding: str | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
     header_row: int = 1
     _last: LastRead = field(default_factory=LastRead, compare=False, repr=False)
 
@@ -73,21 +78,22 @@ class CsvExport:
         return data.decode("cp1252", "replace")
 
     def _table(self, text: str) -> CsvTable:
-        rows = list(self._rows(text))
-        if len(rows) < self.header_row:
-            raise still_being_written(self.path.name, "has no header")
-        header = tuple(name.strip() for name in rows[self.header_row - 1])
-        found = tuple(
+        numbered = [
             (number, fields)
-            for number, fields in enumerate(rows[self.header_row :], self.header_row + 1)
-            if any(map(str.strip, fields))
-        )
+            for number, fields in enumerate(self._rows(text), 1)
+            if number >= self.header_row and any(map(str.strip, fields)) and not _is_hint(fields)
+        ]
+        if not numbered:
+            raise still_being_written(self.path.name, "has no header")
+        header = tuple(name.strip() for name in numbered[0][1])
+        found = tuple(numbered[1:])
         if found and len(found[-1][1]) < len(header) and not text.endswith(("\n", "\r")):
             raise still_being_written(self.path.name, f"ends in the middle of row {found[-1][0]}")
         return CsvTable(self.path.name, header, found)
 
     def _rows(self, text: str) -> Iterator[list[str]]:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=self.delimiter, strict=True)
+        delimiter = self.delimiter or _likely_delimiter(text)
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         try:
             yield from reader
         except csv.Error as failure:
@@ -98,3 +104,14 @@ class CsvExport:
                 place=f"{self.path.name}, line {reader.line_num}",
                 fix="Look for a quotation mark that is never closed, at or above that line.",
             ) from failure
+
+
+def _is_hint(fields: list[str]) -> bool:
+    """Return whether the row only tells Excel the delimiter (`sep=;`), which parts it in two."""
+    return fields[0].casefold().startswith("sep=") and not "".join(fields[1:])
+
+
+def _likely_delimiter(text: str) -> str:
+    first = next((line for line in text[:_HEADER_CHARACTERS].splitlines() if line.strip()), "")
+    unquoted = re.sub(r'"[^"]*"', "", first)
+    return max(",;\t", key=unquoted.count)

@@ -182,7 +182,7 @@ def _addon_group(group: AddOnGroup) -> Body:
         "external_id": group.external_id,
         "name": group.name,
         "min_select": group.min_select,
-        "max_select": group.max_select,
+        "max_select": group.max_select or max(len(group.add_ons), group.min_select),
         "required": group.required,
         "add_ons": list(group.add_ons),
     }

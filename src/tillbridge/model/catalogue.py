@@ -76,7 +76,10 @@ class AddOn:
 
 @dataclass(frozen=True, slots=True)
 class AddOnGroup:
-    """A choice of add-ons (their external ids), of which `min_select` to `max_select` are taken."""
+    """A choice of add-ons (their external ids), of which `min_select` to `max_select` are taken.
+
+    A `max_select` of 0 is no limit: as many as there are.
+    """
 
     external_id: str
     name: str

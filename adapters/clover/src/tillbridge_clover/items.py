@@ -1,13 +1,12 @@
 """Items of a workbook. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tillbridge.adapter import BadRow, ExportUnreadable, Item, ItemTax, Variant
 from tillbridge.adapter.xlsx_export import Sheet
-from tillbridge.model.money import to_minor
-from tillbridge_clover.parts import Parts, category_of
+from tillbridge_clover.parts import Parts, amount, category_of, names_in
 from tillbridge_clover.workbook import Record, find_sheet, records
 
 MENU_ID = "menu"
@@ -77,19 +76,14 @@ def _take(family: Sequence[Record], sheet: Sheet, reading: Reading, found: Found
     found.items[identity] = item
 
 
-def _families(rows: Sequence[Record]) -> Iterator[Sequence[Record]]:
-    """Yield records that are one item: alone, or as variants, which share their name."""
-    family: list[Record] = []
+def _families(rows: Sequence[Record]) -> Iterable[Sequence[Record]]:
+    """Return records that are one item: alone, or as variants, which share their name."""
+    families: dict[object, list[Record]] = {}
     for record in rows:
-        goes_on = record["variant option"] and family and record["name"] == family[0]["name"]
-        if goes_on and family[0]["variant option"]:
-            family.append(record)
-            continue
-        if family:
-            yield family
-        family = [record]
-    if family:
-        yield family
+        # Clover demands that such names differ, so variants may stand apart.
+        shared = record["name"] if record["variant option"] else id(record)
+        families.setdefault(shared, []).append(record)
+    return families.values()
 
 
 def _identity(family: Sequence[Record]) -> str:
@@ -114,7 +108,10 @@ def _item(family: Sequence[Record], identity: str, reading: Reading) -> Item:
         )
     variants = tuple([_variant(record, identity, name, reading) for record in family])
     categories = [
-        category_of(reading.parts, each) for record in family for each in record.all("categories")
+        category_of(reading.parts, each)
+        for record in family
+        for written in record.all("categories")
+        for each in names_in(written, reading.parts.categories)
     ] or reading.parts.members.get(first["name"].casefold(), [])
     return Item(
         external_id=identity,
@@ -141,7 +138,12 @@ def _variant(record: Record, identity: str, name: str, reading: Reading) -> Vari
 
 
 def _groups(family: Sequence[Record], name: str, parts: Parts) -> tuple[str, ...]:
-    named = [group for record in family for group in record.all("modifier groups")]
+    named = [
+        each
+        for record in family
+        for written in record.all("modifier groups")
+        for each in names_in(written, parts.groups)
+    ]
     if not named:
         return ()
     found = []
@@ -168,7 +170,7 @@ def _price(record: Record, name: str, currency: str) -> int:
             "Give it a fixed price in Clover, hide it, or sell it at the counter only.",
         )
     try:
-        price = to_minor(written.lstrip("$€£ "), currency)
+        price = amount(written, currency)
     except ValueError as failure:
         raise _Slip(
             "Price",
@@ -182,7 +184,8 @@ def _price(record: Record, name: str, currency: str) -> int:
 
 
 def _tax(record: Record, parts: Parts) -> ItemTax | None:
-    names = list(record.all("tax rates"))
+    known = {*parts.taxes, "default"}
+    names = [name for written in record.all("tax rates") for name in names_in(written, known)]
     if not names and not record["default tax rates"]:
         return None
     if _is(record, "default tax rates", "yes") or "default" in map(str.casefold, names):

@@ -15,6 +15,6 @@ class CloverOptions(AdapterOptions):
     hidden: Literal["leave_out", "sold_out"] = Field(
         "leave_out", description="What becomes of items that are hidden on the till."
     )
-    tax_rates: Literal["auto", "fraction", "hundredth"] = Field(
-        "auto", description="What a tax rate of 0.06 means: 6 %, or a hundredth of it."
+    tax_rates: Literal["auto", "fraction", "percent", "hundredth"] = Field(
+        "auto", description="What a tax rate of 0.06 means: 6 %, or a hundredth, or six of them."
     )

@@ -1,6 +1,6 @@
 """Categories, modifier groups and tax rates of a workbook. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Literal
@@ -10,7 +10,8 @@ from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge.model.money import to_minor
 from tillbridge_clover.workbook import Record, find_sheet, is_transposed, records, transposed
 
-TaxUnit = Literal["auto", "fraction", "hundredth"]
+TaxUnit = Literal["auto", "fraction", "percent", "hundredth"]
+_FACTORS = {"fraction": 100, "percent": 1, "hundredth": 10_000}
 # No tax is a fifth of a percent: an export whose rates all are has divided by a hundred twice.
 _NO_REAL_RATE = Decimal("0.002")
 
@@ -39,6 +40,19 @@ def parts_of(sheets: Mapping[str, Sheet], currency: str, tax_unit: TaxUnit) -> P
     if (sheet := find_sheet(sheets, "tax rates", "taxes")) is not None:
         _taxes(sheet, tax_unit, parts)
     return parts
+
+
+def names_in(written: str, known: Collection[str]) -> Sequence[str]:
+    """Return the name that a cell says, or the names with commas between, if all are known."""
+    if written.casefold() in known:
+        return (written,)
+    names = [name.strip() for name in written.split(",")]
+    return names if all(name.casefold() in known for name in names) else (written,)
+
+
+def amount(written: str, currency: str) -> int:
+    """Return a price in minor units; it may have its sign before it. Raises ValueError."""
+    return to_minor(written.lstrip("$€£ "), currency)
 
 
 def category_of(parts: Parts, name: str) -> str:
@@ -135,7 +149,7 @@ def _add_ons(group: str, family: Sequence[Record], currency: str) -> list[AddOn]
         name = row["modifier"]
         if name:
             identity = f"{group}/{name}"
-            price = to_minor(row["price"] or "0", currency)
+            price = amount(row["price"] or "0", currency)
             found.setdefault(identity, AddOn(identity, name, price))
     return list(found.values())
 
@@ -175,9 +189,11 @@ def _rate(written: str) -> Decimal:
 def _percent_of(unit: TaxUnit, rates: Sequence[Decimal]) -> int:
     """Return what a rate is multiplied by to be percent."""
     if unit == "auto":
-        charged = [rate for rate in rates if rate]
-        unit = "hundredth" if charged and max(charged) < _NO_REAL_RATE else "fraction"
-    return 10_000 if unit == "hundredth" else 100
+        highest = max(rates, default=Decimal(0))
+        unit = "hundredth" if 0 < highest < _NO_REAL_RATE else "fraction"
+        if highest >= 1:  # the whole price once more, and no tax is that
+            unit = "percent"
+    return _FACTORS[unit]
 
 
 def _count(text: str) -> int:

@@ -8,10 +8,8 @@ from tillbridge.adapter.csv_export import CsvTable
 from tillbridge.model.money import to_minor
 from tillbridge_loyverse.columns import (
     CATEGORY,
-    DESCRIPTION,
     HANDLE,
     NAME,
-    OPTION_VALUES,
     SKU,
     Columns,
 )
@@ -67,6 +65,8 @@ def items_of(table: CsvTable, reading: Reading) -> Found:
                 )
             )
             continue
+        if item is None:
+            continue
         if item.external_id in found.items:
             found.bad_rows.append(
                 BadRow(
@@ -90,12 +90,15 @@ def _families(rows: Sequence[_Row], columns: Columns) -> Iterator[list[_Row]]:
     """Yield the rows of each item: the one with its name, and its variants below."""
     family: list[_Row] = []
     for number, fields in rows:
-        if len(fields) == columns.width and _is_component(fields, columns):
+        whole = len(fields) == columns.width
+        if whole and _is_component(fields, columns):
             continue
-        begins = len(fields) <= NAME or bool(fields[NAME].strip())
-        if family and not begins and fields[HANDLE] == family[0][1][HANDLE]:
-            family.append((number, fields))
-            continue
+        if family and len(fields) > NAME and fields[HANDLE] == family[0][1][HANDLE]:
+            # A list that was filled in by hand may say the name again beside each variant.
+            again = whole and fields[NAME] == family[0][1][NAME] and _options(fields, columns)
+            if again or not fields[NAME].strip():
+                family.append((number, fields))
+                continue
         if family:
             yield family
         family = [(number, fields)]
@@ -110,7 +113,8 @@ def _is_component(fields: Sequence[str], columns: Columns) -> bool:
     )
 
 
-def _item(rows: Sequence[_Row], reading: Reading) -> Item:
+def _item(rows: Sequence[_Row], reading: Reading) -> Item | None:
+    """Return the item, or None where the store does not sell it. Raises _Slip."""
     columns = reading.columns
     for _number, fields in rows:
         if len(fields) != columns.width:
@@ -132,14 +136,22 @@ def _item(rows: Sequence[_Row], reading: Reading) -> Item:
             f'"{name}" has no id.',
             "Give the item a handle, and an SKU, in the Back Office.",
         )
-    variants = tuple([_variant(fields, identity, name, reading) for _number, fields in rows])
-    has_variants = len(rows) > 1 or bool(_options(first))
+    variants = tuple(
+        [
+            _variant(fields, identity, name, reading)
+            for _number, fields in rows
+            if not _is_elsewhere(fields, columns)
+        ]
+    )
+    if not variants:
+        return None
+    has_variants = len(rows) > 1 or bool(_options(first, columns))
     category = one_line(first[CATEGORY])
     return Item(
         external_id=identity,
         name=name,
         price=min([variant.price for variant in variants]),
-        description=plain_text(first[DESCRIPTION]),
+        description="" if columns.description is None else plain_text(first[columns.description]),
         available=any(variant.available for variant in variants),
         categories=(category,) if category else (),
         addon_groups=tuple(
@@ -156,18 +168,28 @@ def _item(rows: Sequence[_Row], reading: Reading) -> Item:
 
 
 def _variant(fields: Sequence[str], identity: str, name: str, reading: Reading) -> Variant:
-    options = _options(fields)
     columns = reading.columns
+    options = _options(fields, columns)
     return Variant(
         external_id=one_line(fields[SKU]) or "/".join((identity, *options)),
         variant_name=" / ".join(options),
         price=_price(fields, name, reading),
-        available=columns.for_sale is None or _yes(fields[columns.for_sale]),
+        available=columns.for_sale is None or not _no(fields[columns.for_sale]),
     )
 
 
-def _options(fields: Sequence[str]) -> tuple[str, ...]:
-    written = [fields[position] for position in OPTION_VALUES if fields[position]]
+def _is_elsewhere(fields: Sequence[str], columns: Columns) -> bool:
+    """Return whether only other stores sell it: it is not for sale here, and has no price."""
+    cells = (columns.price, columns.default_price)
+    return (
+        columns.for_sale is not None
+        and _no(fields[columns.for_sale])
+        and not any(fields[cell].strip() for cell in cells if cell is not None)
+    )
+
+
+def _options(fields: Sequence[str], columns: Columns) -> tuple[str, ...]:
+    written = [fields[position] for position in columns.option_values if fields[position]]
     return tuple(value for value in map(one_line, written) if value) if written else ()
 
 
@@ -214,3 +236,7 @@ def _tax(fields: Sequence[str], columns: Columns) -> ItemTax | None:
 
 def _yes(text: str) -> bool:
     return text.strip().upper() == "Y"
+
+
+def _no(text: str) -> bool:
+    return text.strip().upper() in {"N", "NO"}

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tillbridge.adapter import Adapter, AdapterContext, Catalogue, ExportUnreadable, Menu
@@ -93,6 +94,8 @@ class SquareAdapter:
                 place=name,
                 fix='Save what ListCatalog answers: {"objects": [...]}, a page or a list of pages.',
             ) from failure
+        if not catalog.location:
+            catalog = replace(catalog, location=self._only_location(catalog))
         found = catalog.read()
         return Catalogue.of(
             found.items.values(),
@@ -102,6 +105,19 @@ class SquareAdapter:
             menus=[_MENU],
             bad_rows=found.bad_rows,
         )
+
+    @staticmethod
+    def _only_location(catalog: Catalog) -> str:
+        """Return the one location that the catalog names, or "". Raises ExportUnreadable."""
+        named = catalog.locations()
+        if len(named) > 1:
+            listed = ", ".join(f'"{each}"' for each in named)
+            raise ExportUnreadable(
+                f"{catalog.name} has several locations: {listed}.",
+                place=catalog.name,
+                fix="Say which one it is, with the option location.",
+            )
+        return named[0] if named else ""
 
 
 ADAPTER = Adapter(

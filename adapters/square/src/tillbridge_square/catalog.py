@@ -1,7 +1,7 @@
 """A catalog as JSON: the objects of Square's ListCatalog, in one page or several. Pure.
 
 Prices are minor units already. What is set to -1 is inherited: an item that asks for "at least -1"
-of a modifier list asks for what the list itself says.
+of a modifier list asks for what the list itself says. A most of 0 is no limit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,6 +63,22 @@ class Catalog:
                 objects.setdefault(str(each.get("type")), {})[each["id"]] = each
         return cls(name, objects, location, currency, menu)
 
+    def locations(self) -> Sequence[str]:
+        """Return the ids of all locations that the objects name."""
+        named: set[str] = set()
+        for each in (each for kind in self.objects.values() for each in kind.values()):
+            variations = _list(_data(each, "item_data").get("variations"))
+            for part in (each, *variations):
+                for key in ("present_at_location_ids", "absent_at_location_ids"):
+                    named |= set(map(str, part.get(key) or ()))
+            for variation in variations:
+                data = _data(variation, "item_variation_data")
+                named |= {
+                    str(override.get("location_id"))
+                    for override in _list(data.get("location_overrides"))
+                }
+        return sorted(named)
+
     def read(self) -> CatalogFound:
         """Return all that is sold at the location."""
         found = CatalogFound()
@@ -106,7 +122,9 @@ class Catalog:
         variations = [
             each
             for each in _list(data.get("variations"))
-            if self._is_here(each) and _data(each, "item_variation_data").get("sellable", True)
+            if not each.get("is_deleted")
+            and self._is_here(each)
+            and _data(each, "item_variation_data").get("sellable", True)
         ]
         if not variations:
             return None
@@ -130,14 +148,7 @@ class Catalog:
 
     def _variant(self, each: Object, item: str) -> Variant:
         data = _data(each, "item_variation_data")
-        here = next(
-            (
-                override
-                for override in _list(data.get("location_overrides"))
-                if override.get("location_id") == self.location
-            ),
-            {},
-        )
+        here = self._override(data)
         name = str(data.get("name") or "")
         pricing = here.get("pricing_type") or data.get("pricing_type")
         money = here.get("price_money") or data.get("price_money") or {}
@@ -157,6 +168,11 @@ class Catalog:
             )
         return Variant(str(each.get("id")), name, amount, available=not here.get("sold_out"))
 
+    def _override(self, data: Object) -> Object:
+        """Return what the location says otherwise."""
+        overrides = _list(data.get("location_overrides"))
+        return next((each for each in overrides if each.get("location_id") == self.location), {})
+
     def _groups(self, identity: str, data: Object, found: CatalogFound) -> Iterator[str]:
         for info in _list(data.get("modifier_list_info")):
             listed = found.groups.get(str(info.get("modifier_list_id")))
@@ -164,6 +180,7 @@ class Catalog:
                 continue
             least = _number(info.get("min_selected_modifiers"), listed.min_select)
             most = _number(info.get("max_selected_modifiers"), listed.max_select)
+            most = most or len(listed.add_ons)
             if (least, most) == (listed.min_select, listed.max_select):
                 yield listed.external_id
                 continue
@@ -183,13 +200,17 @@ class Catalog:
         data = _data(each, "modifier_list_data")
         add_ons = []
         for modifier in _list(data.get("modifiers")):
+            if modifier.get("is_deleted") or not self._is_here(modifier):
+                continue
             said = _data(modifier, "modifier_data")
-            money = said.get("price_money") or {}
+            money = self._override(said).get("price_money") or said.get("price_money") or {}
             price = _amount(money.get("amount")) or 0
             add_ons.append(AddOn(str(modifier.get("id")), str(said.get("name") or ""), price))
+        if not add_ons:  # a text that the customer would write
+            return
         single = data.get("selection_type") == "SINGLE"
         least = _number(data.get("min_selected_modifiers"), 0)
-        most = _number(data.get("max_selected_modifiers"), 1 if single else len(add_ons))
+        most = _number(data.get("max_selected_modifiers"), 1 if single else 0) or len(add_ons)
         found.add_ons |= {add_on.external_id: add_on for add_on in add_ons}
         found.groups[identity] = AddOnGroup(
             external_id=identity,
@@ -256,5 +277,5 @@ def _amount(value: object) -> int | None:
 
 def _number(value: object, inherited: int) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value != _INHERIT:
-        return value
+        return max(value, 0)
     return inherited

@@ -52,10 +52,13 @@ def items_of(library: Library, reading: Reading) -> Found:
     """Return items, categories and bad rows, in the library's order. Raises ExportUnreadable."""
     location = _location(library, reading.location)
     found = Found()
-    for rows in _families(library.rows, location):
+    for rows in _families(library.rows):
+        sold = [row for row in rows if _is_sold(row, location)]
+        if not sold:
+            continue
         identity = _identity(rows)
         try:
-            item = _item(rows, identity, library, reading, location)
+            item = _item(_Family(rows, sold), identity, library, reading, location)
         except _Slip as slip:
             value = slip.row[slip.column]
             found.bad_rows.append(
@@ -88,58 +91,83 @@ def _location(library: Library, wanted: str | None) -> str:
     return library.locations[0].casefold() if library.locations else ""
 
 
-def _families(rows: Sequence[Row], location: str) -> list[list[Row]]:
-    """Return the rows of each item that is sold: not archived, sellable, and at the location."""
-    families: dict[str, list[Row]] = {}
-    enabled = f"enabled {location}"
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """The rows of one item, and those of them that are sold."""
+
+    rows: Sequence[Row]
+    sold: Sequence[Row]
+
+    def first(self, *columns: str) -> str:
+        """Return what the first row says that says something: others may be blank."""
+        return next((row[column] for column in columns for row in self.rows if row[column]), "")
+
+    def has(self, column: str) -> bool:
+        """Return whether a column says yes."""
+        return any(_is(row[column], "Y") for row in self.rows)
+
+
+def _families(rows: Sequence[Row]) -> list[list[Row]]:
+    """Return the rows of each item; a variation that a name has already begins another item."""
+    families: dict[str, list[list[Row]]] = {}
+    ordered: list[list[Row]] = []
     for row in rows:
-        sold = (
-            not _is(row["archived"], "Y")
-            and not _is(row["sellable"], "N")
-            and not _is(row[enabled], "N")
-        )
-        if sold and row["token"]:
-            families.setdefault(row["item name"] or row["token"], []).append(row)
-    return list(families.values())
+        if not row["token"]:
+            continue
+        named = families.setdefault(row["item name"] or row["token"], [])
+        variation = _variation_name(row)
+        if not named or any(_variation_name(each) == variation for each in named[-1]):
+            named.append([])
+            ordered.append(named[-1])
+        named[-1].append(row)
+    return ordered
+
+
+def _is_sold(row: Row, location: str) -> bool:
+    return not (
+        _is(row["archived"], "Y")
+        or _is(row["sellable"], "N")
+        or _is(row[f"enabled {location}"], "N")
+    )
 
 
 def _identity(rows: Sequence[Row]) -> str:
-    """Return the item's id: only variations have one, so it is made of theirs."""
+    """Return the item's id: only variations have one, so it is made of theirs, sold or not."""
     first = min(row["token"] for row in rows)
     return first if len(rows) == 1 else f"item-{first}"
 
 
 def _item(
-    rows: Sequence[Row], identity: str, library: Library, reading: Reading, location: str
+    family: _Family, identity: str, library: Library, reading: Reading, location: str
 ) -> Item:
-    first = rows[0]
-    name = " ".join((first["customer-facing name"] or first["item name"]).split())
+    name = " ".join(family.first("customer-facing name", "item name").split())
     if not name:
-        raise _Slip(first, "item name", "It has no name.", "Give the item a name in Square.")
-    variants = tuple([_variant(row, name, reading, location) for row in rows])
-    categories = _categories(first)
+        raise _Slip(
+            family.rows[0], "item name", "It has no name.", "Give the item a name in Square."
+        )
+    variants = tuple([_variant(row, name, reading, location) for row in family.sold])
     return Item(
         external_id=identity,
         name=name,
         price=min([variant.price for variant in variants]),
-        description=first["description"],
+        description=family.first("description"),
         available=any(variant.available for variant in variants),
-        categories=categories,
+        categories=_categories(family),
         addon_groups=tuple(
             [
                 reading.groups[modifier_set]
                 for column, modifier_set in library.modifier_sets.items()
-                if _is(first[column], "Y") and modifier_set in reading.groups
+                if modifier_set in reading.groups and family.has(column)
             ]
         ),
-        variants=variants if len(rows) > 1 else (),
-        tax=_tax([tax for column, tax in library.taxes.items() if _is(first[column], "Y")]),
+        variants=variants if len(family.rows) > 1 else (),
+        tax=_tax([tax for column, tax in library.taxes.items() if family.has(column)]),
         menus=(MENU_ID,),
     )
 
 
 def _variant(row: Row, item: str, reading: Reading, location: str) -> Variant:
-    name = row["variation name"] or _of_options(row)
+    name = _variation_name(row)
     full = f"{item} ({name})" if name else item
     seen = row["square online item visibility"]
     return Variant(
@@ -150,8 +178,9 @@ def _variant(row: Row, item: str, reading: Reading, location: str) -> Variant:
     )
 
 
-def _of_options(row: Row) -> str:
-    return " / ".join(option for option in map(row.__getitem__, _OPTION_VALUES) if option)
+def _variation_name(row: Row) -> str:
+    options = (option for option in map(row.__getitem__, _OPTION_VALUES) if option)
+    return row["variation name"] or " / ".join(options)
 
 
 def _price(row: Row, name: str, currency: str, location: str) -> int:
@@ -180,8 +209,8 @@ def _price(row: Row, name: str, currency: str, location: str) -> int:
     return price
 
 
-def _categories(row: Row) -> tuple[str, ...]:
-    written = row["categories"] or row["category"] or row["reporting category"]
+def _categories(family: _Family) -> tuple[str, ...]:
+    written = family.first("categories", "category", "reporting category")
     if not written:
         return ()
     names = (" ".join(name.split()) for name in written.split(", "))

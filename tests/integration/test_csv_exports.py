@@ -1,0 +1,44 @@
+"""CSV exports of tills as they come: saved by whatever program, with whatever above the header."""
+
+from pathlib import Path
+
+import pytest
+
+from tillbridge.adapter import ExportUnreadable
+from tillbridge.adapter.csv_export import CsvExport
+
+ROWS = [["1", "Tea, green", "2.50"], ["2", "Soup; hot", "7"]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'id,name,price\n1,"Tea, green",2.50\n2,Soup; hot,7\n',
+        'id;name;price\r\n1;Tea, green;2.50\r\n2;"Soup; hot";7\r\n',
+        "id\tname\tprice\n1\tTea, green\t2.50\n2\tSoup; hot\t7\n",
+        'sep=;\nid;"name, and; more";price\n1;Tea, green;2.50\n2;"Soup; hot";7\n',
+        '\n,,\nid,name,price\n\n1,"Tea, green",2.50\n2,Soup; hot,7\n,,\n',
+    ],
+    ids=["commas", "semicolons", "tabs", "hint of Excel", "blank rows"],
+)
+def test_a_table_is_read_whatever_parts_its_columns(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "items.csv"
+    path.write_text(text, "utf-8", newline="")
+    table = CsvExport(path).read()
+    assert table.header[0] == "id"
+    assert [fields for _number, fields in table.rows] == ROWS
+
+
+def test_a_row_is_told_by_the_number_a_spreadsheet_shows(tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    path.write_text("\nid;name\n\n1;Tea\n", "utf-8")
+    table = CsvExport(path).read()
+    assert [table.place(number) for number, _fields in table.rows] == ["items.csv, row 4"]
+
+
+def test_blank_rows_only_are_a_file_still_being_written(tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    path.write_text("\n\n", "utf-8")
+    with pytest.raises(ExportUnreadable) as told:
+        CsvExport(path).read()
+    assert told.value.passing
