@@ -18,6 +18,7 @@ from tillbridge.errors import BridgeError, Unreachable
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.problems import open_problem
+from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.status.listener import StatusListener
 from tillbridge.tally import Tally
 
@@ -158,6 +159,26 @@ async def test_status_asks_the_running_bridge(
     ran = await program("status", "--json")
     assert ran.code == code
     assert json.loads(ran.out)["bridge"]["running"] is True
+
+
+async def test_status_says_how_long_ago_each_link_answered(
+    program: Program, bridge: PretendControl
+) -> None:
+    from dataclasses import replace
+
+    ago = Clock().now_ms() - 150_000
+    store = StoreSnapshot(
+        facts={
+            "service_contact": {"ok_at": ago},
+            "pos_health": {"online": False, "detail": "no heartbeat"},
+        },
+        acknowledged_items=1,
+    )
+    bridge.facts = replace(bridge.facts, stores={"main": store}, pos_seen={"main": ago})
+    told = (await program("status")).out
+    assert "  service   answered 2 minutes ago\n" in told
+    assert "  till      offline: no heartbeat, answered 2 minutes ago\n" in told
+    assert "  menu      1 item, last synced never\n" in told
 
 
 async def test_a_control_file_left_by_a_crash_does_not_mislead(program: Program) -> None:

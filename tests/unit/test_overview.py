@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from tests.support.page_sample import busy
 from tests.support.pretend_control import PretendControl
-from tillbridge.ledger.day import Day
+from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.problem_history import PastProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
 from tillbridge.status.overview import overview
-from tillbridge.status.web.remedies import remedies_of
+from tillbridge.status.web.remedies import page_of, remedies_of
 from tillbridge.status.web.strip import HEIGHT, WIDTH, drawn
 from tillbridge.status.words import clock_time
 
@@ -180,3 +180,27 @@ def test_a_remedy_is_offered_with_what_it_needs() -> None:
         ],
         "consent.ending": [("/stores/{store}/connect", {"store": "main"})],
     }
+
+
+def test_an_order_that_was_never_tried_says_what_it_waits_for() -> None:
+    day = Day(NOW - 24 * 60 * MINUTE)
+    day.waiting.append(WaitingOrder("main", "ord_1", "A-1", NOW - MINUTE, 0, ""))
+    day.waiting.append(WaitingOrder("main", "ord_2", "A-2", NOW - MINUTE, 2, "no paper"))
+    away = StoreSnapshot(facts={"pos_health": {"online": False, "detail": "off"}})
+    assert [each["why"] for each in told(day=day)["waiting"]] == [
+        "on its way",
+        "no paper (2 tries)",
+    ]
+    assert told(day=day, stores={"main": away})["waiting"][0]["why"] == "the till cannot be reached"
+
+
+def test_a_problem_leads_to_the_page_that_tells_more() -> None:
+    order = {"code": "order.price_differs", "store": "main", "subject": "ord_7"}
+    page = page_of(order)
+    assert page is not None
+    assert (page.path, page.parts) == ("/orders/{order}", {"order": "ord_7"})
+    untold = page_of({"code": "order.untold", "store": "main", "subject": ""})
+    assert untold is not None
+    assert untold.path == "/orders"
+    assert page_of({"code": "export.bad_rows", "store": "main", "subject": "tables"}) is None
+    assert page_of({"code": "disk.over_budget", "store": "", "subject": ""}) is None

@@ -15,11 +15,11 @@ from tillbridge.status.roles import Role
 from tillbridge.status.web import sign_in
 from tillbridge.status.web.book import Action, File, Page
 from tillbridge.status.web.registry import NAVIGATION, SUBJECTS, everything
-from tillbridge.status.web.remedies import REMEDIES
+from tillbridge.status.web.remedies import PAGES, REMEDIES
 from tillbridge.status.web.routing import Routes, parts_of, path_of
 
 TEMPLATES = sorted(Path(STATIC).with_name("templates").glob("*.html"))
-PAGES = [page for subject in SUBJECTS for page in subject.pages]
+PAGES_THERE = [page for subject in SUBJECTS for page in subject.pages]
 FILES = [file for subject in SUBJECTS for file in subject.files]
 ACTIONS = [action for subject in SUBJECTS for action in subject.actions]
 
@@ -28,7 +28,7 @@ def by_path(each: Page | File | Action) -> str:
     return each.path
 
 
-@pytest.mark.parametrize("page", [*PAGES, *FILES], ids=by_path)
+@pytest.mark.parametrize("page", [*PAGES_THERE, *FILES], ids=by_path)
 def test_every_page_needs_a_role(page: Page | File) -> None:
     assert page.role >= Role.LOOK
 
@@ -44,7 +44,7 @@ def test_every_action_needs_a_role_that_acts_and_leaves_a_trace(action: Action) 
     assert set(parts_of(action.back)) <= set(parts_of(action.path))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=by_path)
+@pytest.mark.parametrize("page", PAGES_THERE, ids=by_path)
 def test_every_page_has_its_template(page: Page) -> None:
     assert template(page.template) is not None
 
@@ -64,6 +64,7 @@ def test_every_remedy_is_an_action_against_a_known_problem() -> None:
     for code, offered in REMEDIES.items():
         assert code in PROBLEMS
         assert set(offered) <= paths
+    assert {path for path, _text in PAGES.values()} <= {page.path for page in PAGES_THERE}
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)

@@ -9,7 +9,7 @@ import pytest
 
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.problems import PROBLEMS, Ends, ProblemKind, anchor
-from tillbridge.status.web.remedies import REMEDIES
+from tillbridge.status.web.remedies import PAGES, REMEDIES, WORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/tillbridge"
@@ -94,3 +94,15 @@ def test_anchors_are_those_of_the_page_and_differ() -> None:
 
 def test_every_button_helps_against_a_problem_that_exists() -> None:
     assert set(REMEDIES) <= set(PROBLEMS)
+
+
+def test_beside_a_button_no_command_is_named() -> None:
+    for code in REMEDIES:
+        words = WORDS.get(code, PROBLEMS[code].fix)
+        assert "tillbridge " not in words, code
+    assert set(WORDS) <= set(REMEDIES)
+
+
+def test_every_page_that_tells_more_is_about_a_problem_that_exists() -> None:
+    for begin in PAGES:
+        assert any(code.startswith(begin) for code in PROBLEMS), begin

@@ -165,3 +165,17 @@ def test_metrics_tell_the_document_and_what_was_counted() -> None:
         'tillbridge_deliveries_total{result="new",store="main"} 1.0',
     ):
         assert line in text.splitlines(), line
+
+
+def test_where_no_order_arrives_that_leads_whatever_began_before() -> None:
+    offline = OpenProblem("pos.offline", "main", "", NOW - DAY, {"detail": "no heartbeat"})
+    tunnel = OpenProblem("public_address.unreachable", "", "", NOW, {"detail": "it refuses"})
+    held = OpenProblem("menu.held", "main", "", NOW - 2 * DAY, {"detail": "x"})
+    told = document(facts(held, offline, tunnel), NOW)
+    assert [problem["code"] for problem in told["problems"]] == [
+        "public_address.unreachable",
+        "pos.offline",
+        "menu.held",
+    ]
+    assert told["verdict"]["text"].startswith("No orders can arrive since ")
+    assert told["verdict"]["text"].endswith("(And 2 more problems.)")

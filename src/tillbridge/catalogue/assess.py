@@ -119,7 +119,12 @@ class Assessor:
                 digest,
                 reasons,
                 hold,
-                summary=summary_of(changes, comparison.acknowledged, comparison.current),
+                summary=summary_of(
+                    changes,
+                    comparison.acknowledged,
+                    comparison.current,
+                    self.rules.guard.currency,
+                ),
             )
         kind = self._kind(comparison)
         if kind == "full" and not comparison.whole:

@@ -19,8 +19,11 @@ from tillbridge.model.money import to_major
 _SHOWN = 20  # names in one category of a summary
 
 
-def summary_of(changes: Diff, before: Catalogue, after: Catalogue) -> dict[str, Any]:
-    """Return counts, and names by category, of what changes: for the ledger and the page."""
+def summary_of(changes: Diff, before: Catalogue, after: Catalogue, currency: str) -> dict[str, Any]:
+    """Return counts, and names by category, of what changes: for the ledger and the page.
+
+    Names are in the order of the alphabet; one whose price changes is told with both prices.
+    """
     names = {**before.categories, **after.categories}
     by_category: dict[str, dict[str, list[str]]] = {}
     for what, items in (
@@ -28,12 +31,12 @@ def summary_of(changes: Diff, before: Catalogue, after: Catalogue) -> dict[str, 
         ("changed", [each.after for each in changes.content.values()]),
         ("removed", changes.removed.values()),
     ):
-        for item in items:
+        for item in sorted(items, key=_by_name):
             category = item.categories[0] if item.categories else ""
             title = names[category].name if category in names else category
             listed = by_category.setdefault(title, {}).setdefault(what, [])
             if len(listed) < _SHOWN:
-                listed.append(item.name)
+                listed.append(_named(item, changes.changed.get(item.external_id), currency))
     return {"counts": counts_of(changes), "by_category": by_category}
 
 
@@ -58,17 +61,17 @@ def counts_of(changes: Diff) -> dict[str, int]:
 
 def sentences(changes: Diff, currency: str) -> Iterator[str]:
     """Yield each change as a line that a person reads."""
-    for item in changes.added.values():
+    for item in sorted(changes.added.values(), key=_by_name):
         yield _("+ {id} {name}, {price}").format(
             id=item.external_id, name=item.name, price=to_major(item.price, currency)
         )
-    for external_id, change in changes.changed.items():
+    for change in sorted(changes.changed.values(), key=lambda each: _by_name(each.after)):
         yield _("~ {id} {name}: {changes}").format(
-            id=external_id,
+            id=change.after.external_id,
             name=change.after.name,
             changes="; ".join(_field(change, name, currency) for name in sorted(change.fields)),
         )
-    for item in changes.removed.values():
+    for item in sorted(changes.removed.values(), key=_by_name):
         yield _("- {id} {name}").format(id=item.external_id, name=item.name)
     for kind, title in (
         (changes.categories, _("category")),
@@ -131,6 +134,17 @@ def _call(step: Step) -> dict[str, Any]:
             }
         case SetAvailability():
             return {"call": "POST items/availability", "items": len(step.items)}
+
+
+def _by_name(item: Item) -> tuple[str, str]:
+    return item.name.casefold(), item.external_id
+
+
+def _named(item: Item, change: ItemChange | None, currency: str) -> str:
+    if change is None or "price" not in change.fields or change.before.price == item.price:
+        return item.name
+    was, is_now = to_major(change.before.price, currency), to_major(item.price, currency)
+    return _("{name}: {was}, now {is_now}").format(name=item.name, was=was, is_now=is_now)
 
 
 def _item(item: Item) -> dict[str, Any]:

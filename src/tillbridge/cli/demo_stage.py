@@ -19,7 +19,8 @@ from tillbridge.i18n import _
 from tillbridge.sandbox import RunningSandbox, SandboxSettings, start
 
 _SERVICE_PORT, _RECEIVER_PORT, _PAGE_PORT = 9000, 8088, 8089
-_PATIENCE_S = 30.0
+_PATIENCE_S = 60.0
+_LAST_LINES = 8
 
 _CONFIG = """\
 [bridge]
@@ -93,6 +94,8 @@ class Stage:
             self._bridge = await self._run("run", stdout=log, stderr=log)
 
         def ready() -> bool:
+            if not self.bridge_runs():
+                raise DemoFailed(_("The bridge ended while it started."), fix=self._last_words())
             with self.log_path.open("rb") as told:
                 told.seek(grown)
                 return b'"bridge.ready"' in told.read()
@@ -181,6 +184,15 @@ class Stage:
         order = await self.control(f"orders/{order_id}", method="GET")
         return bool(order["state"] == state)
 
+    def _last_words(self) -> str:
+        """Return the end of the bridge's log: the file itself goes with the demo's folder."""
+        lines = self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()
+        text = "\n".join(lines[-_LAST_LINES:]) or _("nothing")
+        return _(
+            "Start it again; on a machine that is busy, once it is quieter. The bridge said last:\n"
+            "{text}"
+        ).format(text=text)
+
     # -- waiting
 
     async def until(self, what: str, look: Callable[[], bool | Awaitable[bool]]) -> float:
@@ -195,7 +207,7 @@ class Stage:
                     _("Waited {seconds:.0f} s in vain: {what}.").format(
                         seconds=_PATIENCE_S, what=what
                     ),
-                    fix=_("The bridge's log: {path}").format(path=self.log_path),
+                    fix=self._last_words(),
                 )
             await asyncio.sleep(0.01)
 

@@ -155,17 +155,22 @@ def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
 
     orders, menu, pos, service = (store[part] for part in ("orders", "menu", "pos", "service"))
     online = {True: _("online"), False: _("offline"), None: _("not known")}[pos["online"]]
+    till = ": ".join(filter(None, [online, pos["detail"]]))
     days = service["consent_days_left"]
     synced = say.local_time(menu["last_synced_at"]) or _("never")
+    items = menu["acknowledged_items"]
     return [
         (
             _("orders"),
             waiting(orders["waiting"], orders["oldest_waiting_s"]) or _("none waits for the till"),
         ),
-        (_("till"), " ".join(filter(None, [online, pos["detail"]]))),
+        (_("service"), _answered(service["last_contact_at"]) or _("not known")),
+        (_("till"), ", ".join(filter(None, [till, _answered(pos["last_seen_at"])]))),
         (
             _("menu"),
-            _("{n} items, last synced {when}").format(n=menu["acknowledged_items"], when=synced)
+            ngettext("{n} item, last synced {when}", "{n} items, last synced {when}", items).format(
+                n=items, when=synced
+            )
             + (_(", a change waits for a person") if menu["held"] else ""),
         ),
         *_store_line(store.get("store")),
@@ -174,3 +179,11 @@ def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
             _("none") if days is None else _("{span} left").format(span=span(days * 86_400)),
         ),
     ]
+
+
+def _answered(at: str | None) -> str:
+    """Return how long ago a link last worked; "" where nobody knows."""
+    from tillbridge.status.words import span
+
+    since = say.seconds_since(at)
+    return "" if since is None else _("answered {span} ago").format(span=span(since))

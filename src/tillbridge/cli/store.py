@@ -215,10 +215,10 @@ def standing_line(answer: Mapping[str, Any]) -> tuple[str, str]:
     if answer["status"] == "active":
         return _("The store takes orders."), "ok"
     who = {
-        "person": answer["by"],
-        "somebody else": _("somebody else at the ordering service"),
-        "bridge": _("the bridge, because the till is away"),
-        "schedule": _("the schedule"),
+        "person": _("{by} paused it").format(by=answer["by"]),
+        "somebody else": _("somebody else closed it at the ordering service"),
+        "bridge": _("the bridge paused it because the till is away"),
+        "schedule": _("the schedule closes it"),
     }[answer["paused_by"]]
     reason = f" ({answer['reason']})" if answer["reason"] else ""
     since = say.local_time(answer["since"])

@@ -39,7 +39,7 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
     if not facts.running:
         since = now_ms if facts.stopped_at is None else facts.stopped_at
         problems.append(OpenProblem("bridge.stopped", "", "", since))
-    problems.sort(key=lambda problem: (_RANK[problem.kind.severity], problem.since, problem.code))
+    problems.sort(key=_badness)
     known = {name: facts.stores.get(name) or StoreSnapshot() for name in facts.adapters}
     uptime = None
     if facts.running and facts.started_at is not None:
@@ -79,6 +79,18 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
     return told
 
 
+def _badness(problem: OpenProblem) -> tuple[int, bool, int, str]:
+    """Return how bad a problem is, the worst first: where no order arrives nothing else matters."""
+    rank = _RANK[problem.kind.severity]
+    return rank, not _keeps_orders_away(problem), problem.since, problem.code
+
+
+def _keeps_orders_away(problem: OpenProblem) -> bool:
+    reached = not problem.code.startswith(_NOTHING_ARRIVES_STARTS)
+    down = problem.kind.severity is Severity.DOWN
+    return problem.code in _NOTHING_ARRIVES or (down and not reached)
+
+
 def _verdict(
     problems: Sequence[OpenProblem], stores: Mapping[str, StoreSnapshot], now_ms: int
 ) -> dict[str, str]:
@@ -111,12 +123,9 @@ def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
 def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
     """Return the problem as a sentence, which begins with what it means where no order comes."""
     text = problem.text if problem.text.endswith((".", "!", "?")) else f"{problem.text}."
-    reason = _NOTHING_ARRIVES.get(problem.code)
-    unreached = problem.code.startswith(_NOTHING_ARRIVES_STARTS)
-    if reason is None and unreached and problem.kind.severity is Severity.DOWN:
-        reason = text[:1].lower() + text[1:].rstrip(".")
-    if reason is None:
+    if not _keeps_orders_away(problem):
         return text
+    reason = _NOTHING_ARRIVES.get(problem.code, text[:1].lower() + text[1:].rstrip("."))
     return _("No orders can arrive since {time}: {reason}.").format(
         time=clock_time(problem.since, now_ms), reason=reason
     )

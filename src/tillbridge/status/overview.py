@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from tillbridge.i18n import _
-from tillbridge.ledger.day import Day
+from tillbridge.i18n import _, ngettext
+from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.model.instant import to_iso
 from tillbridge.status.facts import BridgeFacts
@@ -33,14 +33,14 @@ _LINKS = {
 def overview(
     document: Mapping[str, Any], facts: BridgeFacts, day: Day, now_ms: int
 ) -> dict[str, Any]:
-    """Return the status document and `chain`, `waiting`, `day`. Instants of `day` are ms."""
+    """Return the status document and `chain`, `waiting`, `day`; of `day` instants are ms."""
     return {
         **document,
         "chain": {
             name: _chain(name, store, document, facts, day)
             for name, store in document["stores"].items()
         },
-        "waiting": [asdict(each) for each in day.waiting],
+        "waiting": [{**asdict(each), "why": _why(each, document)} for each in day.waiting],
         "day": {
             "from_ms": day.from_ms,
             "hours": [asdict(each) for each in day.hours],
@@ -48,6 +48,17 @@ def overview(
             "failed_pushes": day.failed_pushes,
         },
     }
+
+
+def _why(order: WaitingOrder, document: Mapping[str, Any]) -> str:
+    """Return why an order waits: what its last try said, or what holds it up before the first."""
+    if order.failure:
+        tries = ngettext("{n} try", "{n} tries", order.attempts).format(n=order.attempts)
+        return f"{order.failure} ({tries})"
+    store = document["stores"].get(order.store)
+    if store is not None and store["pos"]["online"] is False:
+        return _("the till cannot be reached")
+    return _("on its way")
 
 
 def _chain(

@@ -4,16 +4,25 @@ from tillbridge.i18n import _
 from tillbridge.status.roles import Role
 from tillbridge.status.web.book import Action, Done, Filled, Page, Question, Subject, Visit
 from tillbridge.status.web.communities import blocks
-from tillbridge.status.web.remedies import remedies_of
+from tillbridge.status.web.remedies import WORDS, page_of, remedies_of
 from tillbridge.status.web.strip import drawn
 
 
 async def _fill(visit: Visit) -> Filled:
     told = await visit.control.overview()
-    problems = [{**each, "remedies": remedies_of(each)} for each in told["problems"]]
+    problems = [
+        {
+            **each,
+            "remedies": remedies_of(each),
+            "words": WORDS.get(each["code"], ""),
+            "page": page_of(each),
+        }
+        for each in told["problems"]
+    ]
     return {
         **told,
         "problems": problems,
+        "ending": {each["store"] for each in problems if each["code"] == "consent.ending"},
         "strip": drawn(told["day"]),
         "community_blocks": blocks(told),
     }
@@ -40,29 +49,8 @@ async def _ask_connect(visit: Visit) -> Question:
 
 
 async def _connect(visit: Visit) -> Done:
-    return await _begin(visit, reintegrate=False)
-
-
-async def _ask_reintegrate(visit: Visit) -> Question:
     store = visit.params["store"]
-    return Question(
-        _("{store} is integrated anew and gets a new webhook secret.").format(store=store),
-        _("Integrate {store} anew").format(store=store),
-        points=(
-            _("Deliveries that are on their way with the old secret are refused, and come again."),
-            _("You get the address of the service's page; open it on the bridge's own machine."),
-        ),
-        risky=True,
-    )
-
-
-async def _reintegrate(visit: Visit) -> Done:
-    return await _begin(visit, reintegrate=True)
-
-
-async def _begin(visit: Visit, *, reintegrate: bool) -> Done:
-    store = visit.params["store"]
-    begun = await visit.control.connect(store, reintegrate=reintegrate)
+    begun = await visit.control.connect(store, reintegrate=False)
     return Done(
         _("Now the merchant of {store} consents at the ordering service.").format(store=store),
         link=str(begun["url"]),
@@ -87,14 +75,6 @@ SUBJECT = Subject(
             Role.TECHNICIAN,
             _connect,
             _ask_connect,
-        ),
-        Action(
-            "/stores/{store}/reintegrate",
-            _("Get a new webhook secret"),
-            "connect",
-            Role.TECHNICIAN,
-            _reintegrate,
-            _ask_reintegrate,
         ),
     ),
 )

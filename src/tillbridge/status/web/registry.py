@@ -8,6 +8,7 @@ from tillbridge.status.web import (
     board,
     communities,
     diagnostics,
+    integration,
     menu,
     orders,
     overview,
@@ -20,6 +21,7 @@ from tillbridge.status.web.book import Action, File, NavigationLine, Page, Subje
 
 SUBJECTS = (
     overview.SUBJECT,
+    integration.SUBJECT,
     communities.SUBJECT,
     orders.SUBJECT,
     menu.SUBJECT,

@@ -1,0 +1,22 @@
+"""A demo whose bridge does not start says so at once, with what the bridge said."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tillbridge.cli import demo_stage
+from tillbridge.cli.demo_stage import DemoFailed, set_up
+from tillbridge.sandbox import SandboxSettings
+
+
+async def test_a_bridge_that_ends_is_told_at_once_with_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_stage, "_CONFIG", demo_stage._CONFIG + "\nnonsense = 1\n")
+    with pytest.raises(DemoFailed) as caught:
+        async with set_up(tmp_path, SandboxSettings(), cooking_s=0.1, usual_ports=False):
+            pytest.fail("it cannot be on stage")
+    assert caught.value.text == "The bridge ended while it started."
+    assert "nonsense" in caught.value.fix
+    assert os.fspath(tmp_path / "bridge.log") not in caught.value.fix
