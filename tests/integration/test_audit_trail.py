@@ -118,11 +118,11 @@ async def test_every_operation_that_acts_leaves_an_entry_and_no_reading_does(
         with acting_as("command:root", "technician"):
             await control.status()
             await control.overview()
-            await control.menu_plan("main")
+            await control.menu.plan("main")
             await control.tables.plan("main")
-            await control.menu_push("main", full=True)
-            await control.item_86("main", "B1", until_ms=7, by="staff")
-            await control.order_cancel("ord_1", reason_code="OTHER")
+            await control.menu.push("main", full=True)
+            await control.items.take_off("main", "B1", until_ms=7, by="staff")
+            await control.orders.cancel("ord_1", reason_code="OTHER")
             await control.tables.push("main")
         listed = (await AuditOperations(ledger).list(10))["entries"]
         assert [(e["action"], e["store"], e["target"], e["detail"]) for e in reversed(listed)] == [
@@ -140,7 +140,7 @@ async def test_what_failed_is_written_down_as_failed(tmp_path: Path) -> None:
         inner.failure = BridgeError("No.")
         control = audited(inner, AuditTrail(ledger, StoppedClock()))
         with pytest.raises(BridgeError):
-            await control.order_retry("ord_1")
+            await control.orders.retry("ord_1")
         (entry,) = (await AuditOperations(ledger).list(10))["entries"]
         assert entry["detail"] == {"ok": False, "failure": "BridgeError"}
         assert entry["who"] == "bridge"

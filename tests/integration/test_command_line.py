@@ -196,7 +196,7 @@ async def test_an_item_is_86ed_until_a_local_time(program: Program, bridge: Pret
     by = f"command:{os_user()}"
     assert bridge.asked == [("86", "main", "B/1", 4_084_014_600_000, by)]
     await program("item", "restore", "main", "B/1")
-    assert bridge.asked[-1] == ("restore", "main", "B/1", by)
+    assert bridge.asked[-1] == ("restore", "main", "B/1")
 
 
 async def test_a_time_that_is_none_is_bad_usage(program: Program, bridge: PretendControl) -> None:
@@ -213,7 +213,7 @@ async def test_menu_commands_reach_the_bridge(program: Program, bridge: PretendC
 
 
 async def test_a_plan_is_shown_as_a_difference(program: Program, bridge: PretendControl) -> None:
-    bridge.plan = {
+    bridge.menu.planned = {
         "kind": "held",
         "held": ["Too many prices moved."],
         "approved": False,
@@ -230,7 +230,7 @@ async def test_a_plan_is_shown_as_a_difference(program: Program, bridge: Pretend
         "  ~ B3 Cola: price 2.00 -> 2.50",
         "  ? menu.csv, row 3: No price. Add one.",
     ]
-    assert json.loads((await program("menu", "plan", "main", "--json")).out) == bridge.plan
+    assert json.loads((await program("menu", "plan", "main", "--json")).out) == bridge.menu.planned
 
 
 async def test_a_menu_in_step_is_said_to_be(program: Program, bridge: PretendControl) -> None:

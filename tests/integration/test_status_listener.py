@@ -194,7 +194,7 @@ async def test_control_wants_the_token(site: Site, token: str) -> None:
             "POST",
             "stores/main/restore",
             {"external_id": "B1", "by": "staff"},
-            ("restore", "main", "B1", "staff"),
+            ("restore", "main", "B1"),
         ),
         ("POST", "orders/retry", {"order": "ord_1"}, ("retry", "ord_1")),
         (

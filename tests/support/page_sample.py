@@ -101,7 +101,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
     fill_audit(control, text)
     fill_community(control, text)
     control.setup.shown = everything_open(text)
-    control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
+    control.menu.planned = {"kind": "full", "calls": [], "held": [text], "lines": [text, text]}
     fill_reach(control, text)
 
 
@@ -364,7 +364,12 @@ def crowded(control: PretendControl, text: str = PLANT) -> None:
     control.setup.shown = beside_a_bridge(text)
     control.menu.shown["refused"] = control.menu.shown["refused"] * 50
     control.menu.shown["refused_count"] = 1000
-    control.plan = {"kind": "full", "calls": [], "held": [text], "lines": [f"- {text}"] * 1200}
+    control.menu.planned = {
+        "kind": "full",
+        "calls": [],
+        "held": [text],
+        "lines": [f"- {text}"] * 1200,
+    }
     control.tables.rows = [
         {**control.tables.rows[n % 2], "external_id": f"t{n}"} for n in range(80)
     ]

@@ -287,6 +287,15 @@ class PretendOrders:
         self.unseen = 0
         return self._told("orders seen")
 
+    async def retry(self, order_id: str) -> Answer:
+        return self._told("retry", order_id)
+
+    async def cancel(self, order_id: str, *, reason_code: str) -> Answer:
+        return self._told("cancel", order_id, reason_code)
+
+    async def done(self, order_id: str, *, how: str) -> Answer:
+        return self._told("done", order_id, how)
+
 
 class PretendItems:
     """Its part for items."""
@@ -309,6 +318,14 @@ class PretendItems:
         ]
         return {"items": found[offset : offset + limit], "count": len(found)}
 
+    async def take_off(
+        self, store: str, external_id: str, *, until_ms: int | None, by: str
+    ) -> Answer:
+        return self._told("86", store, external_id, until_ms, by)
+
+    async def restore(self, store: str, external_id: str) -> Answer:
+        return self._told("restore", store, external_id)
+
 
 class PretendMenu:
     """Its part for menus."""
@@ -317,6 +334,7 @@ class PretendMenu:
         self._told = told
         self.rows: list[Answer] = []
         self.pushes: list[Answer] = []
+        self.planned: Answer = {"kind": "nothing", "calls": [], "held": [], "lines": []}
         self.shown: Answer = {
             "export": {"items": None, "read_at": None},
             "accepted": 0,
@@ -345,6 +363,19 @@ class PretendMenu:
 
     async def history(self, store: str, *, before: int | None = None) -> Answer:
         return {"pushes": self.pushes, "more": False}
+
+    async def plan(self, store: str) -> Answer:
+        self._told("plan", store)
+        return self.planned
+
+    async def push(self, store: str, *, full: bool) -> Answer:
+        return self._told("push", store, full)
+
+    async def dismiss(self, store: str) -> Answer:
+        return self._told("dismiss", store)
+
+    async def approve(self, store: str) -> Answer:
+        return self._told("approve", store)
 
 
 class PretendStore:
@@ -417,7 +448,6 @@ class PretendControl:
         self.answer = ""
         self.connect_url = "http://127.0.0.1:9/authorize?state=st4te"
         self.connected: list[Answer] = [{"done": False}]
-        self.plan: Answer = {"kind": "nothing", "calls": [], "held": [], "lines": []}
 
     def _told(self, *asked: object) -> Answer:
         self.asked.append(asked)
@@ -458,36 +488,6 @@ class PretendControl:
     async def connect_result(self, state: str) -> Answer:
         self._told("connect_result", state)
         return self.connected.pop(0) if len(self.connected) > 1 else self.connected[0]
-
-    async def menu_plan(self, store: str) -> Answer:
-        self._told("plan", store)
-        return self.plan
-
-    async def menu_push(self, store: str, *, full: bool) -> Answer:
-        return self._told("push", store, full)
-
-    async def menu_dismiss(self, store: str) -> Answer:
-        return self._told("dismiss", store)
-
-    async def menu_approve(self, store: str) -> Answer:
-        return self._told("approve", store)
-
-    async def item_86(
-        self, store: str, external_id: str, *, until_ms: int | None, by: str
-    ) -> Answer:
-        return self._told("86", store, external_id, until_ms, by)
-
-    async def item_restore(self, store: str, external_id: str, *, by: str) -> Answer:
-        return self._told("restore", store, external_id, by)
-
-    async def order_retry(self, order_id: str) -> Answer:
-        return self._told("retry", order_id)
-
-    async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
-        return self._told("cancel", order_id, reason_code)
-
-    async def order_done(self, order_id: str, *, how: str) -> Answer:
-        return self._told("done", order_id, how)
 
     async def reporting_token(self, scope: str) -> Answer:
         return {**self._told("reporting token", scope), "access_token": "t0ken"}

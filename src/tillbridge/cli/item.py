@@ -63,7 +63,7 @@ def eighty_six(
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("POST", "stores", store, "86", body=body),
-        lambda control: control.item_86(store, external_id, until_ms=end, by=by),
+        lambda control: control.items.take_off(store, external_id, until_ms=end, by=by),
     )
     say.answered(answer, as_json=as_json)
 
@@ -76,12 +76,11 @@ def restore(context: typer.Context, store: Store, external_id: Item, as_json: Js
     """
     loaded = load_settings(context)
     store_of(loaded, store)
-    by = f"command:{os_user()}"
-    body = {"external_id": external_id, "by": by}
+    body = {"external_id": external_id}
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("POST", "stores", store, "restore", body=body),
-        lambda control: control.item_restore(store, external_id, by=by),
+        lambda control: control.items.restore(store, external_id),
     )
     say.answered(answer, as_json=as_json)
 

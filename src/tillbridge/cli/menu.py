@@ -33,7 +33,7 @@ def plan(context: typer.Context, store: Store, as_json: Json = False) -> None:
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("GET", "stores", store, "plan"),
-        lambda control: control.menu_plan(store),
+        lambda control: control.menu.plan(store),
     )
     if as_json:
         say.document(answer)
@@ -61,7 +61,7 @@ def push(
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("POST", "stores", store, "push", body={"full": full}),
-        lambda control: control.menu_push(store, full=full),
+        lambda control: control.menu.push(store, full=full),
     )
     say.answered(answer, as_json=as_json)
     _end(answer)
@@ -80,7 +80,7 @@ def approve(context: typer.Context, store: Store, as_json: Json = False) -> None
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("POST", "stores", store, "approve", body={}),
-        lambda control: control.menu_approve(store),
+        lambda control: control.menu.approve(store),
     )
     say.answered(answer, as_json=as_json)
     _end(answer)
@@ -99,7 +99,7 @@ def dismiss(context: typer.Context, store: Store, as_json: Json = False) -> None
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("POST", "stores", store, "dismiss", body={}),
-        lambda control: control.menu_dismiss(store),
+        lambda control: control.menu.dismiss(store),
     )
     say.answered(answer, as_json=as_json)
     _end(answer)

@@ -167,7 +167,7 @@ def retry(context: typer.Context, order_id: OrderId, as_json: Json = False) -> N
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("POST", "orders", "retry", body={"order": order_id}),
-        lambda control: control.order_retry(order_id),
+        lambda control: control.orders.retry(order_id),
     )
     say.answered(answer, as_json=as_json)
 
@@ -193,7 +193,7 @@ def cancel(
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("POST", "orders", "cancel", body=body),
-        lambda control: control.order_cancel(order_id, reason_code=reason.value),
+        lambda control: control.orders.cancel(order_id, reason_code=reason.value),
     )
     say.answered(answer, as_json=as_json)
 
@@ -231,7 +231,7 @@ def done(
     answer = ask(
         loaded,
         lambda bridge: bridge.ask("POST", "orders", "done", body=body),
-        lambda control: control.order_done(order_id, how=how.value),
+        lambda control: control.orders.done(order_id, how=how.value),
     )
     say.answered(answer, as_json=as_json)
 

@@ -43,8 +43,8 @@ READS = frozenset(
         "items.off",
         "menu.history",
         "menu.items",
+        "menu.plan",
         "menu.show",
-        "menu_plan",
         "orders.list",
         "orders.show",
         "overview",
@@ -59,6 +59,14 @@ READS = frozenset(
         "tables.plan",
     }
 )
+# As trails name them from the first on: of one item, of one order.
+_NAMED = {
+    "items.take_off": "item.86",
+    "items.restore": "item.restore",
+    "orders.retry": "order.retry",
+    "orders.cancel": "order.cancel",
+    "orders.done": "order.done",
+}
 # Arguments that name what was acted on, and those worth keeping: no customer's data, no secret.
 _TARGETS = ("order_id", "code", "external_id", "table", "item_id", "target")
 _KEPT = frozenset(
@@ -146,8 +154,8 @@ class _Audited:
 
 
 def _action(path: str) -> str:
-    """Return an operation's name in the trail: `menu_push` is "menu.push"."""
-    return path if "." in path else path.replace("_", ".", 1)
+    """Return an operation's name in the trail: `connect_choose` is "connect.choose"."""
+    return _NAMED.get(path) or (path if "." in path else path.replace("_", ".", 1))
 
 
 def _about(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,20 +3,18 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
 from tillbridge.service.types import Store
-from tillbridge.status.ports import CallbackAnswer
+from tillbridge.status.ports import Answer, CallbackAnswer
 from tillbridge.stores.callback import answer_callback
 from tillbridge.stores.choosing import SeveralStores
 from tillbridge.stores.consent import ConsentRequest
 from tillbridge.stores.integration import Integrated
 
-Answer = dict[str, Any]
 _KEPT = 20
 
 

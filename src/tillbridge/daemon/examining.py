@@ -28,9 +28,8 @@ from tillbridge.ledger.vault import Vault
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.types import Tokens
+from tillbridge.status.ports import Answer
 from tillbridge.stores.vaulted import VaultTokenStore
-
-Answer = dict[str, Any]
 
 
 def running_subject(building: Building, loaded: LoadedSettings, receiver: Receiver) -> Subject:

@@ -3,13 +3,10 @@
 import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
-
-from sqlalchemy import Connection
+from typing import TYPE_CHECKING
 
 import tillbridge
 from tillbridge.adapters.level import adapters_of
-from tillbridge.catalogue.report import PlanReport
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.figures import CountedFigures
@@ -17,17 +14,11 @@ from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
-from tillbridge.ledger.menu import accepted_ids, variant_owners
-from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.ledger.orders import find_orders
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.model.instant import to_iso
-from tillbridge.model.order import ReasonCode
-from tillbridge.orders.marks import ByHand
-from tillbridge.status.acting import actor
 from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
-from tillbridge.status.words import clock_time
+from tillbridge.status.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.daemon.operations_audit import AuditOperations
@@ -41,17 +32,6 @@ if TYPE_CHECKING:
     from tillbridge.daemon.operations_setup import SetupOperations
     from tillbridge.daemon.operations_store import StoreOperations
     from tillbridge.daemon.operations_tables import TableOperations
-
-Answer = dict[str, Any]
-
-_IN_THE_WAY = (
-    "export.unreadable",
-    "menu.push_not_allowed",
-    "menu.push_failed",
-    "menu.held",
-    "menu.items_refused",
-    "menu.taken_in_part",
-)
 
 
 class Operations:
@@ -159,8 +139,7 @@ class Operations:
         # Only where somebody looks at them.
         from tillbridge.daemon.operations_orders import OrderOperations  # noqa: PLC0415 -- (as above)
 
-        house = self._house
-        return OrderOperations(house.ledger, house.settings, house.clock)
+        return OrderOperations(self._house, self._building.stores, self._later)
 
     @cached_property
     def items(self) -> "ItemOperations":
@@ -168,7 +147,7 @@ class Operations:
         # Only where somebody looks at them.
         from tillbridge.daemon.operations_items import ItemOperations  # noqa: PLC0415 -- (as above)
 
-        return ItemOperations(self._rooms, self._house.ledger, self._house.clock)
+        return ItemOperations(self._rooms, self._house, self._later)
 
     @cached_property
     def menu(self) -> "MenuOperations":
@@ -176,7 +155,7 @@ class Operations:
         # Only where somebody looks at them.
         from tillbridge.daemon.operations_menu import MenuOperations  # noqa: PLC0415 -- (as above)
 
-        return MenuOperations(self._rooms, self._house.ledger)
+        return MenuOperations(self._rooms, self._house, self._later)
 
     @cached_property
     def setup(self) -> "SetupOperations":
@@ -254,89 +233,6 @@ class Operations:
         """Return how far a connection is."""
         return self._daemon().result(state)
 
-    async def menu_plan(self, store: str) -> Answer:
-        """Return what would be pushed now, as JSON and in words."""
-        report = await self._rooms(store).catalogue.plan_only()
-        return {**report.to_json(), "lines": list(report.lines)}
-
-    async def menu_push(self, store: str, *, full: bool) -> Answer:
-        """Push now: what differs, or everything."""
-        rooms = self._rooms(store)
-        if rooms.service_store_id is None:
-            raise BridgeError(
-                _("The store {store} is not connected to the service yet.").format(store=store),
-                fix=_("Run: tillbridge connect {store}").format(store=store),
-            )
-        push = rooms.catalogue.push_full if full else rooms.catalogue.push_again
-        return _pushed(await push(), self._open_problem(store))
-
-    async def menu_approve(self, store: str) -> Answer:
-        """Release the plan that is held."""
-        hold = await self._rooms(store).catalogue.approve()
-        if hold is None:
-            return {**_done(_("No menu change waits for approval.")), "ok": False}
-        return _done(
-            self._later(_("The menu change of {since} is released.")).format(
-                since=to_iso(hold.since)
-            )
-        )
-
-    async def menu_dismiss(self, store: str) -> Answer:
-        """Leave the menu as it is: the plan that is held is not offered again."""
-        hold = await self._rooms(store).catalogue.dismiss(by=actor().who)
-        if hold is None:
-            return {**_done(_("No menu change waits for approval.")), "ok": False}
-        return _done(
-            _(
-                "The menu change is dismissed: the storefront stays as it is until the till tells "
-                "something else."
-            )
-        )
-
-    async def item_86(
-        self, store: str, external_id: str, *, until_ms: int | None, by: str
-    ) -> Answer:
-        """Take an item off sale, whatever the POS says."""
-        rooms = self._rooms(store)
-        await self._check_item(store, external_id)
-        if until_ms is not None and until_ms <= self._house.clock.now_ms():
-            raise ConfigError(
-                _("That time is over."), fix=_("Give a time to come, or none at all.")
-            )
-        await rooms.catalogue.take_off(external_id, until=until_ms, by=by)
-        text = (
-            _("{item} is off sale until it is restored.")
-            if until_ms is None
-            else _("{item} is off sale until {until}.")
-        )
-        until = "" if until_ms is None else clock_time(until_ms, self._house.clock.now_ms())
-        return _done(self._later(text).format(item=external_id, until=until))
-
-    async def item_restore(self, store: str, external_id: str, *, by: str) -> Answer:  # noqa: ARG002 -- the audit trail comes with the page's actions
-        """Lift the staff's word on an item."""
-        if not await self._rooms(store).catalogue.restore(external_id):
-            text = _("{item} was not taken off sale here.").format(item=external_id)
-            return {**_done(text), "ok": False}
-        text = self._later(_("{item} is again as the till says."))
-        return _done(text.format(item=external_id))
-
-    async def order_retry(self, order_id: str) -> Answer:
-        """Try at once what still has to be done for an order."""
-        rooms = await self._rooms_of_order(order_id)
-        return _done(self._later(await rooms.orders.retry(order_id, by=actor().who)))
-
-    async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
-        """Cancel an order."""
-        rooms = await self._rooms_of_order(order_id)
-        code = ReasonCode(reason_code)
-        return _done(self._later(await rooms.orders.cancel(order_id, code, by=actor().who)))
-
-    async def order_done(self, order_id: str, *, how: str) -> Answer:
-        """Leave an order to a person."""
-        rooms = await self._rooms_of_order(order_id)
-        by_hand: ByHand = "typed" if how == "typed" else "settled"
-        return _done(self._later(await rooms.orders.done(order_id, by_hand, by=actor().who)))
-
     async def reporting_token(self, scope: str) -> Answer:
         """Return a token for the reporting API."""
         house = self._house
@@ -353,15 +249,6 @@ class Operations:
 
     # -- inside
 
-    def _open_problem(self, store: str) -> OpenProblem | None:
-        """Return what stands in the way of the store's menu, the worst first."""
-        found = {
-            each.code: each
-            for each in self._house.desk.current()
-            if each.store == store and each.subject in {"", "menu"}
-        }
-        return next((found[code] for code in _IN_THE_WAY if code in found), None)
-
     def _rooms(self, store: str) -> StoreRooms:
         rooms = self._building.stores.get(store)
         if rooms is None:
@@ -370,29 +257,6 @@ class Operations:
                 fix=_("There are: {names}.").format(names=", ".join(self._building.stores)),
             )
         return rooms
-
-    async def _rooms_of_order(self, order_id: str) -> StoreRooms:
-        rows = await self._house.ledger.read(lambda connection: find_orders(connection, order_id))
-        known = [row.store for row in rows if row.store in self._building.stores]
-        if not known:
-            raise BridgeError(
-                _("There is no order {order}.").format(order=order_id),
-                fix=_("See which there are with: tillbridge orders list"),
-            )
-        return self._building.stores[known[0]]
-
-    async def _check_item(self, store: str, external_id: str) -> None:
-        def known(connection: Connection) -> bool:
-            return bool(
-                accepted_ids(connection, store, [external_id])
-                or variant_owners(connection, store, [external_id])
-            )
-
-        if not await self._house.ledger.read(known):
-            raise BridgeError(
-                _("The menu has no item {item}.").format(item=external_id),
-                fix=_("Give its id in the till, which the export calls external_id."),
-            )
 
     def _daemon(self) -> Connecting:
         if self._connecting is None:
@@ -403,22 +267,3 @@ class Operations:
         if self._running_since is not None:
             return text
         return text + " " + _("The bridge is not running: it is told when it runs.")
-
-
-def _done(text: str) -> Answer:
-    return {"ok": True, "text": text}
-
-
-def _pushed(report: PlanReport | None, problem: OpenProblem | None) -> Answer:
-    """Tell what came of a push."""
-    if problem is not None:
-        return {"ok": False, "text": problem.text, "fix": problem.fix}
-    if report is None:
-        return {
-            "ok": False,
-            "text": _("The menu was not pushed."),
-            "fix": _("See what is wrong with: tillbridge status"),
-        }
-    if report.calls:
-        return _done(_("The menu is pushed."))
-    return _done(_("Nothing had to be pushed: the service has what the till says."))

@@ -1,14 +1,12 @@
 """What commands and the page ask about the audit trail."""
 
 from dataclasses import asdict
-from typing import Any
 
 from tillbridge.i18n import _, ngettext
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.model.instant import to_iso
-
-Answer = dict[str, Any]
+from tillbridge.status.ports import Answer
 
 
 class AuditOperations:

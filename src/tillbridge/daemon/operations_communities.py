@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
@@ -12,14 +12,13 @@ from tillbridge.i18n import _
 from tillbridge.ledger.community import get_records, get_words
 from tillbridge.ledger.community_orders import latest_parents, tied_children
 from tillbridge.model.instant import to_iso
+from tillbridge.status.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.communities.flow import CommunityFlow
     from tillbridge.daemon.community_rooms import CommunityRooms
     from tillbridge.ledger.community_orders import KnownParent, TiedChild
     from tillbridge.model.community import DeliveryAttempt, Record
-
-Answer = dict[str, Any]
 
 
 class CommunityOperations:

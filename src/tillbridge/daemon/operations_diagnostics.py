@@ -8,7 +8,7 @@ import base64
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tillbridge.clock import Clock
 from tillbridge.configfile import LoadedSettings
@@ -17,13 +17,12 @@ from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 from tillbridge.log_keeping import LOG_FOLDER
 from tillbridge.model.instant import to_iso
+from tillbridge.status.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.diagnostics.bundle.paper import Bundle
     from tillbridge.diagnostics.checkup import Checkup
     from tillbridge.diagnostics.subject import Subject
-
-Answer = dict[str, Any]
 
 _KEPT = 5
 _BUNDLE_KEPT_MS = 15 * 60_000

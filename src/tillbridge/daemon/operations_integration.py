@@ -1,7 +1,6 @@
 """What commands ask of the bridge about a store's integration."""
 
 from collections.abc import Callable
-from typing import Any
 
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.i18n import _
@@ -10,10 +9,9 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.orders import open_orders
 from tillbridge.model.instant import to_iso
 from tillbridge.service.types import Integration, IntegrationRequest
+from tillbridge.status.ports import Answer
 from tillbridge.stores.integration import Integrated, Seen
 from tillbridge.stores.integration_plan import Kind, costs_of
-
-Answer = dict[str, Any]
 
 _APPLIED_BY_HAND = frozenset(Kind) - {Kind.WAIT}
 

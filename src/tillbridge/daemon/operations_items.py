@@ -1,17 +1,22 @@
-"""What the kitchen asks: which items are off sale, and where is the one with these letters."""
+"""What the kitchen asks: which items are off sale, where is this one; and take it off sale."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from tillbridge.clock import Clock
-from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.daemon.rooms import House, StoreRooms
+from tillbridge.errors import BridgeError, ConfigError
+from tillbridge.i18n import _
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.item_search import FoundItem, find_items
-from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu import items_by_id, items_off_by_pos, overlaid_items, variant_owners
+from tillbridge.ledger.menu import (
+    accepted_ids,
+    items_by_id,
+    items_off_by_pos,
+    overlaid_items,
+    variant_owners,
+)
 from tillbridge.ledger.menu_past import off_since
 from tillbridge.ledger.menu_rows import AcceptedItem
 from tillbridge.ledger.overrides import Override, get_overrides
@@ -20,8 +25,8 @@ from tillbridge.model.hours import hours_from_json
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major
 from tillbridge.status.order_words import who
-
-Answer = dict[str, Any]
+from tillbridge.status.ports import Answer
+from tillbridge.status.words import clock_time
 
 _HOUR_MS = 3_600_000
 
@@ -29,10 +34,13 @@ _HOUR_MS = 3_600_000
 class ItemOperations:
     """The operations."""
 
-    def __init__(self, rooms_of: Callable[[str], StoreRooms], ledger: Ledger, clock: Clock) -> None:
+    def __init__(
+        self, rooms_of: Callable[[str], StoreRooms], house: House, later: Callable[[str], str]
+    ) -> None:
         self._rooms_of = rooms_of
-        self._ledger = ledger
-        self._clock = clock
+        self._ledger = house.ledger
+        self._clock = house.clock
+        self._later = later
 
     async def off(self, store: str) -> Answer:
         """Return what is off sale, the latest first, and when the usual ends are."""
@@ -63,6 +71,47 @@ class ItemOperations:
             }
 
         return await self._ledger.read(read)
+
+    async def take_off(
+        self, store: str, external_id: str, *, until_ms: int | None, by: str
+    ) -> Answer:
+        """Take an item off sale, whatever the POS says."""
+        rooms = self._rooms_of(store)
+        await self._check_item(store, external_id)
+        now = self._clock.now_ms()
+        if until_ms is not None and until_ms <= now:
+            raise ConfigError(
+                _("That time is over."), fix=_("Give a time to come, or none at all.")
+            )
+        await rooms.catalogue.take_off(external_id, until=until_ms, by=by)
+        text = (
+            _("{item} is off sale until it is restored.")
+            if until_ms is None
+            else _("{item} is off sale until {until}.")
+        )
+        until = "" if until_ms is None else clock_time(until_ms, now)
+        return {"ok": True, "text": self._later(text).format(item=external_id, until=until)}
+
+    async def restore(self, store: str, external_id: str) -> Answer:
+        """Lift the staff's word on an item."""
+        if not await self._rooms_of(store).catalogue.restore(external_id):
+            text = _("{item} was not taken off sale here.")
+            return {"ok": False, "text": text.format(item=external_id)}
+        text = self._later(_("{item} is again as the till says."))
+        return {"ok": True, "text": text.format(item=external_id)}
+
+    async def _check_item(self, store: str, external_id: str) -> None:
+        def known(connection: Connection) -> bool:
+            return bool(
+                accepted_ids(connection, store, [external_id])
+                or variant_owners(connection, store, [external_id])
+            )
+
+        if not await self._ledger.read(known):
+            raise BridgeError(
+                _("The menu has no item {item}.").format(item=external_id),
+                fix=_("Give its id in the till, which the export calls external_id."),
+            )
 
 
 def _found(item: FoundItem, currency: str, stopped: Mapping[str, Override]) -> Answer:

@@ -1,26 +1,36 @@
-"""What is asked about a store's menu: how it stands, its items now and then, its pushes."""
+"""A store's menu: how it stands, its items now and then, its pushes; pushed and released."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.catalogue.report import PlanReport
+from tillbridge.daemon.rooms import House, StoreRooms
+from tillbridge.errors import BridgeError
+from tillbridge.i18n import _
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.holds import DISMISSED, Hold, get_hold
 from tillbridge.ledger.item_search import find_items, fold, rank_of
-from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import item_count, items_by_id
 from tillbridge.ledger.menu_past import ids_ever, items_then
 from tillbridge.ledger.menu_refused import refused_items
+from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.pushes import Push, push_page
 from tillbridge.model.catalogue import Item
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major
+from tillbridge.status.acting import actor
 from tillbridge.status.order_words import who
+from tillbridge.status.ports import Answer
 
-Answer = dict[str, Any]
-
+_IN_THE_WAY = (
+    "export.unreadable",
+    "menu.push_not_allowed",
+    "menu.push_failed",
+    "menu.held",
+    "menu.items_refused",
+    "menu.taken_in_part",
+)
 _PER_PAGE = 50
 _PUSHES = 30
 _REFUSED_SHOWN = 50
@@ -29,9 +39,13 @@ _REFUSED_SHOWN = 50
 class MenuOperations:
     """The operations."""
 
-    def __init__(self, rooms_of: Callable[[str], StoreRooms], ledger: Ledger) -> None:
+    def __init__(
+        self, rooms_of: Callable[[str], StoreRooms], house: House, later: Callable[[str], str]
+    ) -> None:
         self._rooms_of = rooms_of
-        self._ledger = ledger
+        self._ledger = house.ledger
+        self._desk = house.desk
+        self._later = later
 
     async def show(self, store: str) -> Answer:
         """Return how the menu stands: what the till says, what the service has, what waits."""
@@ -112,6 +126,68 @@ class MenuOperations:
             "pushes": [_push(each) for each in found[:_PUSHES]],
             "more": len(found) > _PUSHES,
         }
+
+    async def plan(self, store: str) -> Answer:
+        """Return what would be pushed now, as JSON and in words."""
+        report = await self._rooms_of(store).catalogue.plan_only()
+        return {**report.to_json(), "lines": list(report.lines)}
+
+    async def push(self, store: str, *, full: bool) -> Answer:
+        """Push now: what differs, or everything."""
+        rooms = self._rooms_of(store)
+        if rooms.service_store_id is None:
+            raise BridgeError(
+                _("The store {store} is not connected to the service yet.").format(store=store),
+                fix=_("Run: tillbridge connect {store}").format(store=store),
+            )
+        push = rooms.catalogue.push_full if full else rooms.catalogue.push_again
+        return _pushed(await push(), self._open_problem(store))
+
+    async def approve(self, store: str) -> Answer:
+        """Release the plan that is held."""
+        hold = await self._rooms_of(store).catalogue.approve()
+        if hold is None:
+            return {"ok": False, "text": _("No menu change waits for approval.")}
+        text = self._later(_("The menu change of {since} is released."))
+        return {"ok": True, "text": text.format(since=to_iso(hold.since))}
+
+    async def dismiss(self, store: str) -> Answer:
+        """Leave the menu as it is: the plan that is held is not offered again."""
+        hold = await self._rooms_of(store).catalogue.dismiss(by=actor().who)
+        if hold is None:
+            return {"ok": False, "text": _("No menu change waits for approval.")}
+        text = _(
+            "The menu change is dismissed: the storefront stays as it is until the till tells "
+            "something else."
+        )
+        return {"ok": True, "text": text}
+
+    def _open_problem(self, store: str) -> OpenProblem | None:
+        """Return what stands in the way of the store's menu, the worst first."""
+        found = {
+            each.code: each
+            for each in self._desk.current()
+            if each.store == store and each.subject in {"", "menu"}
+        }
+        return next((found[code] for code in _IN_THE_WAY if code in found), None)
+
+
+def _pushed(report: PlanReport | None, problem: OpenProblem | None) -> Answer:
+    """Tell what came of a push."""
+    if problem is not None:
+        return {"ok": False, "text": problem.text, "fix": problem.fix}
+    if report is None:
+        return {
+            "ok": False,
+            "text": _("The menu was not pushed."),
+            "fix": _("See what is wrong with: tillbridge status"),
+        }
+    if report.calls:
+        return {"ok": True, "text": _("The menu is pushed.")}
+    return {
+        "ok": True,
+        "text": _("Nothing had to be pushed: the service has what the till says."),
+    }
 
 
 def _then(connection: Connection, store: str, text: str, at_ms: int) -> list[Item]:

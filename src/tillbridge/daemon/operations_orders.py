@@ -1,26 +1,26 @@
-"""What commands and the page ask about orders: lists, and one whole."""
+"""What commands and the page ask about orders: lists, one whole, and what is done about one."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.clock import Clock
-from tillbridge.config import Settings
+from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 from tillbridge.ledger import order_search
 from tillbridge.ledger.community_orders import parent_of
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu_past import items_then
 from tillbridge.ledger.order_log import event_of, life
 from tillbridge.ledger.orders import OrderRow, find_orders
 from tillbridge.model.instant import to_iso
+from tillbridge.model.order import ReasonCode
+from tillbridge.orders.marks import ByHand
 from tillbridge.status import order_part
-
-Answer = dict[str, Any]
+from tillbridge.status.acting import actor
+from tillbridge.status.ports import Answer
 
 _NEW_MS = 4 * 3_600_000
 _SEEN = "orders_seen"  # the fact: up to when somebody has looked at new orders (ms)
@@ -29,10 +29,14 @@ _SEEN = "orders_seen"  # the fact: up to when somebody has looked at new orders 
 class OrderOperations:
     """The operations."""
 
-    def __init__(self, ledger: Ledger, settings: Settings, clock: Clock) -> None:
-        self._ledger = ledger
-        self._settings = settings
-        self._clock = clock
+    def __init__(
+        self, house: House, stores: Mapping[str, StoreRooms], later: Callable[[str], str]
+    ) -> None:
+        self._ledger = house.ledger
+        self._settings = house.settings
+        self._clock = house.clock
+        self._stores = stores
+        self._later = later
 
     async def list(
         self, *, text: str = "", state: str = "", store: str = "", page: int = 1
@@ -74,10 +78,7 @@ class OrderOperations:
 
         answer = await self._ledger.read(read)
         if answer is None:
-            raise BridgeError(
-                _("There is no order {order}.").format(order=order_id),
-                fix=_("See which there are with: tillbridge orders list"),
-            )
+            raise _no_order(order_id)
         return answer
 
     async def seen(self) -> Answer:
@@ -87,6 +88,40 @@ class OrderOperations:
             lambda connection: put_fact(connection, "", _SEEN, {"at": now}, at=now)
         )
         return {"ok": True, "text": _("Noted: you have seen the new orders.")}
+
+    async def retry(self, order_id: str) -> Answer:
+        """Try at once what still has to be done for an order."""
+        rooms = await self._rooms_of(order_id)
+        return self._told(await rooms.orders.retry(order_id, by=actor().who))
+
+    async def cancel(self, order_id: str, *, reason_code: str) -> Answer:
+        """Cancel an order."""
+        rooms = await self._rooms_of(order_id)
+        code = ReasonCode(reason_code)
+        return self._told(await rooms.orders.cancel(order_id, code, by=actor().who))
+
+    async def done(self, order_id: str, *, how: str) -> Answer:
+        """Leave an order to a person."""
+        rooms = await self._rooms_of(order_id)
+        by_hand: ByHand = "typed" if how == "typed" else "settled"
+        return self._told(await rooms.orders.done(order_id, by_hand, by=actor().who))
+
+    def _told(self, text: str) -> Answer:
+        return {"ok": True, "text": self._later(text)}
+
+    async def _rooms_of(self, order_id: str) -> StoreRooms:
+        rows = await self._ledger.read(lambda connection: find_orders(connection, order_id))
+        known = [row.store for row in rows if row.store in self._stores]
+        if not known:
+            raise _no_order(order_id)
+        return self._stores[known[0]]
+
+
+def _no_order(order_id: str) -> BridgeError:
+    return BridgeError(
+        _("There is no order {order}.").format(order=order_id),
+        fix=_("See which there are with: tillbridge orders list"),
+    )
 
 
 def _whole(connection: Connection, row: OrderRow) -> Answer:

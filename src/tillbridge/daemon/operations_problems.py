@@ -1,7 +1,7 @@
 """What commands and the page ask about problems, and about the alerts that tell of them."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tillbridge.daemon.rooms import House
 from tillbridge.errors import BridgeError, ConfigError
@@ -9,12 +9,11 @@ from tillbridge.i18n import _, ngettext
 from tillbridge.ledger.acknowledging import acknowledge
 from tillbridge.nearest import nearest
 from tillbridge.problems import PROBLEMS, Ends, ProblemKind, anchor
+from tillbridge.status.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.alerts.message import Message
     from tillbridge.alerts.ways import Way
-
-Answer = dict[str, Any]
 
 
 class ProblemOperations:

@@ -7,7 +7,6 @@ are how that bridge does, and what is said here changes its configuration.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 from tillbridge.configfile.writing import may_be_replaced
 from tillbridge.daemon.probing import FACT as ADDRESS_FACT
@@ -27,9 +26,7 @@ from tillbridge.ledger.vault import CLIENT_SECRET
 from tillbridge.onboarding.draft import Draft, draft_of
 from tillbridge.onboarding.preview import finding_of
 from tillbridge.onboarding.steps import Finding, next_step, steps_of
-from tillbridge.status.ports import CallbackAnswer
-
-Answer = dict[str, Any]
+from tillbridge.status.ports import Answer, CallbackAnswer
 
 
 class SetupOperations:

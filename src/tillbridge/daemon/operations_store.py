@@ -8,10 +8,9 @@ from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ServiceError
 from tillbridge.i18n import _, ngettext
 from tillbridge.model.instant import to_iso
+from tillbridge.status.ports import Answer
 from tillbridge.status.words import clock_time
 from tillbridge.stores.standing import Standing, Who
-
-Answer = dict[str, Any]
 
 
 class StoreOperations:

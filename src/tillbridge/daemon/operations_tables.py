@@ -1,7 +1,6 @@
 """What commands ask of the bridge about tables: the floor plan, and its QR codes."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from tillbridge.catalogue.floor_plan import FloorPlan
 from tillbridge.daemon.rooms import StoreRooms
@@ -9,8 +8,7 @@ from tillbridge.errors import BridgeError
 from tillbridge.i18n import _, ngettext
 from tillbridge.ledger.tables import AcceptedTable
 from tillbridge.model.instant import to_iso
-
-Answer = dict[str, Any]
+from tillbridge.status.ports import Answer
 
 
 class TableOperations:

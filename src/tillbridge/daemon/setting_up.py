@@ -33,13 +33,11 @@ from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
 from tillbridge.status.held_address import HeldAddress
 from tillbridge.status.listener import MerchantReturn, StatusListener
-from tillbridge.status.ports import Control
+from tillbridge.status.ports import Answer, Control
 from tillbridge.tally import Tally
 
 if TYPE_CHECKING:
     from tillbridge.status.web.site import SiteParts
-
-Answer = dict[str, Any]
 
 log = get_logger()
 

@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import Any
 
 from tillbridge.config import Settings
 from tillbridge.configfile import LoadedSettings
@@ -17,8 +16,7 @@ from tillbridge.diagnostics.subject import Echo, Subject
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.receiver.receiver import Receiver
-
-Answer = dict[str, Any]
+from tillbridge.status.ports import Answer
 
 LISTEN = "127.0.0.1:8088"
 _SOME_ADDRESS = "https://store.example.com"

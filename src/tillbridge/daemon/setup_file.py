@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.loaded import loaded_from
@@ -17,8 +16,7 @@ from tillbridge.ledger.vault import CLIENT_SECRET
 from tillbridge.log import get_logger
 from tillbridge.onboarding.checking import faults_in
 from tillbridge.onboarding.draft import Draft, changes_of
-
-Answer = dict[str, Any]
+from tillbridge.status.ports import Answer
 
 log = get_logger()
 

@@ -9,8 +9,7 @@ from tillbridge.daemon.setup_till import adapters, form_of, said_of, tried
 from tillbridge.errors import ConfigError
 from tillbridge.onboarding.draft import Draft
 from tillbridge.onboarding.preview import nothing_seen
-
-Answer = dict[str, Any]
+from tillbridge.status.ports import Answer
 
 _LOOK_AGAIN_S = 2.0
 _WATCHED_S = 90.0  # a page that is open asks at least every 30 seconds

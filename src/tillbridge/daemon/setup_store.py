@@ -2,14 +2,12 @@
 
 import asyncio
 import re
-from typing import Any
 
 from tillbridge.daemon.setup_sign_in import SignIn
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
 from tillbridge.onboarding.draft import Draft
-
-Answer = dict[str, Any]
+from tillbridge.status.ports import Answer
 
 _WITHIN_S = 10.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")

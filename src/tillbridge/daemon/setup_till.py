@@ -18,8 +18,7 @@ from tillbridge.log import learn_secret
 from tillbridge.onboarding.draft import Draft
 from tillbridge.onboarding.options_form import fields_of, said_in
 from tillbridge.onboarding.preview import preview_of
-
-Answer = dict[str, Any]
+from tillbridge.status.ports import Answer
 
 _PATIENCE_S = 20.0
 _ALWAYS_THERE = "folder"

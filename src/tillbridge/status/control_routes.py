@@ -102,24 +102,24 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
         route(
             "GET",
             "stores/{store}/plan",
-            lambda request, _body: control.menu_plan(request.match_info["store"]),
+            lambda request, _body: control.menu.plan(request.match_info["store"]),
         ),
         route(
             "POST",
             "stores/{store}/push",
-            lambda request, body: control.menu_push(
+            lambda request, body: control.menu.push(
                 request.match_info["store"], full=body.get("full") is True
             ),
         ),
         route(
             "POST",
             "stores/{store}/approve",
-            lambda request, _body: control.menu_approve(request.match_info["store"]),
+            lambda request, _body: control.menu.approve(request.match_info["store"]),
         ),
         route(
             "POST",
             "stores/{store}/dismiss",
-            lambda request, _body: control.menu_dismiss(request.match_info["store"]),
+            lambda request, _body: control.menu.dismiss(request.match_info["store"]),
         ),
         route(
             "GET",
@@ -139,7 +139,7 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
         route(
             "POST",
             "stores/{store}/86",
-            lambda request, body: control.item_86(
+            lambda request, body: control.items.take_off(
                 request.match_info["store"],
                 _text(body, "external_id"),
                 until_ms=_instant(body.get("until_ms")),
@@ -149,8 +149,8 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
         route(
             "POST",
             "stores/{store}/restore",
-            lambda request, body: control.item_restore(
-                request.match_info["store"], _text(body, "external_id"), by=_text(body, "by")
+            lambda request, body: control.items.restore(
+                request.match_info["store"], _text(body, "external_id")
             ),
         ),
         route(
@@ -235,19 +235,23 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
             lambda request, _body: control.store.tax(request.match_info["store"]),
         ),
         route(
-            "POST", "orders/retry", lambda _request, body: control.order_retry(_text(body, "order"))
+            "POST",
+            "orders/retry",
+            lambda _request, body: control.orders.retry(_text(body, "order")),
         ),
         route(
             "POST",
             "orders/cancel",
-            lambda _request, body: control.order_cancel(
+            lambda _request, body: control.orders.cancel(
                 _text(body, "order"), reason_code=_text(body, "reason_code")
             ),
         ),
         route(
             "POST",
             "orders/done",
-            lambda _request, body: control.order_done(_text(body, "order"), how=_text(body, "how")),
+            lambda _request, body: control.orders.done(
+                _text(body, "order"), how=_text(body, "how")
+            ),
         ),
         route(
             "POST",

@@ -138,7 +138,7 @@ class FleetControl(Protocol):
 
 
 class OrdersControl(Protocol):
-    """What is asked about orders; what is done about one is in `Control`."""
+    """What is asked about orders, and done about one."""
 
     async def list(
         self, *, text: str = "", state: str = "", store: str = "", page: int = 1
@@ -159,9 +159,21 @@ class OrdersControl(Protocol):
         """Take note that somebody has looked at the new orders."""
         ...
 
+    async def retry(self, order_id: str) -> Answer:
+        """Try at once what still has to be done for an order."""
+        ...
+
+    async def cancel(self, order_id: str, *, reason_code: str) -> Answer:
+        """Cancel an order with a reason code."""
+        ...
+
+    async def done(self, order_id: str, *, how: str) -> Answer:
+        """Leave an order to a person, who has `typed` it into the till or `settled` it."""
+        ...
+
 
 class ItemsControl(Protocol):
-    """What the kitchen asks about items; what is done about one is in `Control`."""
+    """What the kitchen asks about items, and does about one."""
 
     async def off(self, store: str) -> Answer:
         """Return `items` that are off sale, the latest first, and `ends` in ms.
@@ -176,9 +188,19 @@ class ItemsControl(Protocol):
         """Return `items` and variants whose name, initials or id fit, best first; `count`."""
         ...
 
+    async def take_off(
+        self, store: str, external_id: str, *, until_ms: int | None, by: str
+    ) -> Answer:
+        """Take an item off sale, whatever the POS says."""
+        ...
+
+    async def restore(self, store: str, external_id: str) -> Answer:
+        """Lift the staff's word on an item: what the POS says counts again."""
+        ...
+
 
 class MenuControl(Protocol):
-    """What is asked about a store's menu; what is done about it is in `Control`."""
+    """What is asked about a store's menu, and done about it."""
 
     async def show(self, store: str) -> Answer:
         """Return how it stands.
@@ -197,6 +219,25 @@ class MenuControl(Protocol):
 
     async def history(self, store: str, *, before: int | None = None) -> Answer:
         """Return `pushes` before the one with that id, newest first; whether there are `more`."""
+        ...
+
+    async def plan(self, store: str) -> Answer:
+        """Return what would be pushed now; pushes nothing.
+
+        As `PlanReport.to_json()`, and `lines`: each change as a line for people.
+        """
+        ...
+
+    async def push(self, store: str, *, full: bool) -> Answer:
+        """Push now: what differs, or everything."""
+        ...
+
+    async def approve(self, store: str) -> Answer:
+        """Release the plan that is held."""
+        ...
+
+    async def dismiss(self, store: str) -> Answer:
+        """Leave the menu as it is: the plan that is held is not offered again."""
         ...
 
 
@@ -520,47 +561,6 @@ class Control(Protocol):
 
     async def connect_result(self, state: str) -> Answer:
         """Return `done`; once it is true also `ok`, `text`, `fix` and `webhook_url`."""
-        ...
-
-    async def menu_plan(self, store: str) -> Answer:
-        """Return what would be pushed now; pushes nothing.
-
-        As `PlanReport.to_json()`, and `lines`: each change as a line for people.
-        """
-        ...
-
-    async def menu_push(self, store: str, *, full: bool) -> Answer:
-        """Push now: what differs, or everything."""
-        ...
-
-    async def menu_approve(self, store: str) -> Answer:
-        """Release the plan that is held."""
-        ...
-
-    async def menu_dismiss(self, store: str) -> Answer:
-        """Leave the menu as it is: the plan that is held is not offered again."""
-        ...
-
-    async def item_86(
-        self, store: str, external_id: str, *, until_ms: int | None, by: str
-    ) -> Answer:
-        """Take an item off sale, whatever the POS says."""
-        ...
-
-    async def item_restore(self, store: str, external_id: str, *, by: str) -> Answer:
-        """Lift the staff's word on an item: what the POS says counts again."""
-        ...
-
-    async def order_retry(self, order_id: str) -> Answer:
-        """Try at once what still has to be done for an order."""
-        ...
-
-    async def order_cancel(self, order_id: str, *, reason_code: str) -> Answer:
-        """Cancel an order with a reason code."""
-        ...
-
-    async def order_done(self, order_id: str, *, how: str) -> Answer:
-        """Leave an order to a person, who has `typed` it into the till or `settled` it."""
         ...
 
     async def reporting_token(self, scope: str) -> Answer:

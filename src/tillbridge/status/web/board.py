@@ -45,13 +45,13 @@ async def _stop(visit: Visit) -> Done:
         until = int(ends[f"{chosen}_ms"])
     elif chosen != "always":
         return _back(Done(_("Say until when."), ok=False), store)
-    answer = await visit.control.item_86(store, item, until_ms=until, by=visit.visitor.who)
+    answer = await visit.control.items.take_off(store, item, until_ms=until, by=visit.visitor.who)
     return _back(Done.of(answer), store)
 
 
 async def _restore(visit: Visit) -> Done:
     store, item = visit.params["store"], visit.params["item"]
-    answer = await visit.control.item_restore(store, item, by=visit.visitor.who)
+    answer = await visit.control.items.restore(store, item)
     return _back(Done.of(answer), store)
 
 

@@ -52,7 +52,7 @@ async def _fill_items(visit: Visit) -> Filled:
 
 async def _fill_difference(visit: Visit) -> Filled:
     store = visit.params["store"]
-    plan = await visit.control.menu_plan(store)
+    plan = await visit.control.menu.plan(store)
     lines = list(plan.get("lines", ()))
     return {
         "store": store,
@@ -120,7 +120,7 @@ def _number(text: str) -> int:
 
 
 async def _ask_approve(visit: Visit) -> Question:
-    plan = await visit.control.menu_plan(visit.params["store"])
+    plan = await visit.control.menu.plan(visit.params["store"])
     return Question(
         _("The menu change of {store} that is held goes to the storefront as it is.").format(
             store=visit.params["store"]
@@ -132,7 +132,7 @@ async def _ask_approve(visit: Visit) -> Question:
 
 
 async def _approve(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu_approve(visit.params["store"]))
+    return Done.of(await visit.control.menu.approve(visit.params["store"]))
 
 
 async def _ask_dismiss(visit: Visit) -> Question:
@@ -148,7 +148,7 @@ async def _ask_dismiss(visit: Visit) -> Question:
 
 
 async def _dismiss(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu_dismiss(visit.params["store"]))
+    return Done.of(await visit.control.menu.dismiss(visit.params["store"]))
 
 
 async def _ask_push(visit: Visit) -> Question:
@@ -161,7 +161,7 @@ async def _ask_push(visit: Visit) -> Question:
 
 
 async def _push(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu_push(visit.params["store"], full=False))
+    return Done.of(await visit.control.menu.push(visit.params["store"], full=False))
 
 
 async def _ask_push_all(visit: Visit) -> Question:
@@ -172,7 +172,7 @@ async def _ask_push_all(visit: Visit) -> Question:
 
 
 async def _push_all(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu_push(visit.params["store"], full=True))
+    return Done.of(await visit.control.menu.push(visit.params["store"], full=True))
 
 
 SUBJECT = Subject(

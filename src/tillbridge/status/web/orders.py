@@ -170,7 +170,7 @@ async def _ask_retry(visit: Visit) -> Question:
 
 
 async def _retry(visit: Visit) -> Done:
-    return Done.of(await visit.control.order_retry(visit.params["order"]))
+    return Done.of(await visit.control.orders.retry(visit.params["order"]))
 
 
 async def _ask_cancel(visit: Visit) -> Question:
@@ -200,7 +200,7 @@ async def _cancel(visit: Visit) -> Done:
     code = visit.form.get("reason_code", "")
     if code not in {each.value for each in ReasonCode}:
         return Done(_("Choose a reason first."), ok=False)
-    return Done.of(await visit.control.order_cancel(visit.params["order"], reason_code=code))
+    return Done.of(await visit.control.orders.cancel(visit.params["order"], reason_code=code))
 
 
 async def _ask_done(visit: Visit) -> Question:
@@ -230,7 +230,7 @@ async def _done(visit: Visit) -> Done:
     how = visit.form.get("how", "")
     if how not in {"typed", "settled"}:
         return Done(_("Say first what you have done."), ok=False)
-    return Done.of(await visit.control.order_done(visit.params["order"], how=how))
+    return Done.of(await visit.control.orders.done(visit.params["order"], how=how))
 
 
 async def _seen(visit: Visit) -> Done:
