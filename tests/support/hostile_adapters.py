@@ -75,6 +75,11 @@ class CountsRows(PaperAdapter):
         )
 
 
+class TellsNoNewNames(PaperAdapter):
+    def record(self, item: Item) -> Sequence[str]:
+        return (item.external_id, str(item.price))
+
+
 class ReadsOnePage(PaperAdapter):
     def read_catalogue(self) -> Catalogue:
         return Catalogue.of(list(super().read_catalogue().items.values())[:1000])
@@ -248,7 +253,7 @@ HOSTILE = (
         "reads",
         "Two readings of the same export differ",
         NotesWhenItWasRead,
-        also=("half_export",),
+        also=("half_export", "changes"),
     ),
     Hostile("unicode", "Crème", KeepsAsciiOnly),
     Hostile("rounding", "the adapter reads", CalculatesWithFloats, also=("three_decimals",)),
@@ -256,6 +261,7 @@ HOSTILE = (
     Hostile("three_decimals", "the adapter reads", KnowsTwoDecimals),
     Hostile("identity", "Exported again with a new name, the ids differ", CountsRows),
     Hostile("large_menu", "The till sells 5000 items, the adapter reads 1000", ReadsOnePage),
+    Hostile("changes", "By its changes the item sku-1 is", TellsNoNewNames),
     Hostile("half_export", "loses", BelievesHalf),
     Hostile("sold_out", "the adapter says nothing", NeverSoldOut),
     Hostile("tables", "the adapter reads t1", LosesTables),

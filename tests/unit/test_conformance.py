@@ -15,7 +15,16 @@ from tillbridge.adapter.conformance import (
 )
 
 HONEST = frozenset(
-    {"catalogue", "availability", "tables", "tickets", "cancel", "updates", "health"}
+    {
+        "catalogue",
+        "catalogue_changes",
+        "availability",
+        "tables",
+        "tickets",
+        "cancel",
+        "updates",
+        "health",
+    }
 )
 
 

@@ -4,7 +4,6 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,23 +78,32 @@ class CsvExport:
 
     def _table(self, text: str) -> CsvTable:
         numbered = [
-            (number, fields)
-            for number, fields in enumerate(self._rows(text), 1)
-            if number >= self.header_row and any(map(str.strip, fields)) and not _is_hint(fields)
+            row
+            for row in enumerate(self._rows(text), 1)
+            # Few begin with a blank field, and to look at all of them takes its time.
+            if row[1] and (row[1][0].strip() or any(map(str.strip, row[1])))
         ]
-        if not numbered:
+        above = next(
+            (
+                place
+                for place, (number, fields) in enumerate(numbered)
+                if number >= self.header_row and not _is_hint(fields)
+            ),
+            None,
+        )
+        if above is None:
             raise still_being_written(self.path.name, "has no header")
-        header = tuple(name.strip() for name in numbered[0][1])
-        found = tuple(numbered[1:])
+        header = tuple(name.strip() for name in numbered[above][1])
+        found = tuple(numbered[above + 1 :])
         if found and len(found[-1][1]) < len(header) and not text.endswith(("\n", "\r")):
             raise still_being_written(self.path.name, f"ends in the middle of row {found[-1][0]}")
         return CsvTable(self.path.name, header, found)
 
-    def _rows(self, text: str) -> Iterator[list[str]]:
+    def _rows(self, text: str) -> list[list[str]]:
         delimiter = self.delimiter or _likely_delimiter(text)
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
         try:
-            yield from reader
+            return list(reader)
         except csv.Error as failure:
             if "unexpected end of data" in str(failure):
                 raise still_being_written(self.path.name, "ends inside a quotation") from failure

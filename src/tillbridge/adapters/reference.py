@@ -92,6 +92,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "PriceMismatch",
         ),
     ),
+    ("Reading a menu as its difference", "", "tillbridge.adapter.known_records", ("KnownRecords",)),
     ("Reading files", "", "tillbridge.adapter.csv_export", ("CsvExport", "CsvTable")),
     ("", "", "tillbridge.adapter.xlsx_export", ("XlsxExport", "Sheet", "cell_text")),
     (

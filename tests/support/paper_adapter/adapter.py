@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ from tillbridge.adapter import (
     Availability,
     AvailabilityReading,
     Catalogue,
+    CatalogueChanges,
     ExportUnreadable,
     Health,
     Item,
@@ -25,6 +27,7 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
+from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.model.money import to_minor
 
 T = TypeVar("T")
@@ -55,6 +58,18 @@ class PaperAdapter:
         if not text.endswith("\n"):
             raise ExportUnreadable("The menu ends in the middle of a line.")
         return Catalogue.of([self.item(json.loads(line)) for line in text.splitlines()])
+
+    def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        records = KnownRecords(known)
+        fingerprints = {
+            key: records.new(self.record(item)) for key, item in self.read_catalogue().items.items()
+        }
+        new = {key: number for key, number in fingerprints.items() if number is not None}
+        items = [item for key, item in self.read_catalogue().items.items() if key in new]
+        return records.changes(Catalogue.of(items, fingerprints=new))
+
+    def record(self, item: Item) -> Sequence[str]:
+        return (item.external_id, item.name, str(item.price))
 
     def item(self, row: dict[str, Any]) -> Item:
         return Item(row["id"], row["name"], self.minor(row["price"]))

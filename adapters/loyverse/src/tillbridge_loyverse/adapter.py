@@ -1,16 +1,20 @@
 """The adapter: the menu of a Loyverse account, by its items export."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from tillbridge.adapter import Adapter, AdapterContext, Catalogue, Menu
+from tillbridge.adapter import Adapter, AdapterContext, Catalogue, CatalogueChanges, Menu
 from tillbridge.adapter.csv_export import CsvExport
+from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
 from tillbridge_loyverse.columns import columns_of
 from tillbridge_loyverse.items import MENU_ID, Reading, items_of
 from tillbridge_loyverse.options import LoyverseOptions
 
 _MENU = Menu(MENU_ID, "Menu")
+# Part of every fingerprint. Raise it when the same row comes to mean another item.
+_READING_VERSION = 1
 
 
 class LoyverseAdapter:
@@ -44,6 +48,10 @@ class LoyverseAdapter:
 
     def read_catalogue(self) -> Catalogue:
         """Return all items of the store. Raises ExportUnreadable."""
+        return self.read_changes(frozenset()).fresh
+
+    def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        """Return the items whose records are not `known`. Raises ExportUnreadable."""
         table = self._export.read()
         modifiers = (
             Modifiers({}, {})
@@ -56,14 +64,18 @@ class LoyverseAdapter:
             by_sku=self._by_sku,
             groups={name: group.external_id for name, group in modifiers.groups.items()},
         )
-        found = items_of(table, reading)
-        return Catalogue.of(
-            found.items.values(),
-            categories=found.categories.values(),
-            add_ons=modifiers.add_ons.values(),
-            addon_groups=modifiers.groups.values(),
-            menus=[_MENU],
-            bad_rows=(*found.bad_rows, *modifiers.bad_rows),
+        records = KnownRecords(known, _READING_VERSION, reading)
+        found = items_of(table, reading, records)
+        return records.changes(
+            Catalogue(
+                items=found.items,
+                categories=found.categories,
+                add_ons=modifiers.add_ons,
+                addon_groups=modifiers.groups,
+                menus={_MENU.external_id: _MENU},
+                bad_rows=(*found.bad_rows, *modifiers.bad_rows),
+                fingerprints=found.fingerprints,
+            )
         )
 
 

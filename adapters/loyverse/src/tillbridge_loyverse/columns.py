@@ -51,6 +51,17 @@ class Columns:
     modifiers: tuple[tuple[int, str], ...]
     taxes: tuple[Tax, ...]
 
+    @property
+    def read(self) -> tuple[int, ...]:
+        """Return the columns that an item is made of; what is in stock, say, is not read."""
+        may_lack = (self.description, self.default_price, self.for_sale, self.price)
+        return (
+            *(HANDLE, SKU, NAME, CATEGORY, *self.option_values),
+            *(position for position in may_lack if position is not None),
+            *(position for position, _modifier in self.modifiers),
+            *(tax.position for tax in self.taxes),
+        )
+
 
 def columns_of(header: Sequence[str], wanted_store: str | None, name: str) -> Columns:
     """Return the columns of the export called `name`. Raises ExportUnreadable."""

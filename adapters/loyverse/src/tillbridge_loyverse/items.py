@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
 
 from tillbridge.adapter import BadRow, Category, Item, ItemTax, Variant
 from tillbridge.adapter.csv_export import CsvTable
+from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.model.money import to_minor
 from tillbridge_loyverse.columns import (
     CATEGORY,
@@ -39,17 +42,28 @@ class Reading:
 
 @dataclass(slots=True)
 class Found:
-    """What was made of the rows so far."""
+    """What was made of the rows so far; `fingerprints` are those of the items' records."""
 
     items: dict[str, Item] = field(default_factory=dict)
+    fingerprints: dict[str, int] = field(default_factory=dict)
     categories: dict[str, Category] = field(default_factory=dict)
     bad_rows: list[BadRow] = field(default_factory=list)
 
 
-def items_of(table: CsvTable, reading: Reading) -> Found:
-    """Return items, categories and bad rows, in the export's order."""
+def items_of(table: CsvTable, reading: Reading, records: KnownRecords) -> Found:
+    """Return items, categories and bad rows of the records that are new, in the export's order."""
     found = Found()
+    read = itemgetter(*reading.columns.read)
+    width = reading.columns.width
     for rows in _families(table.rows, reading.columns):
+        fingerprint: int | None = 0  # of rows that are bad by themselves
+        if len(rows) == 1:
+            if len(rows[0][1]) == width:
+                fingerprint = records.new(read(rows[0][1]))
+        elif all(len(fields) == width for _number, fields in rows):
+            fingerprint = records.new(chain(*[read(fields) for _number, fields in rows]))
+        if fingerprint is None:
+            continue
         try:
             item = _item(rows, reading)
         except _Slip as slip:
@@ -78,6 +92,7 @@ def items_of(table: CsvTable, reading: Reading) -> Found:
             )
             continue
         found.items[item.external_id] = item
+        found.fingerprints[item.external_id] = fingerprint
         for category in item.categories:
             found.categories.setdefault(category, Category(category, category))
     return found
@@ -89,19 +104,20 @@ _Row = tuple[int, list[str]]
 def _families(rows: Sequence[_Row], columns: Columns) -> Iterator[list[_Row]]:
     """Yield the rows of each item: the one with its name, and its variants below."""
     family: list[_Row] = []
-    for number, fields in rows:
+    for row in rows:
+        fields = row[1]
         whole = len(fields) == columns.width
-        if whole and _is_component(fields, columns):
+        if whole and fields[columns.included_sku] and _is_component(fields, columns):
             continue
         if family and len(fields) > NAME and fields[HANDLE] == family[0][1][HANDLE]:
             # A list that was filled in by hand may say the name again beside each variant.
             again = whole and fields[NAME] == family[0][1][NAME] and _options(fields, columns)
             if again or not fields[NAME].strip():
-                family.append((number, fields))
+                family.append(row)
                 continue
         if family:
             yield family
-        family = [(number, fields)]
+        family = [row]
     if family:
         yield family
 
@@ -136,23 +152,24 @@ def _item(rows: Sequence[_Row], reading: Reading) -> Item | None:
             f'"{name}" has no id.',
             "Give the item a handle, and an SKU, in the Back Office.",
         )
-    variants = tuple(
-        [
-            _variant(fields, identity, name, reading)
-            for _number, fields in rows
-            if not _is_elsewhere(fields, columns)
-        ]
-    )
-    if not variants:
+    here = [fields for _number, fields in rows if not _is_elsewhere(fields, columns)]
+    if not here:
         return None
-    has_variants = len(rows) > 1 or bool(_options(first, columns))
+    variants: tuple[Variant, ...] = ()
+    if len(rows) > 1 or _options(first, columns):
+        variants = tuple([_variant(fields, identity, name, reading) for fields in here])
+        price = min([variant.price for variant in variants])
+        available = any(variant.available for variant in variants)
+    else:
+        price = _price(first, name, reading)
+        available = _is_for_sale(first, columns)
     category = one_line(first[CATEGORY])
     return Item(
         external_id=identity,
         name=name,
-        price=min([variant.price for variant in variants]),
+        price=price,
         description="" if columns.description is None else plain_text(first[columns.description]),
-        available=any(variant.available for variant in variants),
+        available=available,
         categories=(category,) if category else (),
         addon_groups=tuple(
             [
@@ -160,22 +177,27 @@ def _item(rows: Sequence[_Row], reading: Reading) -> Item | None:
                 for position, modifier in columns.modifiers
                 if first[position] and _yes(first[position]) and modifier in reading.groups
             ]
-        ),
-        variants=variants if has_variants else (),
-        tax=_tax(first, columns),
+        )
+        if columns.modifiers
+        else (),
+        variants=variants,
+        tax=_tax(first, columns) if columns.taxes else None,
         menus=(MENU_ID,),
     )
 
 
 def _variant(fields: Sequence[str], identity: str, name: str, reading: Reading) -> Variant:
-    columns = reading.columns
-    options = _options(fields, columns)
+    options = _options(fields, reading.columns)
     return Variant(
         external_id=one_line(fields[SKU]) or "/".join((identity, *options)),
         variant_name=" / ".join(options),
         price=_price(fields, name, reading),
-        available=columns.for_sale is None or not _no(fields[columns.for_sale]),
+        available=_is_for_sale(fields, reading.columns),
     )
+
+
+def _is_for_sale(fields: Sequence[str], columns: Columns) -> bool:
+    return columns.for_sale is None or not _no(fields[columns.for_sale])
 
 
 def _is_elsewhere(fields: Sequence[str], columns: Columns) -> bool:
@@ -220,8 +242,8 @@ def _price(fields: Sequence[str], name: str, reading: Reading) -> int:
 
 
 def _identity(fields: Sequence[str], reading: Reading) -> str:
-    handle, sku = one_line(fields[HANDLE]), one_line(fields[SKU])
-    return (sku or handle) if reading.by_sku else (handle or sku)
+    wanted, other = (SKU, HANDLE) if reading.by_sku else (HANDLE, SKU)
+    return one_line(fields[wanted]) or one_line(fields[other])
 
 
 def _tax(fields: Sequence[str], columns: Columns) -> ItemTax | None:
@@ -239,4 +261,4 @@ def _yes(text: str) -> bool:
 
 
 def _no(text: str) -> bool:
-    return text.strip().upper() in {"N", "NO"}
+    return text != "Y" and text.strip().upper() in {"N", "NO"}

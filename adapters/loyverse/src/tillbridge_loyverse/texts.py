@@ -13,6 +13,8 @@ def one_line(text: str) -> str:
 
 def plain_text(html: str) -> str:
     """Return a description without its mark-up, a line for each paragraph."""
+    if not html:
+        return ""
     if "<" not in html and "&" not in html:
         return _lines(html)
     reader = _Text()

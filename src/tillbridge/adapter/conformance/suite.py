@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from tillbridge.adapter.conformance import reading, running, writing
+from tillbridge.adapter.conformance import changes, reading, running, writing
 from tillbridge.adapter.conformance.outcome import CheckResult, Outcome, Report, Violation
 from tillbridge.adapter.conformance.rig import CannotDo, Rig
 from tillbridge.adapter.conformance.subject import Subject
@@ -29,6 +29,7 @@ CHECKS = (
     Check("three_decimals", "reads dinars", reading.knows_currencies_with_three_decimals),
     Check("identity", "keeps ids when the till exports again", reading.keeps_ids),
     Check("large_menu", "reads 5,000 items", reading.reads_five_thousand_items),
+    Check("changes", "tells the same by changes", changes.tells_the_same_by_changes),
     Check("half_export", "distrusts half an export", reading.distrusts_half_an_export),
     Check("sold_out", "tells what is sold out", reading.tells_what_is_sold_out),
     Check("tables", "reads tables", reading.reads_tables),

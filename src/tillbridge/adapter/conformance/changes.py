@@ -1,0 +1,115 @@
+"""What a bridge has that reads a till's changes only: it must be what the till's menu says whole.
+
+A vendor's own tests can export whatever a till exports, and say `Told().follow(pos)` after each.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tillbridge.adapter.conformance.outcome import Violation
+from tillbridge.adapter.conformance.samples import plain_items
+from tillbridge.adapter.conformance.subject import Subject, able
+from tillbridge.adapter.protocols import ReadsCatalogue, ReadsCatalogueChanges
+from tillbridge.model.catalogue import BadRow, CatalogueChanges, Item
+
+_WHOLE_EACH_TIME = ("menus", "add_ons", "addon_groups")
+_COVERED = (
+    "Let the fingerprint cover all that an item is made of: every field of its records, the"
+    " columns, the options, the currency, and what other files say about it."
+)
+
+
+@dataclass(slots=True)
+class Told:
+    """The items by id, each with the fingerprint of the record it came from."""
+
+    records: dict[str, tuple[int, Item]] = field(default_factory=dict)
+
+    @property
+    def known(self) -> frozenset[int]:
+        """Return the fingerprints of the records the bridge has."""
+        return frozenset(fingerprint for fingerprint, _item in self.records.values())
+
+    def follow(self, pos: object) -> None:
+        """Read the changes as the bridge does. Raises Violation where the menu says otherwise."""
+        changes = able(pos, ReadsCatalogueChanges).read_changes(self.known)
+        whole = able(pos, ReadsCatalogue).read_catalogue()
+        fresh = changes.fresh
+        if fresh.fingerprints.keys() != fresh.items.keys():
+            raise Violation(
+                "Not every item that is told has its fingerprint.",
+                fix="Put the fingerprint of each item's record into the catalogue's fingerprints.",
+            )
+        if any(getattr(fresh, parts) != getattr(whole, parts) for parts in _WHOLE_EACH_TIME):
+            raise Violation(
+                "The changes tell other menus or add-ons than the menu does.",
+                fix="Tell menus, add-ons and their groups whole each time: they are few.",
+            )
+        named = {category for item in fresh.items.values() for category in item.categories}
+        if unnamed := sorted(named - fresh.categories.keys()):
+            raise Violation(
+                f"The changes tell items of the category {unnamed[0]}, and not the category.",
+                fix="Tell with each item the categories it names.",
+            )
+        twice = self._twice(changes)
+        if _but(twice, fresh.bad_rows) != _but(twice, whole.bad_rows):
+            raise Violation(
+                "The changes tell other bad rows than the menu does.",
+                fix="Let a record that makes no item be new at each reading.",
+            )
+        self._take(changes, twice)
+        stay = twice | {row.external_id for row in whole.bad_rows}
+        for external_id in (whole.items.keys() | self.records.keys()) - stay:
+            said = whole.items.get(external_id)
+            _fingerprint, has = self.records.get(external_id, (0, None))
+            if said != has:
+                raise Violation(
+                    f"By its changes the item {external_id} is {has}, by the menu {said}.",
+                    fix=_COVERED,
+                )
+
+    def _twice(self, told: CatalogueChanges) -> set[str]:
+        """Return the ids of which the known record is there, and a new one as well."""
+        ids = told.fresh.items.keys() & self.records.keys()
+        return {each for each in ids if self.records[each][0] not in told.unseen}
+
+    def _take(self, told: CatalogueChanges, twice: set[str]) -> None:
+        """Take the changes; what has a bad row, or stands twice, stays as it was."""
+        stay = twice | {row.external_id for row in told.fresh.bad_rows}
+        for external_id, (fingerprint, _item) in list(self.records.items()):
+            if fingerprint in told.unseen and external_id not in stay:
+                del self.records[external_id]
+        for external_id, item in told.fresh.items.items():
+            if external_id not in stay:
+                self.records[external_id] = (told.fresh.fingerprints[external_id], item)
+
+
+def tells_the_same_by_changes(subject: Subject) -> str:
+    """Change the menu in every way, and follow it by its changes alone."""
+    with subject.till() as rig:
+        sold = rig.sell(plain_items(12), "EUR")
+        pos, told = rig.open(), Told()
+        told.follow(pos)
+        _nothing_is_new(pos, told)
+        rig.rename(sold[0].external_id, "Another name")
+        told.follow(pos)
+        rig.reorder()
+        told.follow(pos)
+        rig.sell_out(sold[1].external_id)
+        told.follow(pos)
+        rig.sell(plain_items(9), "EUR")
+        told.follow(pos)
+        return f"{len(sold)} items, changed in every way"
+
+
+def _nothing_is_new(pos: object, told: Told) -> None:
+    changes = able(pos, ReadsCatalogueChanges).read_changes(told.known)
+    if changes.fresh.items or changes.unseen:
+        raise Violation(
+            "The same export, read again, differs from itself.",
+            fix="Make fingerprints of what the export says alone: no clock, no random numbers.",
+        )
+
+
+def _but(external_ids: set[str], rows: Iterable[BadRow]) -> set[BadRow]:
+    return {row for row in rows if row.external_id not in external_ids}

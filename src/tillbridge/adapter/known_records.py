@@ -1,0 +1,74 @@
+"""Reading a menu as its difference, for adapters: which records of an export are known already.
+
+A till exports the whole menu whenever one dish has changed. Finding the few records that are new
+takes a fraction of what making items of all of them takes, and nothing need be remembered for it:
+the bridge hands in the fingerprints of the records it has, and an adapter tells the others.
+
+    def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        records = KnownRecords(known, header, self._currency)
+        for row in rows:
+            fingerprint = records.new(row)
+            if fingerprint is not None:
+                ...  # make an item of it, or a bad row; keep the item's fingerprint
+        return records.changes(Catalogue.of(items, fingerprints=fingerprints))
+
+    def read_catalogue(self) -> Catalogue:
+        return self.read_changes(frozenset()).fresh
+
+Beside the record itself, all that decides which item it means must be said to `KnownRecords`: the
+columns, the options, the currency, what other files say about it. Where one of these changes, all
+records are new. A record that makes no item, or a bad row, is new each time, as it must be told
+each time; and the ids of known records are not looked at: where a new record has the id of a
+known one, both are told, and the bridge finds it out.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
+from xxhash import xxh3_64_intdigest
+
+from tillbridge.model.catalogue import Catalogue, CatalogueChanges
+
+_MARK = "\x1f"  # between the texts of a record
+_TO_SIGNED = 1 << 63  # a ledger's integers are signed
+
+
+class KnownRecords:
+    """The records of one reading, told apart by their fingerprints.
+
+    `meaning` is all that decides, beside a record, which item it means; its `repr` counts, so it
+    must be values: texts, numbers, tuples, frozen dataclasses. Let a number of your own be part of
+    it, and raise it when the same record comes to mean another item.
+    """
+
+    __slots__ = ("_known", "_seed", "_unseen")
+
+    def __init__(self, known: AbstractSet[int], *meaning: object) -> None:
+        self._known = len(known)
+        self._unseen = set(known)
+        self._seed = xxh3_64_intdigest(repr(meaning).encode("utf-8", "surrogatepass"))
+
+    def new(self, record: Iterable[str]) -> int | None:
+        """Return the fingerprint of a record that is not known; None for one that is.
+
+        `record` is all the texts that an item is made of, in a fixed order; those of all its rows
+        where it has several. A record that stands twice is known once.
+        """
+        text = _MARK.join(record).encode("utf-8", "surrogatepass")
+        fingerprint = xxh3_64_intdigest(text, self._seed) - _TO_SIGNED
+        if fingerprint in self._unseen:
+            self._unseen.remove(fingerprint)
+            return None
+        return fingerprint
+
+    def changes(self, fresh: Catalogue) -> CatalogueChanges:
+        """Return the reading as its difference, once every record was looked at.
+
+        `fresh` is what the new records say: items with their fingerprints, the parts they name,
+        bad rows; and what is told whole each time, such as add-ons.
+        """
+        return CatalogueChanges(
+            fresh=fresh,
+            unseen=frozenset(self._unseen),
+            items_read=self._known - len(self._unseen) + len(fresh.items),
+        )
