@@ -3,7 +3,7 @@
 A vendor's own tests can export whatever a till exports, and say `Told().follow(pos)` after each.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tillbridge.adapter.conformance.outcome import Violation
@@ -12,7 +12,12 @@ from tillbridge.adapter.conformance.subject import Subject, able
 from tillbridge.adapter.protocols import ReadsCatalogue, ReadsCatalogueChanges
 from tillbridge.model.catalogue import BadRow, CatalogueChanges, Item
 
-_WHOLE_EACH_TIME = ("menus", "add_ons", "addon_groups")
+_NAMED: Mapping[str, Callable[[Item], Iterable[str]]] = {
+    "menus": lambda item: item.menus,
+    "categories": lambda item: item.categories,
+    "addon_groups": lambda item: item.addon_groups,
+    "add_ons": lambda _item: (),
+}
 _COVERED = (
     "Let the fingerprint cover all that an item is made of: every field of its records, the"
     " columns, the options, the currency, and what other files say about it."
@@ -40,17 +45,19 @@ class Told:
                 "Not every item that is told has its fingerprint.",
                 fix="Put the fingerprint of each item's record into the catalogue's fingerprints.",
             )
-        if any(getattr(fresh, parts) != getattr(whole, parts) for parts in _WHOLE_EACH_TIME):
-            raise Violation(
-                "The changes tell other menus or add-ons than the menu does.",
-                fix="Tell menus, add-ons and their groups whole each time: they are few.",
-            )
-        named = {category for item in fresh.items.values() for category in item.categories}
-        if unnamed := sorted(named - fresh.categories.keys()):
-            raise Violation(
-                f"The changes tell items of the category {unnamed[0]}, and not the category.",
-                fix="Tell with each item the categories it names.",
-            )
+        for kind, names in _NAMED.items():
+            told, there = getattr(fresh, kind), getattr(whole, kind)
+            if told.items() - there.items():
+                raise Violation(
+                    f"The changes tell other {kind} than the menu does.",
+                    fix="Read them from the same export.",
+                )
+            named = {each for item in fresh.items.values() for each in names(item)}
+            if missing := sorted((named & there.keys()) - told.keys()):
+                raise Violation(
+                    f"The changes tell an item with {missing[0]}, which is not among their {kind}.",
+                    fix="Tell with each item what it names.",
+                )
         twice = self._twice(changes)
         if _but(twice, fresh.bad_rows) != _but(twice, whole.bad_rows):
             raise Violation(
