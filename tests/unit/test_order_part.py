@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tillbridge.adapter import RejectReason, TicketStatus
 from tillbridge.ledger.order_log import LogEntry
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.model.order import OrderState
@@ -102,3 +103,19 @@ def test_an_order_that_cannot_be_read_has_no_lines(payload: str) -> None:
 )
 def test_a_measurement_is_short(ms: int, text: str) -> None:
     assert short_span(ms) == text
+
+
+@pytest.mark.parametrize("status", TicketStatus)
+def test_news_of_the_kitchen_is_told_in_words(status: TicketStatus) -> None:
+    event = f"ticket.{status}"
+    assert not sentence(event, {}).startswith(event)
+
+
+def test_a_rejection_says_why_in_the_tills_own_words_too() -> None:
+    told = {"reason": RejectReason.CAPACITY, "message": "oven {by} broken."}
+    assert sentence("ticket.rejected", told) == (
+        "The kitchen rejected it: too much to do; oven {by} broken."
+    )
+    assert sentence("ticket.rejected", {"reason": "other", "message": ""}) == (
+        "The kitchen rejected it."
+    )

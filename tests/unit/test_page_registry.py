@@ -120,3 +120,9 @@ def test_the_browser_of_an_old_till_understands_what_it_gets(name: str) -> None:
     else:
         assert not re.search(r"var\(--|display:\s*grid|:has\(|@layer|@import|url\(|inset:", text)
         assert not re.search(r"[;{]\s*gap:", text)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_no_paragraph_holds_a_form_which_a_browser_would_throw_out_of_it(path: Path) -> None:
+    for inside in re.findall(r"<p[ >](.*?)</p>", path.read_text("utf-8"), re.DOTALL):
+        assert not re.search(r"parts\.button\(|<(?:form|div|ul|ol|table|p)[ >]", inside)

@@ -179,3 +179,21 @@ def test_where_no_order_arrives_that_leads_whatever_began_before() -> None:
     ]
     assert told["verdict"]["text"].startswith("No orders can arrive since ")
     assert told["verdict"]["text"].endswith("(And 2 more problems.)")
+
+
+def test_a_store_that_takes_no_orders_leads_among_warnings() -> None:
+    file = OpenProblem("store.file_unreadable", "main", "", NOW - DAY, {"detail": "2:\n a\n b"})
+    paused = OpenProblem("store.paused_by_staff", "main", "", NOW, {"by": "anna", "reason": ""})
+    told = document(facts(file, paused), NOW)
+    assert told["verdict"]["text"] == (
+        "The store takes no orders: anna paused it. (And 1 more problem.)"
+    )
+
+
+def test_the_verdict_is_a_sentence_and_not_the_list_that_a_problem_holds() -> None:
+    detail = "2 things are wrong:\n  hours.toml: no week\n  hours.toml: no zone"
+    told = document(
+        facts(OpenProblem("store.file_unreadable", "main", "", 1, {"detail": detail})), 9
+    )
+    assert told["verdict"]["text"].endswith("nothing of it was sent: 2 things are wrong.")
+    assert told["problems"][0]["text"].endswith("no zone")

@@ -80,7 +80,10 @@ def seconds_since(at: str | None) -> float | None:
 def problem(told: Mapping[str, Any]) -> None:
     """Say a problem of the status document: what is wrong, what to do, since when."""
     where = f"{told['store']}: " if told["store"] else ""
-    line(clean(f"{where}{told['text']}"), level=told["severity"])
+    first, *more = str(told["text"]).splitlines() or [""]
+    line(clean(f"{where}{first}"), level=told["severity"])
+    for each in more:
+        line("  " + clean(each.strip()), level=told["severity"])
     line("  " + clean(told["fix"]))
     since = local_time(told["since"])
     line("  " + _("since {since} ({code})").format(since=since, code=told["code"]))

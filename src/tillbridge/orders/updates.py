@@ -52,7 +52,8 @@ def keep_update(
     event = f"ticket.{update.status}"
     news = not order_log.has_event(connection, store, update.order_id, event)
     if news:
-        order_log.log_event(connection, store, update.order_id, event, now_ms)
+        why = {"reason": update.reason, "message": update.message} if update.reason else {}
+        order_log.log_event(connection, store, update.order_id, event, now_ms, **why)
     if row.closed_at is None:
         if cancelled is not None:
             marks.cancel(connection, row, cancelled, now_ms, pos_has_none=True)

@@ -18,6 +18,8 @@ from tillbridge.status.words import clock_time, waiting
 
 _RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
 _DAY_MS = 86_400_000
+# While one of these is open guests cannot order, though nothing is broken.
+_CLOSED = {"integration.removed", "store.paused", "store.paused_by_staff", "store.paused_elsewhere"}
 _NOTHING_ARRIVES_STARTS = ("public_address.", "reach.")
 _NOT_INTEGRATED = {"removed", "disabled", "pending", "not_integrated"}
 # Problems that keep orders from arriving at all, and how the verdict says why.
@@ -80,9 +82,10 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
 
 
 def _badness(problem: OpenProblem) -> tuple[int, bool, int, str]:
-    """Return how bad a problem is, the worst first: where no order arrives nothing else matters."""
+    """Return how bad a problem is, the worst first: where nobody can order little else matters."""
     rank = _RANK[problem.kind.severity]
-    return rank, not _keeps_orders_away(problem), problem.since, problem.code
+    away = _keeps_orders_away(problem) or problem.code in _CLOSED
+    return rank, not away, problem.since, problem.code
 
 
 def _keeps_orders_away(problem: OpenProblem) -> bool:
@@ -122,7 +125,9 @@ def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
 
 def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
     """Return the problem as a sentence, which begins with what it means where no order comes."""
-    text = problem.text if problem.text.endswith((".", "!", "?")) else f"{problem.text}."
+    # What lists several things does so on lines of their own, which are the problem's to tell.
+    first = problem.text.partition("\n")[0].rstrip(": ")
+    text = first if first.endswith((".", "!", "?")) else f"{first}."
     if not _keeps_orders_away(problem):
         return text
     reason = _NOTHING_ARRIVES.get(problem.code, text[:1].lower() + text[1:].rstrip("."))

@@ -17,8 +17,18 @@ _PLAIN: Mapping[str, str] = {
     "order.held": _("It was too old to be printed without somebody asking for it."),
     "order.to_cancel": _("It is to be cancelled: {code}."),
     "order.untold": _("The service could not be told ({call}): {code}. It is told again."),
-    "ticket.rejected": _("The kitchen rejected it: {reason}."),
+    "ticket.accepted": _("The kitchen has accepted it."),
+    "ticket.preparing": _("The kitchen is preparing it."),
+    "ticket.ready": _("The kitchen says that it is ready."),
+    "ticket.completed": _("The till says that it is completed."),
     "order.retried": _("Tried again, as {by} asked."),
+}
+_REJECTED: Mapping[str, str] = {
+    "item_unavailable": _("an item is not available"),
+    "store_closed": _("the store is closed"),
+    "pos_offline": _("the till is offline"),
+    "capacity": _("too much to do"),
+    "price_mismatch": _("a price is not right"),
 }
 _WITHDRAWN: Mapping[str, str] = {
     "never_written": _("The till never had its ticket."),
@@ -75,6 +85,8 @@ def _chosen(event: str, detail: Mapping[str, Any]) -> str:
             return _("The till has it.")
         case "order.check_found":
             return _found(detail)
+        case "ticket.rejected":
+            return _rejected(detail)
         case "order.withdrawn":
             return _WITHDRAWN.get(str(detail.get("how")), "")
         case "order.closed":
@@ -85,6 +97,14 @@ def _chosen(event: str, detail: Mapping[str, Any]) -> str:
             return _("{by} cancels it: {code}.")
         case _:
             return _PLAIN.get(event, "")
+
+
+def _rejected(detail: Mapping[str, Any]) -> str:
+    told = (_REJECTED.get(str(detail.get("reason"))), str(detail.get("message") or ""))
+    why = "; ".join(each for each in told if each)
+    text = _("The kitchen rejected it: {why}.") if why else _("The kitchen rejected it.")
+    # What the till says is text from outside, which is no place for further fields.
+    return text.replace("{why}", why.rstrip(".").replace("{", "{{").replace("}", "}}"))
 
 
 def _found(detail: Mapping[str, Any]) -> str:
