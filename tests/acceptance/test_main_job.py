@@ -1,7 +1,6 @@
 """The main job, end to end: the till's export reaches the storefront, orders become tickets."""
 
 import json
-import time
 
 from tests.support.bridge_process import until
 from tests.support.world import World
@@ -44,13 +43,11 @@ async def test_each_change_takes_the_cheapest_right_call(shop: World) -> None:
 
 async def test_an_item_sold_out_is_off_sale_at_once(shop: World) -> None:
     shop.till.change("p5", available="false")
-    started = time.monotonic()
 
     async def off_sale() -> bool:
         return not (await shop.storefront())["p5"]["available"]
 
     await until("p5 is off sale", off_sale, within_s=5)
-    assert time.monotonic() - started < 5
     shop.till.change("p5", available="true")
     await shop.menu_is_on_sale()
 
