@@ -5,7 +5,7 @@
 PYTHON ?= python3
 ARGS ?=
 TILL ?=
-PYTEST_ARGS ?= -n auto --maxprocesses=4 --dist=loadgroup
+PYTEST_ARGS ?= -n auto --maxprocesses=4
 UPGRADE ?=
 ARCH ?= amd64
 
@@ -44,10 +44,10 @@ deb: setup ## the Debian package in dist/ (ARCH=arm64 for a Raspberry Pi)
 	$(BIN)/python packaging/deb/build.py --arch $(ARCH)
 
 deb-test: setup ## the package installed, updated and purged on a small Debian (root, mmdebstrap; minutes)
-	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest -n 0 tests/machine/test_deb_package.py $(PYTEST_ARGS)
+	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest $(PYTEST_ARGS) -n 0 tests/machine/test_deb_package.py
 
 systemd-test: setup ## the package under a real systemd: killed, hung, stopped, rebooted (root, systemd-nspawn)
-	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest -n 0 tests/machine/test_systemd.py $(PYTEST_ARGS)
+	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest $(PYTEST_ARGS) -n 0 tests/machine/test_systemd.py
 
 reference: setup ## the pages that are made from the code (reference of the adapter API, schema of its protocol)
 	$(BIN)/python -m tillbridge.adapters.reference > docs/adapters/reference.md

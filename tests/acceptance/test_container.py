@@ -9,6 +9,7 @@ import shlex
 import shutil
 import stat
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,8 +25,9 @@ CONFIG = """
 base_url = "http://127.0.0.1:{port}/v2"
 client_id = "app"
 client_secret = {{ file = "client_secret" }}
+redirect_uri = "http://127.0.0.1:{callback}/oauth/callback"
 [receiver]
-listen = "127.0.0.1:8088"
+listen = "127.0.0.1:{receiver}"
 public_url = "https://store.example"
 [status_page]
 listen = "127.0.0.1:0"
@@ -87,15 +89,16 @@ def fingerprints(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What the first stage makes, at a path that whoever runs it can reach."""
-    target = tmp_path_factory.mktemp("image") / "opt"
-    build(target)
-    for folder in target.parents:
-        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o011)
-    yield target
-    shutil.rmtree(target)
+def image() -> Iterator[Path]:
+    """What the first stage makes, at a path that whoever runs it can reach.
+
+    pytest's own folders are closed to others, and closed again by each pytest that starts.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        target = Path(folder) / "opt"
+        build(target)
+        yield target
 
 
 @pytest.mark.slow
@@ -127,14 +130,18 @@ async def test_it_runs_as_nobody_on_a_root_that_is_read_only(image: Path, tmp_pa
     (data / "pos/menu.csv").write_text("external_id,name,price\nb,Burger,9.50\n")
     etc = tmp_path / "etc"
     etc.mkdir()
-    (etc / "bridge.toml").write_text(CONFIG.format(port=free_port()))
+    receiver = free_port()  # the network is this machine's: there 8088 may be taken
+    ports = {"port": free_port(), "callback": free_port(), "receiver": receiver}
+    (etc / "bridge.toml").write_text(CONFIG.format(**ports))
     (etc / "client_secret").write_text("planted")
     user, _, group = instruction("USER").partition(":")
     for path in [data, *data.rglob("*"), etc, *etc.rglob("*")]:
         os.chown(path, int(user), int(group))
     async with container(image, data, etc) as run:
         started = await run(*json.loads(instruction("ENTRYPOINT")), *json.loads(instruction("CMD")))
-        check = json.loads(instruction("HEALTHCHECK").partition("CMD ")[2])
+        check = json.loads(
+            instruction("HEALTHCHECK").partition("CMD ")[2].replace(":8088/", f":{receiver}/")
+        )
 
         async def healthy() -> bool:
             return await (await run(*check)).wait() == 0
@@ -167,19 +174,25 @@ async def container(image: Path, data: Path, etc: Path) -> AsyncIterator:
     env = {**environment(), "TILLBRIDGE_DATA_DIR": "/srv"}
     config = etc / "bridge.toml"
     config.write_text(config.read_text().replace("/data/", "/srv/"))
-    running = []
+    running: list[asyncio.subprocess.Process] = []
+    log = etc.parent / "container.log"
 
     async def run(*command: str) -> asyncio.subprocess.Process:
         placed = [each.replace("/etc/tillbridge", "/media") for each in command]
         told = " && ".join([*mounts, "exec " + shlex.join([*become, *placed])])
-        process = await asyncio.create_subprocess_exec(
-            "unshare", "-m", "sh", "-c", told, env=env, stderr=asyncio.subprocess.DEVNULL
-        )
+        # The first is the bridge; those after it are looks at it, and fail until it is up.
+        with (Path(os.devnull) if running else log).open("ab") as output:
+            process = await asyncio.create_subprocess_exec(
+                "unshare", "-m", "sh", "-c", told, env=env, stderr=output
+            )
         running.append(process)
         return process
 
     try:
         yield run
+    except BaseException as failure:
+        failure.add_note(log.read_text(errors="replace")[-3000:])
+        raise
     finally:
         for process in running:
             if process.returncode is None:

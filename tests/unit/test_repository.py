@@ -2,8 +2,10 @@
 
 import importlib.metadata
 import io
+import os
 import re
 import subprocess
+import sys
 import tokenize
 import tomllib
 from collections.abc import Iterator
@@ -183,3 +185,35 @@ def test_every_picture_is_taken_by_make_screenshots_shown_and_small() -> None:
     for name in ("status.png", "order.png", "menu-hold.png", "board.png"):
         assert f"docs/images/{name}" in readme
     assert sum(path.stat().st_size for path in folder.iterdir()) < 1_000_000
+
+
+def test_what_shares_something_costly_stays_with_one_worker(tmp_path: Path) -> None:
+    """pytest and xdist agree on groups: without that every worker starts the same servers."""
+    (tmp_path / "test_grouped.py").write_text(
+        "import os\nimport pathlib\nimport pytest\n\n"
+        "@pytest.mark.xdist_group('costly')\n"
+        "@pytest.mark.parametrize('number', range(8))\n"
+        "def test_it(number):\n"
+        "    with pathlib.Path(__file__).with_name('workers').open('a') as told:\n"
+        "        told.write(os.environ['PYTEST_XDIST_WORKER'] + '\\n')\n"
+    )
+    options = project()["tool"]["pytest"]["ini_options"]["addopts"]
+    command = [sys.executable, "-m", "pytest", "-n", "2", *options, str(tmp_path)]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    told = (tmp_path / "workers").read_text().split()
+    assert len(told) == 8
+    assert len({*told}) == 1
+
+
+@pytest.mark.parametrize("target", ["deb-test", "systemd-test"])
+def test_machines_are_made_one_at_a_time(target: str) -> None:
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", target],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PATH": os.environ["PATH"], "PYTHON": sys.executable},
+    )
+    workers = re.findall(r"-n (\S+)", done.stdout.splitlines()[-1])
+    assert workers[-1] == "0", "the last word counts"
