@@ -168,6 +168,9 @@ def test_a_replay_finds_what_a_changed_adapter_reads_differently(
     difference = run_case(changed, Case.of(folder))
     assert '-        "price": 455' in difference
     assert '+        "price": 450' in difference
+    (folder / "expected.json").rename(folder / "expected.old")
+    assert '+        "price": 455' in run_case(CLOUD, Case.of(folder))  # a case begins without
+    (folder / "expected.old").rename(folder / "expected.json")
     more = (folder / "case.toml").read_text().replace("[options]", "[options]\nsize = 3")
     (folder / "case.toml").write_text(more)
     assert "not_recorded" in run_case(CLOUD, Case.of(folder))

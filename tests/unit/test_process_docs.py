@@ -90,3 +90,36 @@ def test_nothing_of_it_is_imported_by_a_bridge_that_does_not_use_it() -> None:
     )
     assert done.stdout.strip() == "[]"
     assert Keeper.__doc__  # it is there for those who do
+
+
+def test_what_a_rig_answers_is_by_the_schema(tmp_path: Path) -> None:
+    item = {"external_id": "1", "name": "Soup", "price": 450}
+    asked = {
+        "options": {},
+        "sell": {"items": [item], "currency": "EUR", "decimals": 2},
+        "rename": {"external_id": "1", "name": "Broth"},
+        "exports": {},
+        "furnish": {"tables": [{"external_id": "t", "name": "One"}]},
+        "tickets": {},
+        "lose_next_answer": {},
+    }
+    hello = {"type": "hello", "protocol": 1, "role": "rig", "folder": str(tmp_path)}
+    lines = [
+        {"type": "request", "id": number, "method": name, "params": params}
+        for number, (name, params) in enumerate(asked.items())
+    ]
+    for line in (hello, *lines):
+        side("to_rig").validate(line)
+    rig = ROOT / "docs/examples/process-python/rig.py"
+    said = subprocess.run(
+        [sys.executable, str(rig)],
+        input="".join(f"{json.dumps(line)}\n" for line in (hello, *lines)),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout.splitlines()
+    side("ChildHello").validate(json.loads(said[0]))
+    for name, answer in zip(asked, said[1:], strict=True):
+        side("from_rig").validate(json.loads(answer))
+        side(f"rig_{name}_answer").validate(json.loads(answer))

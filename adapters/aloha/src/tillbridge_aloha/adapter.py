@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from tillbridge.adapter import (
@@ -15,6 +16,7 @@ from tillbridge.adapter import (
     Item,
     Menu,
 )
+from tillbridge.adapter.export_files import still_being_written
 from tillbridge.model.money import to_minor
 from tillbridge_aloha.modifiers import Modifiers, declared, label, number, sold
 from tillbridge_aloha.options import AlohaOptions
@@ -41,6 +43,7 @@ class AlohaAdapter:
         self._folder = context.base_dir / options.folder
         self._options = options
         self._currency = context.currency
+        self._seen: set[str] = set()
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the files that make the menu; the sales are read with them, and not waited for."""
@@ -96,7 +99,14 @@ class AlohaAdapter:
 
     def _rows(self, name: str) -> Sequence[Row] | None:
         path = find_table(self._folder, name)
-        return None if path is None else read_table(path, self._options.encoding)
+        if path is None:
+            if name in self._seen:
+                raise still_being_written(f"{name}.DBF", "was there, and is missing now")
+            return None
+        rows = read_table(path, self._options.encoding)
+        if name != "GNDITEM":  # the day's sales come and go
+            self._seen.add(name)
+        return rows
 
     def _priced(self, rows: Sequence[Row], bad_rows: list[BadRow]) -> Iterator[_Priced]:
         seen: dict[str, str] = {}
@@ -161,10 +171,18 @@ def _price(row: Row, identity: str, name: str, currency: str) -> int:
         raise _Slip("It has no id or no name")
     if row.get("askprice") == "Y":
         raise _Slip(f'"{name}" has an open price: a storefront cannot sell it')
-    price = to_minor(row.get("price") or "0", currency)
+    try:
+        price = to_minor(_amount(row.get("price")), currency)
+    except ValueError as failure:
+        raise _Slip(f'The price of "{name}" is wrong: {failure}') from failure
     if price < 0:
         raise _Slip(f'"{name}" has a price below zero')
     return price
+
+
+def _amount(value: Decimal | None) -> str:
+    """Return a price as text; nothing is 0, and what is no number stays so."""
+    return "0" if value is None else "?" if value.is_nan() else f"{value:f}"
 
 
 def _members(rows: Sequence[Row], names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

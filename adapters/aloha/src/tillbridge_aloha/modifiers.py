@@ -73,7 +73,7 @@ def sold(sales: Sequence[Row], known: Mapping[str, AddOn]) -> Modifiers:
 def number(row: Row, name: str) -> str:
     """Return an id as text; "" for none, which Aloha writes as 0."""
     value = row.get(name)
-    return "" if not value else format(value, "f").split(".")[0]
+    return "" if not value or not value.is_finite() else format(value, "f").split(".")[0]
 
 
 def label(row: Row, *names: str) -> str:
@@ -93,6 +93,6 @@ def _place(name: str) -> int:
 
 def _count(row: Row, *names: str) -> int:
     for name in names:
-        if row.get(name):
-            return int(row[name])
+        if number(row, name):
+            return int(number(row, name))
     return 0

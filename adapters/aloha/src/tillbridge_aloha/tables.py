@@ -11,7 +11,7 @@ from dbfread import DBF, FieldParser
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.sharing import open_shared
-from tillbridge_aloha.code_pages import code_page
+from tillbridge_aloha.code_pages import code_page, fits
 
 Row = Mapping[str, Any]
 _HEADER_BYTES = 32
@@ -20,14 +20,14 @@ _FIELDS_END = 0x0D
 
 
 class _Exact(FieldParser):  # type: ignore[misc]  # dbfread has no types
-    """Numbers as decimals; what is no number is None, and the rest of the row is read."""
+    """Numbers as decimals, none as None; what is no number is NaN, and the rest is read."""
 
     def parseN(self, field: object, data: bytes) -> Decimal | None:  # noqa: N802 -- dbfread's name and arguments
         text = data.replace(b"\0", b"").strip().replace(b",", b".")
         try:
             return Decimal(text.decode("ascii")) if text else None
         except (InvalidOperation, UnicodeDecodeError):
-            return None
+            return Decimal("NaN")
 
     parseF = parseN  # noqa: N815 -- dbfread's name
 
@@ -50,7 +50,14 @@ def read_table(path: Path, encoding: str | None) -> Sequence[Row]:
     """Return the rows that are not deleted. Raises ExportUnreadable."""
     with reading_whole(path):
         header = _checked_header(path)
-        page = encoding or code_page(header, _texts(path, header))
+        texts = _texts(path, header)
+        page = encoding or code_page(header, texts)
+        if not fits(b" ".join(texts), page):
+            raise ExportUnreadable(
+                f"{path.name} is not written in {page}.",
+                place=path.name,
+                fix="Correct the option encoding, or leave it out.",
+            )
         try:
             return list(
                 DBF(
@@ -82,8 +89,11 @@ def _checked_header(path: Path) -> bytes:
 
 
 def _texts(path: Path, header: bytes) -> list[bytes]:
-    """Return the bytes of all text fields, to guess the code page by."""
-    records, header_size, record_size = struct.unpack("<IHH", header[4:12])
+    """Return the bytes of all text fields, to guess the code page by.
+
+    Some headers name fewer records than there are, and the others are read all the same.
+    """
+    header_size, record_size = struct.unpack("<HH", header[8:12])
     spans = []
     at = 1
     for place in range(_HEADER_BYTES, len(header) - 1, _FIELD_BYTES):
@@ -95,10 +105,10 @@ def _texts(path: Path, header: bytes) -> list[bytes]:
         at += length
     with open_shared(path) as file:
         file.seek(header_size)
-        content = file.read(records * record_size)
+        content = file.read()
     return [
         content[start + begin : start + end].strip()
-        for start in range(0, len(content), record_size)
+        for start in range(0, len(content) - record_size + 1, record_size)
         for begin, end in spans
     ]
 

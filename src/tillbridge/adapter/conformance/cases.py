@@ -89,6 +89,8 @@ def run_case(adapter: Adapter, case: Case) -> str:
     found = written(read_case(adapter, case))
     try:
         expected = written(json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        expected = ""
     except (OSError, ValueError) as failure:
         return f"{path}: {failure}"
     lines = difflib.unified_diff(

@@ -38,6 +38,10 @@ def schema() -> dict[str, Any]:
     rig_requests = {name: _request(name, _ref(params)) for name, params in RIG_METHODS.items()}
     defs |= {f"{name}_request": request for name, request in requests.items()}
     defs |= {f"rig_{name}_request": request for name, request in rig_requests.items()}
+    defs |= {
+        f"rig_{name}_answer": _answer(_ref(found) if (found := RIG_RESULTS.get(name)) else None)
+        for name in RIG_METHODS
+    }
     defs["from_bridge"] = {
         "description": "What the bridge writes to the program's stdin.",
         "oneOf": [_ref(BridgeHello), *(_named(f"{name}_request") for name in requests)],
@@ -51,6 +55,11 @@ def schema() -> dict[str, Any]:
     defs["to_rig"] = {
         "description": "What `tillbridge adapter check` writes to the stdin of a rig.",
         "oneOf": [_ref(RigHello), *(_named(f"rig_{name}_request") for name in rig_requests)],
+    }
+    defs["from_rig"] = {
+        "description": "What a rig writes to its stdout: its hello, and an answer to each request; "
+        "an error of the kind CannotDo for what it cannot do.",
+        "anyOf": [_ref(ChildHello), *(_named(f"rig_{name}_answer") for name in RIG_METHODS)],
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -72,6 +81,25 @@ def _ref(model: type[Message]) -> dict[str, str]:
 
 def _named(name: str) -> dict[str, str]:
     return {"$ref": _REF.format(model=name)}
+
+
+def _answer(result: dict[str, str] | None) -> dict[str, Any]:
+    error = {
+        "type": "object",
+        "properties": {"kind": {"type": "string"}, "message": {"type": "string"}},
+        "required": ["kind", "message"],
+    }
+    return {
+        "type": "object",
+        "properties": {
+            "type": {"const": "answer"},
+            "id": {"type": "integer"},
+            "result": {"type": "null"} if result is None else result,
+            "error": error,
+        },
+        "required": ["type", "id"],
+        "additionalProperties": False,
+    }
 
 
 def _request(name: str, params: dict[str, str]) -> dict[str, Any]:
