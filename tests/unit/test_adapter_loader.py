@@ -1,3 +1,4 @@
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def context(tmp_path: Path) -> AdapterContext:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> None:
-    monkeypatch.setattr(loader, "entry_points", lambda group: entries)
+    monkeypatch.setattr(metadata, "entry_points", lambda group: entries)
 
 
 def test_what_is_built_in_is_there_even_where_nothing_is_installed(

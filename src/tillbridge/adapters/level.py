@@ -5,7 +5,7 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-from tillbridge.adapters.loader import entry_of
+from tillbridge.adapters.loader import module_of
 
 
 def adapters_of(menu: str, orders: str | None) -> list[dict[str, str]]:
@@ -25,9 +25,9 @@ def adapters_of(menu: str, orders: str | None) -> list[dict[str, str]]:
 @cache
 def level_of(name: str) -> str:
     """Return the level in the quality.toml beside an adapter's package; "" where there is none."""
-    entry = entry_of(name)
+    module = module_of(name)
     try:
-        spec = importlib.util.find_spec(entry.module) if entry is not None else None
+        spec = importlib.util.find_spec(module) if module is not None else None
         if spec is None or spec.origin is None:
             return ""
         text = (Path(spec.origin).parent / "quality.toml").read_text("utf-8")

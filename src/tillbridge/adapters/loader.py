@@ -7,7 +7,8 @@ folder and process are built in, and there even where the program was not instal
 
 import warnings
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib import import_module, metadata
+from operator import attrgetter
 from typing import Any
 
 from pydantic import ValidationError
@@ -17,21 +18,23 @@ from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 from tillbridge.log import get_logger
 from tillbridge.nearest import nearest
+from tillbridge.without import without_plugins
 
 GROUP = "tillbridge.adapters"
 
-_BUILT_IN = (
-    EntryPoint("folder", "tillbridge.adapters.folder:ADAPTER", GROUP),
-    EntryPoint("process", "tillbridge.adapters.process:ADAPTER", GROUP),
-)
+# Where an adapter stands: `package.module:ADAPTER`, by its name.
+_BUILT_IN = {
+    "folder": "tillbridge.adapters.folder:ADAPTER",
+    "process": "tillbridge.adapters.process:ADAPTER",
+}
 
 
 def find_adapters() -> dict[str, Adapter]:
     """Return every adapter that can be used, by name; one that cannot be is logged."""
     adapters: dict[str, Adapter] = {}
-    for name, entry in sorted(_entries().items()):
+    for name, place in sorted(_places().items()):
         try:
-            adapters[name] = _load(entry)
+            adapters[name] = _load(name, place)
         except ConfigError as failure:
             get_logger().warning("adapter.unusable", adapter=name, detail=str(failure))
     return adapters
@@ -42,23 +45,23 @@ def find_adapter(name: str) -> Adapter:
 
     The second is for an adapter that is being written and not installed yet. Raises ConfigError.
     """
-    if ":" in name:
-        return _load(EntryPoint(name, name, GROUP))
-    entries = _entries()
-    if name not in entries:
-        near = nearest(name, entries)
+    place = _place_of(name)
+    if place is None:
+        names = sorted(_places())
+        near = nearest(name, names)
         fix = _("Did you mean {name!r}?").format(name=near) if near else ""
-        installed = _("Installed are: {names}.").format(names=", ".join(sorted(entries)))
+        installed = _("Installed are: {names}.").format(names=", ".join(names))
         raise ConfigError(
             _("adapter: there is no adapter {name!r}.").format(name=name),
             fix=f"{fix} {installed}".strip(),
         )
-    return _load(entries[name])
+    return _load(name, place)
 
 
-def entry_of(name: str) -> EntryPoint | None:
-    """Return where an adapter is, without importing it; None where there is no such adapter."""
-    return EntryPoint(name, name, GROUP) if ":" in name else _entries().get(name)
+def module_of(name: str) -> str | None:
+    """Return the module of an adapter, not imported; None where there is no such adapter."""
+    place = _place_of(name)
+    return place.partition(":")[0] if place else None
 
 
 def open_adapter(
@@ -72,7 +75,8 @@ def open_adapter(
     adapter = find_adapter(name)
     where = f"stores.{context.store}.{table}"
     try:
-        checked = adapter.options.model_validate(dict(options))
+        with without_plugins():
+            checked = adapter.options.model_validate(dict(options))
     except ValidationError as failure:
         raise _not_valid(failure, adapter, where) from failure
     try:
@@ -84,28 +88,35 @@ def open_adapter(
         ) from failure
 
 
-def _entries() -> dict[str, EntryPoint]:
-    found = {entry.name: entry for entry in _BUILT_IN}
-    found.update((entry.name, entry) for entry in entry_points(group=GROUP))
-    return found
+def _place_of(name: str) -> str | None:
+    if ":" in name:
+        return name
+    return _BUILT_IN.get(name) or _places().get(name)
 
 
-def _load(entry: EntryPoint) -> Adapter:
+def _places() -> dict[str, str]:
+    # What takes longer than opening the adapter: the metadata of all that is installed.
+    found = metadata.entry_points(group=GROUP)
+    return {entry.name: f"{entry.module}:{entry.attr}" for entry in found} | _BUILT_IN
+
+
+def _load(name: str, place: str) -> Adapter:
+    module, _colon, attribute = place.partition(":")
     try:
-        adapter = entry.load()
+        adapter = attrgetter(attribute)(import_module(module))
     except Exception as failure:  # whatever the import of somebody else's code raises
         raise ConfigError(
             _("The adapter {name} cannot be loaded: {detail}").format(
-                name=entry.name, detail=f"{type(failure).__name__}: {failure}"
+                name=name, detail=f"{type(failure).__name__}: {failure}"
             ),
             fix=_("Install it again, in a version that fits this bridge."),
         ) from failure
     if not isinstance(adapter, Adapter):
         raise ConfigError(
-            _("The adapter {name} does not register an Adapter.").format(name=entry.name),
+            _("The adapter {name} does not register an Adapter.").format(name=name),
             fix=_("Tell its vendor: the entry point must name a tillbridge.adapter.Adapter."),
         )
-    _check_version(entry.name, adapter)
+    _check_version(name, adapter)
     return adapter
 
 

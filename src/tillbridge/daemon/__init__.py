@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tillbridge.without import without, without_certificates
+from tillbridge.without import without, without_certificates, without_file_types
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings
 
-# Both are memory for nothing; see docs/decisions/0010.
-with without("greenlet"), without_certificates():
+# All are memory for nothing; see docs/decisions/0010.
+with without("greenlet"), without_certificates(), without_file_types():
     from tillbridge.daemon.alone import SigningUp, alone, connect_alone
     from tillbridge.daemon.connecting import Wanted
     from tillbridge.daemon.process import run

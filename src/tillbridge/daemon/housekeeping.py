@@ -1,17 +1,9 @@
-"""What is done now and then: forgetting, and comparing whole menus at a quiet hour."""
+"""What is done every hour: forgetting, and keeping the data folder within what it may take."""
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
-
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
-from apscheduler.triggers.cron import CronTrigger
-from apscheduler.triggers.interval import IntervalTrigger
 
 from tillbridge.clock import Clock
-from tillbridge.config import BridgeSettings, StoreSettings
+from tillbridge.config import BridgeSettings
 from tillbridge.errors import LedgerError
 from tillbridge.ledger.backup import forget_old_files
 from tillbridge.ledger.desk import ProblemDesk
@@ -21,68 +13,6 @@ from tillbridge.ledger.prune import Pruned, cut_offs, prune
 from tillbridge.log import get_logger
 
 log = get_logger()
-
-_LATE = timedelta(seconds=1)
-
-
-class Housekeeping:
-    """A schedule in memory. A run that was missed (sleep, a clock that jumped) is made up once."""
-
-    def __init__(self) -> None:
-        self._scheduler = AsyncIOScheduler(
-            timezone="UTC", job_defaults={"misfire_grace_time": None, "coalesce": True}
-        )
-        self._late_since: float | None = None
-        self._begun_at: dict[int, float] = {}  # work that is being done, by a number of its own
-
-    def hourly(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do `work` now and every hour."""
-
-        async def do() -> None:
-            number = max(self._begun_at, default=0) + 1
-            self._begun_at[number] = time.monotonic()
-            try:
-                await work()
-            finally:
-                del self._begun_at[number]
-
-        now = datetime.now(UTC)
-        self._scheduler.add_job(do, IntervalTrigger(hours=1), next_run_time=now)
-
-    def daily(self, stores: Mapping[str, StoreSettings], work: Callable[[str], None]) -> None:
-        """Call `work(store)` at each store's `full_compare`, in the store's local time."""
-        for name, settings in stores.items():
-            hour, _colon, minute = settings.menu.full_compare.partition(":")
-            zone = None if settings.timezone is None else ZoneInfo(settings.timezone)
-            self._scheduler.add_job(
-                work, CronTrigger(hour=int(hour), minute=int(minute), timezone=zone), args=[name]
-            )
-
-    @property
-    def busy_since(self) -> float | None:
-        """Since when (monotonic, s) the oldest work is being done; None: none is."""
-        return min(self._begun_at.values(), default=None)
-
-    def late_since(self) -> float | None:
-        """Look whether what is due has begun: since when (monotonic, s) it has not, or None.
-
-        Looking makes up for a wall clock that has jumped: the scheduler sleeps by the other one.
-        """
-        self._scheduler.wakeup()
-        late = datetime.now(UTC) - _LATE
-        if not any(job.next_run_time < late for job in self._scheduler.get_jobs()):
-            self._late_since = None
-        elif self._late_since is None:
-            self._late_since = time.monotonic()
-        return self._late_since
-
-    def start(self) -> None:
-        """Begin, in the running loop."""
-        self._scheduler.start()
-
-    def stop(self) -> None:
-        """Begin nothing more."""
-        self._scheduler.shutdown(wait=False)
 
 
 async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None:

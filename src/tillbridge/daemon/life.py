@@ -24,7 +24,7 @@ from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.consents import count_down
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.downtime import keep_downtime
-from tillbridge.daemon.housekeeping import Housekeeping, forget, keep_budget
+from tillbridge.daemon.housekeeping import forget, keep_budget
 from tillbridge.daemon.lean import give_back, started
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations, Examined
@@ -37,6 +37,7 @@ from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_beside import SetupBeside
 from tillbridge.daemon.signals import on_hangup
 from tillbridge.daemon.supervise import supervise
+from tillbridge.daemon.timetable import Timetable
 from tillbridge.errors import ConfigError, LedgerError
 from tillbridge.i18n import _
 from tillbridge.ledger.facts import put_fact
@@ -98,7 +99,7 @@ class _Life:
         self._page: StatusListener | None = None
         self._reloader = Reloader(loaded, house.desk, self._reloaded)
         self._started_at = house.clock.now_ms()
-        self._housekeeping = Housekeeping()
+        self._timetable = Timetable(house.clock)
         self._connecting = Connecting(building, self._connected)
         self._operations = Operations(building, self._connecting, running_since=self._started_at)
         self._setup = SetupBeside(loaded, house, self._operations, lives)
@@ -136,8 +137,8 @@ class _Life:
             await listeners.enter_async_context(self._status_page(address))
             await self.note_running(stopped=False)
             self._plan_housekeeping()
-            self._housekeeping.start()
-            listeners.callback(self._housekeeping.stop)
+            self._timetable.start()
+            listeners.callback(self._timetable.stop)
             self._lives.ready()
             log.info("bridge.ready", stores=list(self._building.stores))
             self._manager.ready(_serving(self._building))
@@ -178,7 +179,7 @@ class _Life:
             # Only under a service manager that watches.
             from tillbridge.daemon.signs import pulse  # noqa: PLC0415 -- (as above)
 
-            beats = pulse(self._manager, self._building, self._housekeeping)
+            beats = pulse(self._manager, self._building, self._timetable)
             tasks["pulse"] = beats.run(self._manager.watchdog_s)
         return tasks
 
@@ -301,7 +302,7 @@ class _Life:
         self._setup.bell.listen(callback)
 
     def _plan_housekeeping(self) -> None:
-        house, stores, plan = self._house, self._building.stores, self._housekeeping
+        house, stores, plan = self._house, self._building.stores, self._timetable
         plan.hourly(lambda: forget(house.ledger, self._bridge, house.clock))
         plan.hourly(lambda: keep_budget(house.ledger, house.desk, self._bridge))
         plan.hourly(self._count_down_consents)
