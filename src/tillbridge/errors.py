@@ -5,6 +5,8 @@ that met the failure, and nobody further in looks at a status or an errno again.
 POS are in `tillbridge.adapter.failures`, since vendors raise them.
 """
 
+import os
+
 
 class BridgeError(Exception):
     """Something a person has to hear of: what happened, and what to do next."""
@@ -92,3 +94,10 @@ class Conflict(ServiceError):
 
 class Refused(ServiceError):
     """400, 403, 404, 422 and unknown codes: the same request will never succeed."""
+
+
+def reason_of(failure: OSError) -> str:
+    """Return why the system refused, in its own few words: `Address already in use`."""
+    if failure.errno is not None and failure.errno > 0:
+        return os.strerror(failure.errno)
+    return failure.strerror or str(failure)

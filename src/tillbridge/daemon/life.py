@@ -38,7 +38,7 @@ from tillbridge.daemon.setup_beside import SetupBeside
 from tillbridge.daemon.signals import on_hangup
 from tillbridge.daemon.supervise import supervise
 from tillbridge.daemon.timetable import Timetable
-from tillbridge.errors import ConfigError, LedgerError
+from tillbridge.errors import ConfigError, LedgerError, reason_of
 from tillbridge.i18n import _
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.writer import Storage
@@ -283,7 +283,7 @@ class _Life:
             except OSError as failure:
                 raise ConfigError(
                     _("The status page cannot listen on {listen}: {detail}.").format(
-                        listen=listen, detail=failure.strerror or failure
+                        listen=listen, detail=reason_of(failure)
                     ),
                     fix=_("Stop what listens there, or change listen in [status_page]."),
                 ) from failure

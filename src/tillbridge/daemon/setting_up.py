@@ -23,7 +23,7 @@ from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_address import ways
 from tillbridge.daemon.setup_place import SetupPlace
-from tillbridge.errors import ConfigError
+from tillbridge.errors import ConfigError, reason_of
 from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
@@ -109,7 +109,7 @@ async def _listening(
     except OSError as failure:
         raise ConfigError(
             _("The status page cannot listen on {listen}: {detail}.").format(
-                listen=listen, detail=failure.strerror or failure
+                listen=listen, detail=reason_of(failure)
             ),
             fix=_("Stop what listens there, or change listen in [status_page]."),
         ) from failure

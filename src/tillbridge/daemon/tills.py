@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter import AdapterContext
+from tillbridge.adapters.duties import check_duties
 from tillbridge.adapters.loader import open_adapter
 from tillbridge.adapters.runner import PosRunner
 from tillbridge.config import StoreSettings
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
 
 
@@ -71,20 +70,10 @@ def open_tills(store: str, settings: StoreSettings, base_dir: Path, desk: Proble
     }
     menu = by_table["pos"]
     tills = Tills(menu, by_table.get("orders", menu), by_table.get("fallback"))
-    if not tills.orders.writes_tickets:
-        raise ConfigError(
-            _("[stores.{store}]: the adapter {adapter}, as configured, takes no orders.").format(
-                store=store, adapter=tills.orders.adapter
-            ),
-            fix=_(
-                "Tell it where orders go, or choose another adapter in [stores.{store}.orders]."
-            ).format(store=store),
-        )
-    if tills.fallback is not None and not tills.fallback.marks_tickets:
-        raise ConfigError(
-            _(
-                "[stores.{store}.fallback]: the adapter {adapter} cannot stand in for a till."
-            ).format(store=store, adapter=tills.fallback.adapter),
-            fix=_('Choose one that prints: adapter = "printer".'),
-        )
+    check_duties(
+        store,
+        orders=tills.orders.adapter,
+        takes_orders=tills.orders.writes_tickets,
+        stands_in=tills.fallback is None or tills.fallback.marks_tickets,
+    )
     return tills

@@ -4,11 +4,12 @@ Beyond what loading finds: secrets that cannot be read, adapters that refuse the
 stores' own files. `tillbridge config check` and the page Set-up ask the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from tillbridge.adapter import AdapterContext
+from tillbridge.adapter import AdapterContext, MarksTickets, WritesTickets
 from tillbridge.adapter.registration import closing
+from tillbridge.adapters.duties import check_duties
 from tillbridge.adapters.loader import open_adapter
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.secrets import Kept, resolve_secret
@@ -16,11 +17,17 @@ from tillbridge.configfile.store_files import StoreFiles, read_store_files
 from tillbridge.errors import ConfigError, LedgerError
 from tillbridge.i18n import _
 from tillbridge.ledger.vault import CLIENT_SECRET, Vault
+from tillbridge.onboarding.addresses import check_address
 
 
 def faults_in(loaded: LoadedSettings, kept: Kept, notes: list[str]) -> list[ConfigError]:
     """Return all that is wrong; `notes` is given what is right and yet worth a look."""
-    return [*_secret_faults(loaded, kept), *_adapter_faults(loaded), *_file_faults(loaded, notes)]
+    return [
+        *_address_faults(loaded),
+        *_secret_faults(loaded, kept),
+        *_adapter_faults(loaded),
+        *_file_faults(loaded, notes),
+    ]
 
 
 def kept_by(loaded: LoadedSettings) -> Kept:
@@ -35,6 +42,19 @@ def kept_by(loaded: LoadedSettings) -> Kept:
             raise ConfigError(failure.text, fix=failure.fix) from failure
 
     return kept
+
+
+def _address_faults(loaded: LoadedSettings) -> list[ConfigError]:
+    faults = []
+    for section, listen in (
+        ("receiver", loaded.settings.receiver.listen),
+        ("status_page", loaded.settings.status_page.listen),
+    ):
+        try:
+            check_address(f"{section}.listen", listen)
+        except ConfigError as fault:
+            faults.append(_placed(loaded, fault, loaded.line_of(section, "listen")))
+    return faults
 
 
 def _secret_faults(loaded: LoadedSettings, kept: Kept) -> list[ConfigError]:
@@ -67,17 +87,44 @@ def _adapter_faults(loaded: LoadedSettings) -> list[ConfigError]:
     faults = []
     for name, store in loaded.settings.stores.items():
         context = AdapterContext(name, store.currency, store.location_id, loaded.base_dir)
+        opened: dict[str, tuple[str, bool, bool]] = {}
         for table, adapter, options in store.adapters:
             try:
-                with closing(open_adapter(adapter, options, context, table=table)):
-                    pass
+                pos = open_adapter(adapter, options, context, table=table)
+                with closing(pos):
+                    opened[table] = (
+                        adapter,
+                        isinstance(pos, WritesTickets),
+                        isinstance(pos, MarksTickets),
+                    )
             except ConfigError as fault:
                 where = f"stores.{name}.{table}"
                 key = fault.text.partition(f"{where}.")[2].partition(" ")[0].strip(":.")
                 line = loaded.line_of("stores", name, table, *key.split("."))
                 named = "" if where in fault.text else f"[{where}] "
                 faults.append(_placed(loaded, fault, line, named))
+        if len(opened) == len(list(store.adapters)):
+            faults += _duty_faults(loaded, name, opened)
     return faults
+
+
+def _duty_faults(
+    loaded: LoadedSettings, store: str, opened: Mapping[str, tuple[str, bool, bool]]
+) -> list[ConfigError]:
+    """Return what an adapter of a store cannot do; `opened` says what each takes and marks."""
+    table = "orders" if "orders" in opened else "pos"
+    adapter, takes_orders, _marks = opened[table]
+    try:
+        check_duties(
+            store,
+            orders=adapter,
+            takes_orders=takes_orders,
+            stands_in="fallback" not in opened or opened["fallback"][2],
+        )
+    except ConfigError as fault:
+        at = "fallback" if takes_orders else table
+        return [_placed(loaded, fault, loaded.line_of("stores", store, at, "adapter"))]
+    return []
 
 
 def _placed(loaded: LoadedSettings, fault: ConfigError, line: int, table: str = "") -> ConfigError:

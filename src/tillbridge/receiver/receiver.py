@@ -17,7 +17,7 @@ from aiohttp import web
 
 from tillbridge.clock import Clock
 from tillbridge.config import ReceiverSettings
-from tillbridge.errors import ConfigError
+from tillbridge.errors import ConfigError, reason_of
 from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
@@ -110,7 +110,7 @@ class Receiver:
         except OSError as failure:
             raise ConfigError(
                 _("The receiver cannot listen on {listen}: {detail}.").format(
-                    listen=self._settings.listen, detail=failure.strerror or failure
+                    listen=self._settings.listen, detail=reason_of(failure)
                 ),
                 fix=_("Stop what listens there, or change listen in [receiver]."),
             ) from failure

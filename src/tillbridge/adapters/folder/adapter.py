@@ -58,7 +58,10 @@ class FolderAdapter:
         self.unreadable_updates = updates.unreadable_updates
         folders = (orders_dir, updates_dir, *(file.parent for file in self._menu_files))
         self.health = FolderHealth(
-            tuple(dict.fromkeys(folders)), path(options.heartbeat), options.heartbeat_s
+            tuple(dict.fromkeys(folders)),
+            path(options.heartbeat),
+            options.heartbeat_s,
+            written=(orders_dir, updates_dir),
         ).health
 
     def catalogue_files(self) -> Sequence[Path]:

@@ -1,5 +1,6 @@
 """Whether the till is there, as far as files can tell."""
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,17 +11,26 @@ from tillbridge.adapter import Health
 
 @dataclass(frozen=True, slots=True)
 class FolderHealth:
-    """Looks at the heartbeat if there is one, and at the folders that must be there."""
+    """Looks at the heartbeat if there is one, and at the folders that must be there.
+
+    `written` are those into which orders are written and out of which news is moved.
+    """
 
     folders: Sequence[Path]
     heartbeat: Path | None
     heartbeat_s: float
+    written: Sequence[Path] = ()
 
     def health(self) -> Health:
         """Return whether the till is there; a folder that is not means a share that vanished."""
         for folder in self.folders:
             if not folder.is_dir():
                 return Health(online=False, detail=f"The folder {folder} is not there.")
+        for folder in self.written:
+            if not os.access(folder, os.W_OK):
+                return Health(
+                    online=False, detail=f"The bridge's user may not write into {folder}."
+                )
         if self.heartbeat is None:
             return Health(online=True)
         try:

@@ -1,9 +1,11 @@
 """The till: does the adapter open, and does it say that the POS is there? Reads only."""
 
 from tillbridge.adapter import ExportUnreadable, Health, PosFailure
+from tillbridge.adapters.duties import check_duties
 from tillbridge.adapters.runner import PosRunner
 from tillbridge.diagnostics.result import Finding, failed, ok
 from tillbridge.diagnostics.subject import StoreSubject
+from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 
 
@@ -17,6 +19,11 @@ async def check_till(store: StoreSubject, part: str) -> Finding:
                 store=store.name, part=part
             ),
         )
+    if part == ("orders" if "orders" in store.tills else "pos"):
+        try:
+            check_duties(store.name, orders=runner.adapter, takes_orders=runner.writes_tickets)
+        except ConfigError as fault:
+            return failed(fault.text, fault.fix)
     health = await runner.health()
     if health.online and part == "pos" and runner.reads_availability:
         health = await _readable(runner, health)
