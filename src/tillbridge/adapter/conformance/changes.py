@@ -58,13 +58,13 @@ class Told:
                     f"The changes tell an item with {missing[0]}, which is not among their {kind}.",
                     fix="Tell with each item what it names.",
                 )
-        twice = self._twice(changes)
+        twice = self._twice(changes) | _in_dispute(whole.bad_rows)
         if _but(twice, fresh.bad_rows) != _but(twice, whole.bad_rows):
             raise Violation(
                 "The changes tell other bad rows than the menu does.",
                 fix="Let a record that makes no item be new at each reading.",
             )
-        self._take(changes, twice)
+        self._take(changes)
         stay = twice | {row.external_id for row in whole.bad_rows}
         for external_id in (whole.items.keys() | self.records.keys()) - stay:
             said = whole.items.get(external_id)
@@ -80,9 +80,9 @@ class Told:
         ids = told.fresh.items.keys() & self.records.keys()
         return {each for each in ids if self.records[each][0] not in told.unseen}
 
-    def _take(self, told: CatalogueChanges, twice: set[str]) -> None:
+    def _take(self, told: CatalogueChanges) -> None:
         """Take the changes; what has a bad row, or stands twice, stays as it was."""
-        stay = twice | {row.external_id for row in told.fresh.bad_rows}
+        stay = self._twice(told) | {row.external_id for row in told.fresh.bad_rows}
         for external_id, (fingerprint, _item) in list(self.records.items()):
             if fingerprint in told.unseen and external_id not in stay:
                 del self.records[external_id]
@@ -118,5 +118,15 @@ def _nothing_is_new(pos: object, told: Told) -> None:
         )
 
 
+def _in_dispute(rows: Iterable[BadRow]) -> set[str]:
+    """Return the ids that stand twice with different contents: only the whole says which counts."""
+    return {row.value for row in rows if row.field == "external_id" and row.value}
+
+
 def _but(external_ids: set[str], rows: Iterable[BadRow]) -> set[BadRow]:
-    return {row for row in rows if row.external_id not in external_ids}
+    """Return the rows that are not about one of these ids."""
+    return {
+        row
+        for row in rows
+        if not {row.external_id, row.value if row.field == "external_id" else ""} & external_ids
+    }

@@ -68,6 +68,10 @@ def text(field: str, value: str, *, delimiter: str = "") -> str:
     """
     if not value:
         return ""
+    if value.isprintable() and "  " not in value and "\ufffd" not in value:  # nearly always
+        line = value.strip()
+        if len(line) <= MAX_TEXT:
+            return line
     if match := _UNREADABLE.search(value):
         raise BadCell(
             field,
@@ -97,7 +101,7 @@ def needed(field: str, value: str, *, delimiter: str = "") -> str:
 
 def paragraph(value: str) -> str:
     """Return text that may have several lines; characters nobody could read are left out."""
-    if value.isprintable() and "\ufffd" not in value:
+    if not value or (value.isprintable() and "\ufffd" not in value):
         return value.strip()
     return _UNREADABLE.sub("", value.replace("\r\n", "\n").replace("\r", "\n")).strip()
 

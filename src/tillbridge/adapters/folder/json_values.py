@@ -26,7 +26,10 @@ def text(thing: Mapping[str, Any], field: str) -> str:
 
 def needed(thing: Mapping[str, Any], field: str) -> str:
     """Return text that is not empty."""
-    return cells.needed(field, text(thing, field))
+    value = thing.get(field)
+    if value is not None and not isinstance(value, str):
+        raise _wrong(field, value, "text")
+    return cells.needed(field, value or "")
 
 
 def paragraph(thing: Mapping[str, Any], field: str) -> str:

@@ -11,6 +11,7 @@ from tillbridge.adapter.sharing import read_shared
 from tillbridge.adapters.folder import json_pieces
 from tillbridge.adapters.folder.cells import BadCell
 from tillbridge.adapters.folder.decoding import guess_by_head, is_cut_short
+from tillbridge.adapters.folder.known_items import KnownItems
 from tillbridge.adapters.folder.menu_gathered import Gathered
 from tillbridge.adapters.folder.options import FolderOptions
 
@@ -31,9 +32,34 @@ class MenuJson:
 
     def read_catalogue(self) -> Catalogue:
         """Return the whole menu. Raises ExportUnreadable."""
+        return self._read(None)
+
+    def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        """Return the menu's difference from the items whose fingerprints are `known`.
+
+        The ids of known items are not looked at, as in a CSV.
+        """
+        items = KnownItems(known)
+        read = self._read(items)
+        fresh = {}
+        for external_id, item in read.items.items():
+            fingerprint = read.fingerprints[external_id]
+            if fingerprint in items.unseen:
+                items.unseen.remove(fingerprint)
+            else:
+                fresh[external_id] = item
+        fingerprints = {external_id: read.fingerprints[external_id] for external_id in fresh}
+        return CatalogueChanges(
+            fresh=replace(read, items=fresh, fingerprints=fingerprints),
+            unseen=frozenset(items.unseen),
+            items_read=len(known) - len(items.unseen) + len(fresh),
+        )
+
+    def _read(self, known: KnownItems | None) -> Catalogue:
         with reading_whole(self.path):
-            body = self._parsed(self._text())
-        gathered = Gathered(self.path.name)
+            text = self._text()
+            body = self._parsed(text, known)
+        gathered = Gathered(self.path.name, text, known)
         try:
             gathered.take_body(body, self.menu_name)
         except BadCell as bad:
@@ -41,21 +67,6 @@ class MenuJson:
                 f"{self.path.name} is not a menu: {bad.text}", place=self.path.name, fix=bad.fix
             ) from bad
         return gathered.catalogue()
-
-    def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
-        """Return the menu's difference from the items whose fingerprints are `known`."""
-        whole = self.read_catalogue()
-        fresh = {
-            external_id: item
-            for external_id, item in whole.items.items()
-            if whole.fingerprints[external_id] not in known
-        }
-        fingerprints = {external_id: whole.fingerprints[external_id] for external_id in fresh}
-        return CatalogueChanges(
-            fresh=replace(whole, items=fresh, fingerprints=fingerprints),
-            unseen=frozenset(known - set(whole.fingerprints.values())),
-            items_read=len(whole.items),
-        )
 
     def _text(self) -> str:
         content = read_shared(self.path)
@@ -71,9 +82,9 @@ class MenuJson:
                 fix="JSON is UTF-8. If the till writes something else, set encoding.",
             ) from failure
 
-    def _parsed(self, text: str) -> object:
+    def _parsed(self, text: str, known: KnownItems | None) -> object:
         try:
-            return json_pieces.parse(text)
+            return json_pieces.parse(text, known)
         except json.JSONDecodeError as failure:
             raise ExportUnreadable(
                 f"{self.path.name} is not whole JSON: {failure.msg}.",

@@ -1,6 +1,6 @@
 """The things of a JSON menu, each read from its object. Specification: Menu push body."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tillbridge.adapter import (
@@ -27,21 +27,14 @@ FIELDS: Mapping[str, frozenset[str]] = {
 """The fields each kind of thing has."""
 
 
-def item(thing: Mapping[str, Any]) -> Item:
-    """Return the item, on no menu yet. Raises BadCell."""
+def item(thing: Mapping[str, Any], menu_id: str) -> Item:
+    """Return the item, on that menu. Raises BadCell."""
     return Item(
         external_id=values.external_id(thing),
         name=values.needed(thing, "name"),
         price=values.price(thing),
-        description=values.paragraph(thing, "description"),
-        image_url=values.text(thing, "image_url"),
-        available=values.flag(thing, "available", missing=True),
-        categories=values.ids(thing, "categories"),
-        addon_groups=values.ids(thing, "addon_groups"),
-        variants=_variants(thing),
-        variant_type=values.text(thing, "variant_type"),
-        tax=_tax(thing.get("tax")),
-        product_type=values.text(thing, "product_type"),
+        menus=(menu_id,),
+        **{field: read(thing, field) for field, read in _MAY_LACK if field in thing},
     )
 
 
@@ -67,9 +60,9 @@ def addon_group(thing: Mapping[str, Any]) -> AddOnGroup:
     )
 
 
-def _variants(thing: Mapping[str, Any]) -> tuple[Variant, ...]:
+def _variants(thing: Mapping[str, Any], field: str) -> tuple[Variant, ...]:
     variants: dict[str, Variant] = {}
-    for each in values.things(thing, "variants"):
+    for each in values.things(thing, field):
         named = values.as_object("variants", each)
         variant = Variant(
             external_id=values.external_id(named),
@@ -81,10 +74,10 @@ def _variants(thing: Mapping[str, Any]) -> tuple[Variant, ...]:
     return tuple(variants.values())
 
 
-def _tax(value: object) -> ItemTax | None:
-    if value is None:
+def _tax(thing: Mapping[str, Any], field: str) -> ItemTax | None:
+    if thing[field] is None:
         return None
-    tax = values.as_object("tax", value)
+    tax = values.as_object(field, thing[field])
     components = (values.as_object("components", each) for each in values.things(tax, "components"))
     return ItemTax(
         name=values.needed(tax, "name"),
@@ -93,3 +86,21 @@ def _tax(value: object) -> ItemTax | None:
             for part in components
         ),
     )
+
+
+def _available(thing: Mapping[str, Any], field: str) -> bool:
+    return values.flag(thing, field, missing=True)
+
+
+# In the order in which people are told what is wrong; most items have few of them.
+_MAY_LACK: tuple[tuple[str, Callable[[Mapping[str, Any], str], Any]], ...] = (
+    ("description", values.paragraph),
+    ("image_url", values.text),
+    ("available", _available),
+    ("categories", values.ids),
+    ("addon_groups", values.ids),
+    ("variants", _variants),
+    ("variant_type", values.text),
+    ("tax", _tax),
+    ("product_type", values.text),
+)

@@ -20,6 +20,7 @@ OPTIONAL = (
     "addon_groups",
 )
 
+_BLANK = dict.fromkeys((*REQUIRED, *OPTIONAL), "")
 _PRICE_LIKE = re.compile(r"\s*\d[\d\s.,']*\s*")
 
 
@@ -30,7 +31,7 @@ class MenuRow:
     fields: Mapping[str, str]
 
     def __getitem__(self, name: str) -> str:
-        return self.fields.get(name, "")
+        return self.fields[name]
 
     @property
     def external_id(self) -> str:
@@ -57,9 +58,13 @@ class MenuRowReader:
     menu_id: str
 
     def row(self, row: Sequence[str]) -> MenuRow:
-        """Return the row's fields by name, those that are there."""
+        """Return the row's fields by name."""
+        fields = _BLANK.copy()
         last = len(row)
-        return MenuRow({name: row[at] for name, at in self.table.columns.items() if at < last})
+        for name, at in self.table.columns.items():
+            if at < last:
+                fields[name] = row[at]
+        return MenuRow(fields)
 
     def check(self, row: Sequence[str]) -> None:
         """Raise BrokenRow for a row that is not as wide as the header, or more than one row."""
@@ -71,7 +76,7 @@ class MenuRowReader:
                 f"The row has {len(row)} fields, and the header has {width}.",
                 "A text that holds the delimiter or a line break must stand in quotation marks.",
             )
-        if any(self._looks_like_a_row(line) for line in self._lines_within(row)):
+        if "\n" in "".join(row) and any(map(self._looks_like_a_row, self._lines_within(row))):
             raise BrokenRow(
                 "",
                 self.table.delimiter.join(row),
@@ -87,15 +92,17 @@ class MenuRowReader:
 
     def item(self, row: MenuRow) -> Item:
         """Return the item. Without a price it gets 0: its variants must have theirs."""
+        fields = row.fields
+        delimiter = self.table.delimiter
         return Item(
-            external_id=self._line(row, "external_id"),
-            name=self._line(row, "name"),
-            price=cells.price("price", row["price"], self.currency) if row.has_price else 0,
-            description=cells.paragraph(row["description"]),
-            image_url=cells.text("image_url", row["image_url"]),
-            available=cells.yes_or_no("available", row["available"], empty=True),
-            categories=cells.names(cells.text("category", row["category"])),
-            addon_groups=cells.names(cells.text("addon_groups", row["addon_groups"])),
+            external_id=cells.needed("external_id", fields["external_id"], delimiter=delimiter),
+            name=cells.needed("name", fields["name"], delimiter=delimiter),
+            price=cells.price("price", fields["price"], self.currency) if row.has_price else 0,
+            description=cells.paragraph(fields["description"]),
+            image_url=cells.text("image_url", fields["image_url"]),
+            available=cells.yes_or_no("available", fields["available"], empty=True),
+            categories=cells.names(cells.text("category", fields["category"])),
+            addon_groups=cells.names(cells.text("addon_groups", fields["addon_groups"])),
             menus=(self.menu_id,),
         )
 

@@ -100,7 +100,7 @@ class Table:
 
         Raises ExportUnreadable at the end of a file that stops inside a row.
         """
-        join, digest, take = _FIELD_MARK.join, xxh3_64_intdigest, known.remove
+        join, digest, take = _FIELD_MARK.join, xxh3_64_intdigest, known.discard
         short_row = 0
         with self._opened() as lines:
             reader = csv.reader(chain(lines, (_END,)), delimiter=self.delimiter)
@@ -109,15 +109,14 @@ class Table:
             try:
                 for number, row in enumerate(reader, self.first_row):
                     fingerprint = digest(join(row).encode(), seed) - _TO_SIGNED
-                    try:
+                    if fingerprint in known:
                         take(fingerprint)
-                    except KeyError:
-                        if row and row[-1].endswith(_END):
-                            self._check_end(row, number, short_row)
-                        elif any(map(str.strip, row)):
-                            if len(row) < len(self.header):
-                                short_row = number
-                            yield number, row, fingerprint
+                    elif row and row[-1].endswith(_END):
+                        self._check_end(row, number, short_row)
+                    elif any(map(str.strip, row)):
+                        if len(row) < len(self.header):
+                            short_row = number
+                        yield number, row, fingerprint
             except csv.Error as failure:
                 raise ExportUnreadable(
                     f"{self.path.name} is not a table from line {reader.line_num} on: {failure}.",
