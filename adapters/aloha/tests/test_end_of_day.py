@@ -27,3 +27,16 @@ def test_a_table_that_is_gone_for_a_moment_empties_no_category(tmp_path: Path) -
     assert told.value.passing
     (tmp_path / "CIT.OLD").rename(tmp_path / "CIT.DBF")
     assert adapter.read_catalogue() == before
+
+
+def test_the_files_of_modifiers_are_watched_and_recorded_while_they_are_there(
+    tmp_path: Path,
+) -> None:
+    context = AdapterContext("main", "USD", "loc", tmp_path)
+    adapter = AlohaAdapter(AlohaOptions(folder=Path()), context)
+    menu = ["ITM.DBF", "CAT.DBF", "CIT.DBF"]
+    assert [path.name for path in adapter.catalogue_files()] == menu
+    (tmp_path / "gnditem.dbf").touch()
+    assert [path.name for path in adapter.catalogue_files()] == [*menu, "gnditem.dbf"]
+    without = AlohaAdapter(AlohaOptions(folder=Path(), modifiers="none"), context)
+    assert [path.name for path in without.catalogue_files()] == menu

@@ -483,6 +483,8 @@ def _tell(trial: "Trial", currency: str) -> None:
         say.line(_("{count} tables: {names}").format(count=len(tables), names=say.clean(names)))
     for part in ("catalogue", "availability", "tables"):
         for row in said.get(part, {}).get("bad_rows", []):
+            text = row["text"].rstrip()
+            stop = "" if text.endswith((".", "!", "?", ":")) else "."
             say.line(
-                "? " + say.clean(f"{row['place']}: {row['text']} {row['fix']}"), level="warning"
+                "? " + say.clean(f"{row['place']}: {text}{stop} {row['fix']}"), level="warning"
             )

@@ -46,8 +46,11 @@ class AlohaAdapter:
         self._seen: set[str] = set()
 
     def catalogue_files(self) -> Sequence[Path]:
-        """Return the files that make the menu; the sales are read with them, and not waited for."""
-        return [self._path(name) or self._folder / f"{name}.DBF" for name in ("ITM", "CAT", "CIT")]
+        """Return the files that make the menu, those of modifiers where they are there."""
+        modifiers = () if self._options.modifiers == "none" else ("MOD", "GNDITEM")
+        there = [path for name in modifiers if (path := self._path(name)) is not None]
+        menu = [self._path(name) or self._folder / f"{name}.DBF" for name in ("ITM", "CAT", "CIT")]
+        return [*menu, *there]
 
     def availability_files(self) -> Sequence[Path]:
         """Return none: the stop list is a category."""
