@@ -33,7 +33,7 @@ def pass_over(items: int) -> None:
     """Let the collector pass over what is there now, if that is a large menu.
 
     It is for good: whole menus are read once a day. What starting the bridge made is passed over
-    too (`tillbridge.daemon.lean`), and must stay so.
+    too (`tillbridge.lean`), and must stay so.
     """
     if items >= LARGE:
         gc.freeze()

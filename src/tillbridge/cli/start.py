@@ -7,11 +7,13 @@ parse (decision 10).
 from collections.abc import Sequence
 from pathlib import Path
 
+from tillbridge import lean
 from tillbridge.cli.settings import set_up_kept_log
 
 
 def start(config: Path | None) -> int:
     """Run the daemon until it is told to stop; return the exit code. Raises BridgeError."""
+    lean.starting()
     from tillbridge.configfile.fresh import load_to_run
 
     loaded = load_to_run(config)

@@ -79,16 +79,19 @@ StoreName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
 
 
 class Settings(Section):
-    """The whole of bridge.toml."""
+    """The whole of bridge.toml.
 
-    bridge: BridgeSettings = Field(default_factory=BridgeSettings)
+    A table that is not there is constructed: validating it would take a validator of its own.
+    """
+
+    bridge: BridgeSettings = Field(default_factory=BridgeSettings.model_construct)
     service: ServiceSettings
     receiver: ReceiverSettings
-    status_page: StatusPageSettings = Field(default_factory=StatusPageSettings)
-    diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings)
-    alerts: AlertSettings = Field(default_factory=AlertSettings)
-    fleet: FleetSettings = Field(default_factory=FleetSettings)
-    assumptions: AssumptionSettings = Field(default_factory=AssumptionSettings)
+    status_page: StatusPageSettings = Field(default_factory=StatusPageSettings.model_construct)
+    diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings.model_construct)
+    alerts: AlertSettings = Field(default_factory=AlertSettings.model_construct)
+    fleet: FleetSettings = Field(default_factory=FleetSettings.model_construct)
+    assumptions: AssumptionSettings = Field(default_factory=AssumptionSettings.model_construct)
     stores: dict[StoreName, StoreSettings] = Field(min_length=1)
     communities: dict[StoreName, CommunitySettings] = Field(default_factory=dict)
 

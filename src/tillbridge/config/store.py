@@ -237,21 +237,25 @@ class StoreSettings(Section):
         description="Where the catalogue, tables and (unless orders says otherwise) orders live."
     )
     orders: OrderSettings = Field(
-        default_factory=OrderSettings, description="How orders are written and accepted."
+        default_factory=OrderSettings.model_construct,
+        description="How orders are written and accepted.",
     )
     fallback: FallbackSettings | None = Field(
         None, description="The printer that stands in for a till that cannot take an order."
     )
     menu: MenuSettings = Field(
-        default_factory=MenuSettings, description="How menus are read, guarded and pushed."
+        default_factory=MenuSettings.model_construct,
+        description="How menus are read, guarded and pushed.",
     )
 
     schedule: ScheduleSettings = Field(
-        default_factory=ScheduleSettings, description="When the store takes no orders by plan."
+        default_factory=ScheduleSettings.model_construct,
+        description="When the store takes no orders by plan.",
     )
 
     tables: TableSettings = Field(
-        default_factory=TableSettings, description="How the floor plan is guarded and printed."
+        default_factory=TableSettings.model_construct,
+        description="How the floor plan is guarded and printed.",
     )
 
     @property

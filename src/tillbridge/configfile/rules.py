@@ -13,7 +13,6 @@ from tillbridge.config import (
 from tillbridge.configfile.alerting import alert_faults
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path
-from tillbridge.configfile.pauses import pause_faults
 from tillbridge.configfile.translate import unknown_key
 from tillbridge.i18n import _
 
@@ -160,8 +159,12 @@ def _communities(settings: Settings) -> Iterator[Fault]:
 
 def _schedule(path: Path, store: StoreSettings) -> Iterator[Fault]:
     schedule = store.schedule
-    for place, fault in pause_faults(schedule.pauses):
-        yield Fault((*path, "schedule", "pauses", place), fault.text, fault.fix)
+    if schedule.pauses:
+        # Hours and weeks are read only where a store plans by them.
+        from tillbridge.configfile.pauses import pause_faults  # noqa: PLC0415 -- (as above)
+
+        for place, fault in pause_faults(schedule.pauses):
+            yield Fault((*path, "schedule", "pauses", place), fault.text, fault.fix)
     if schedule.follow_hours and store.hours_file is None and store.settings_file is None:
         yield Fault(
             (*path, "schedule", "follow_hours"),

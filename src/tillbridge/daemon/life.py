@@ -25,7 +25,6 @@ from tillbridge.daemon.consents import count_down
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.downtime import keep_downtime
 from tillbridge.daemon.housekeeping import forget, keep_budget
-from tillbridge.daemon.lean import give_back, started
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations, Examined
 from tillbridge.daemon.probing import AddressProbe, look_at, wants_probing
@@ -40,6 +39,7 @@ from tillbridge.daemon.supervise import supervise
 from tillbridge.daemon.timetable import Timetable
 from tillbridge.errors import ConfigError, LedgerError, reason_of
 from tillbridge.i18n import _
+from tillbridge.lean import give_back, started
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.writer import Storage
 from tillbridge.log import get_logger, set_level

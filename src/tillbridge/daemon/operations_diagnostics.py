@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from tillbridge.clock import Clock
 from tillbridge.configfile import LoadedSettings
-from tillbridge.daemon.lean import give_back
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
+from tillbridge.lean import give_back
 from tillbridge.log_keeping import LOG_FOLDER
 from tillbridge.model.instant import to_iso
 from tillbridge.status.ports import Answer

@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.fresh import FreshSettings, load_to_run
-from tillbridge.daemon.lean import spare_arenas
 from tillbridge.daemon.life import live
 from tillbridge.daemon.lives import Lives
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.signals import on_end
 from tillbridge.errors import BridgeError
+from tillbridge.lean import spare_arenas
 from tillbridge.status.held_address import HeldAddress
 
 

@@ -9,13 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tillbridge.adapter import Adapter, AdapterContext
-from tillbridge.adapters.folder.availability import AvailabilityFile
 from tillbridge.adapters.folder.health import FolderHealth
-from tillbridge.adapters.folder.menu_csv import MenuCsv
-from tillbridge.adapters.folder.menu_json import MenuJson
 from tillbridge.adapters.folder.options import FolderOptions
 from tillbridge.adapters.folder.orders import OrderFiles
-from tillbridge.adapters.folder.tables import TablesFile
 from tillbridge.adapters.folder.updates import UpdateFiles
 
 
@@ -36,17 +32,26 @@ class FolderAdapter:
         self._table_files = _given(tables)
         self._update_folders = (updates_dir,)
 
-        if menu is not None:
-            reader: MenuCsv | MenuJson
-            if options.menu_is_table:
-                reader = MenuCsv.of(menu, options, context)
-            else:
-                reader = MenuJson.of(menu, options, context)
-            self.read_catalogue = reader.read_catalogue
-            self.read_changes = reader.read_changes
+        # A store has few of these, and what reads the others is not imported.
+        if menu is not None and options.menu_is_table:
+            from tillbridge.adapters.folder.menu_csv import MenuCsv  # noqa: PLC0415 -- (as above)
+
+            table = MenuCsv.of(menu, options, context)
+            self.read_catalogue, self.read_changes = table.read_catalogue, table.read_changes
+        elif menu is not None:
+            from tillbridge.adapters.folder.menu_json import MenuJson  # noqa: PLC0415 -- (as above)
+
+            document = MenuJson.of(menu, options, context)
+            self.read_catalogue, self.read_changes = document.read_catalogue, document.read_changes
         if availability is not None:
+            from tillbridge.adapters.folder.availability import (  # noqa: PLC0415 -- (as above)
+                AvailabilityFile,
+            )
+
             self.read_availability = AvailabilityFile.of(availability, options).read_availability
         if tables is not None:
+            from tillbridge.adapters.folder.tables import TablesFile  # noqa: PLC0415 -- (as above)
+
             self.read_tables = TablesFile.of(tables, options).read_tables
         orders = OrderFiles.of(orders_dir)
         self.write_ticket = orders.write_ticket
