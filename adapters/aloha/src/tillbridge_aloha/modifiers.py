@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tillbridge.adapter import AddOn, AddOnGroup
+from tillbridge.adapter.texts import one_line
 from tillbridge_aloha.tables import Row
 
 _MEMBER = re.compile(r"item(\d+)")
@@ -79,8 +80,7 @@ def number(row: Row, name: str) -> str:
 def label(row: Row, *names: str) -> str:
     r"""Return the first name that says something; a literal `\n` in it is a line break."""
     for name in names:
-        text = str(row.get(name) or "").replace("\\n", " ")
-        clean = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+        clean = one_line(str(row.get(name) or "").replace("\\n", " "))
         if clean:
             return clean
     return ""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tillbridge.adapter import BadRow, ExportUnreadable, Item, ItemTax, Variant
+from tillbridge.adapter.texts import one_line, plain_text
 from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge_clover.parts import Parts, amount, category_of, names_in
 from tillbridge_clover.workbook import Record, find_sheet, records
@@ -96,7 +97,7 @@ def _identity(family: Sequence[Record]) -> str:
 
 def _item(family: Sequence[Record], identity: str, reading: Reading) -> Item:
     first = family[0]
-    name = " ".join(first["name"].split())
+    name = one_line(first["name"])
     if not name:
         raise _Slip("Name", "", "It has no name.", "Give the item a name in Clover.")
     if not identity:
@@ -117,7 +118,7 @@ def _item(family: Sequence[Record], identity: str, reading: Reading) -> Item:
         external_id=identity,
         name=name,
         price=min([variant.price for variant in variants]),
-        description=first["description"],
+        description=plain_text(first["description"]),
         available=any(variant.available for variant in variants),
         categories=tuple(dict.fromkeys(categories)),
         addon_groups=_groups(family, name, reading.parts),

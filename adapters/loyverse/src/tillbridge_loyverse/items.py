@@ -8,6 +8,7 @@ from operator import itemgetter
 from tillbridge.adapter import BadRow, Category, Item, ItemTax, Variant
 from tillbridge.adapter.csv_export import CsvTable
 from tillbridge.adapter.known_records import KnownRecords
+from tillbridge.adapter.texts import one_line, plain_text
 from tillbridge.model.money import to_minor
 from tillbridge_loyverse.columns import (
     CATEGORY,
@@ -16,7 +17,6 @@ from tillbridge_loyverse.columns import (
     SKU,
     Columns,
 )
-from tillbridge_loyverse.texts import one_line, plain_text
 
 MENU_ID = "menu"
 _VARIABLE = "variable"

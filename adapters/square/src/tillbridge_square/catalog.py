@@ -18,6 +18,7 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
+from tillbridge.adapter.texts import one_line, plain_text
 
 Object = Mapping[str, Any]
 _INHERIT = -1
@@ -98,7 +99,7 @@ class Catalog:
         used = {category for item in found.items.values() for category in item.categories}
         for identity, each in self._of_type("CATEGORY"):
             if identity in used:
-                name = str(_data(each, "category_data").get("name", identity))
+                name = one_line(str(_data(each, "category_data").get("name", identity)))
                 found.categories[identity] = Category(identity, name)
         return found
 
@@ -116,7 +117,7 @@ class Catalog:
         return self.location in each.get("present_at_location_ids", ())
 
     def _item(self, identity: str, data: Object, found: CatalogFound) -> Item | None:
-        name = " ".join(str(data.get("name") or "").split())
+        name = one_line(str(data.get("name") or ""))
         if not name:
             raise _Slip("name", "It has no name.", "Give the item a name in Square.")
         variations = [
@@ -136,7 +137,7 @@ class Catalog:
             external_id=identity,
             name=name,
             price=min(variant.price for variant in variants),
-            description=str(data.get("description_plaintext") or data.get("description") or ""),
+            description=_description(data),
             image_url=self._image(data),
             available=any(variant.available for variant in variants),
             categories=tuple(dict.fromkeys(each for each in named if each in known)),
@@ -149,7 +150,7 @@ class Catalog:
     def _variant(self, each: Object, item: str) -> Variant:
         data = _data(each, "item_variation_data")
         here = self._override(data)
-        name = str(data.get("name") or "")
+        name = one_line(str(data.get("name") or ""))
         pricing = here.get("pricing_type") or data.get("pricing_type")
         money = here.get("price_money") or data.get("price_money") or {}
         amount = _amount(money.get("amount"))
@@ -205,7 +206,9 @@ class Catalog:
             said = _data(modifier, "modifier_data")
             money = self._override(said).get("price_money") or said.get("price_money") or {}
             price = _amount(money.get("amount")) or 0
-            add_ons.append(AddOn(str(modifier.get("id")), str(said.get("name") or ""), price))
+            add_ons.append(
+                AddOn(str(modifier.get("id")), one_line(str(said.get("name") or "")), price)
+            )
         if not add_ons:  # a text that the customer would write
             return
         single = data.get("selection_type") == "SINGLE"
@@ -214,7 +217,7 @@ class Catalog:
         found.add_ons |= {add_on.external_id: add_on for add_on in add_ons}
         found.groups[identity] = AddOnGroup(
             external_id=identity,
-            name=str(data.get("name") or identity),
+            name=one_line(str(data.get("name") or identity)),
             min_select=least,
             max_select=most,
             required=least > 0,
@@ -243,6 +246,14 @@ class Catalog:
             if identity in images:
                 return str(_data(images[identity], "image_data").get("url") or "")
         return ""
+
+
+def _description(data: Object) -> str:
+    """Return it as text: Square keeps it so, with mark-up, and in a field that may have some."""
+    for key in ("description_plaintext", "description_html", "description"):
+        if words := str(data.get(key) or ""):
+            return words.strip() if key == "description_plaintext" else plain_text(words)
+    return ""
 
 
 def _objects(document: object) -> Iterator[Object]:

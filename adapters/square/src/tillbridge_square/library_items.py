@@ -12,6 +12,7 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
+from tillbridge.adapter.texts import one_line, plain_text
 from tillbridge.model.money import to_minor
 from tillbridge_square.library import Library, Row
 
@@ -140,7 +141,7 @@ def _identity(rows: Sequence[Row]) -> str:
 def _item(
     family: _Family, identity: str, library: Library, reading: Reading, location: str
 ) -> Item:
-    name = " ".join(family.first("customer-facing name", "item name").split())
+    name = one_line(family.first("customer-facing name", "item name"))
     if not name:
         raise _Slip(
             family.rows[0], "item name", "It has no name.", "Give the item a name in Square."
@@ -150,7 +151,7 @@ def _item(
         external_id=identity,
         name=name,
         price=min([variant.price for variant in variants]),
-        description=family.first("description"),
+        description=plain_text(family.first("description")),
         available=any(variant.available for variant in variants),
         categories=_categories(family),
         addon_groups=tuple(
@@ -180,7 +181,7 @@ def _variant(row: Row, item: str, reading: Reading, location: str) -> Variant:
 
 def _variation_name(row: Row) -> str:
     options = (option for option in map(row.__getitem__, _OPTION_VALUES) if option)
-    return row["variation name"] or " / ".join(options)
+    return one_line(row["variation name"] or " / ".join(options))
 
 
 def _price(row: Row, name: str, currency: str, location: str) -> int:
@@ -213,7 +214,7 @@ def _categories(family: _Family) -> tuple[str, ...]:
     written = family.first("categories", "category", "reporting category")
     if not written:
         return ()
-    names = (" ".join(name.split()) for name in written.split(", "))
+    names = map(one_line, written.split(", "))
     return tuple(dict.fromkeys(name for name in names if name))
 
 

@@ -1,14 +1,18 @@
-"""Cleaning what people have typed and pasted into the Back Office. Pure."""
+"""Cleaning what people have typed and pasted into a till. Pure."""
 
+import unicodedata
 from html.parser import HTMLParser
 
 
 def one_line(text: str) -> str:
-    """Return a name without control characters, and with single blanks."""
+    """Return a name without control characters, and with single blanks.
+
+    What cannot be seen goes, joiners aside, which some scripts and emoji need.
+    """
     if text.isprintable():  # of all blanks only the plain one is
         clean = not text or (text[0] != " " and text[-1] != " " and "  " not in text)
         return text if clean else " ".join(text.split())
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return " ".join("".join(map(_seen, text)).split())
 
 
 def plain_text(html: str) -> str:
@@ -23,6 +27,12 @@ def plain_text(html: str) -> str:
     return _lines("".join(reader.parts))
 
 
+def _seen(character: str) -> str:
+    if character.isprintable() or character in "\u200c\u200d":
+        return character
+    return "" if unicodedata.category(character) == "Cf" else " "
+
+
 def _lines(text: str) -> str:
     return "\n".join(line for line in map(one_line, text.splitlines()) if line)
 
@@ -34,7 +44,7 @@ class _Text(HTMLParser):
         super().__init__(convert_charrefs=True)
         self.parts: list[str] = []
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 -- arguments of HTMLParser
         if tag in self._BREAKS:
             self.parts.append("\n")
 
