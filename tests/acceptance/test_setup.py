@@ -12,10 +12,12 @@ import pytest
 
 from tests.support.bridge_process import free_port, until
 from tests.support.fresh_machine import Wizard, fresh_machine
+from tests.support.page_house import PASSWORD
 from tests.support.world import SECRET
 from tillbridge.configfile import load
 from tillbridge.sandbox import SandboxSettings, start
 from tillbridge.sandbox.settings import MerchantSeed, StoreSeed
+from tillbridge.status.passwords import password_hash
 
 LOYVERSE = Path(__file__).parents[2] / "adapters/loyverse/tests/cases/variants/items.csv"
 
@@ -265,3 +267,24 @@ async def test_the_ways_in_are_told_before_anything_runs(wizard: Wizard) -> None
         text = await answer.text()
     assert "https://store-17.invalid" in text
     assert f"http://{listen}" in text
+
+
+async def test_who_has_signed_in_stays_so_when_the_bridge_begins_anew(wizard: Wizard) -> None:
+    config = wizard.fresh.bridge.config
+    phc = password_hash(PASSWORD)
+    user = f'[status_page.users.tea]\nrole = "technician"\npassword = "{phc}"\n'
+    assert await wizard.fresh.bridge.stop() == 0
+    config.write_text(config.read_text("utf-8") + user, "utf-8")
+    await wizard.fresh.bridge.start(wait=False)
+    await wizard.fresh.bridge.logged("bridge.setting_up")
+    async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as http:
+        signed_in = Wizard(wizard.fresh, http)
+        form = {"name": "tea", "password": PASSWORD, "next": "/setup"}
+        headers = {"Origin": wizard.fresh.page}
+        async with http.post(f"{wizard.fresh.page}/login", data=form, headers=headers) as answer:
+            assert answer.url.path == "/setup"
+        await signed_in.everything()
+        await signed_in.write()
+        await wizard.fresh.bridge.logged("setup.connected", ok=True)
+        async with http.get(f"{wizard.fresh.page}/orders") as answer:
+            assert answer.url.path == "/orders"

@@ -75,7 +75,7 @@ async def answer_the_rest(page: Page, fresh: Fresh) -> None:
     await page.locator("#till-menu").fill("export/menu.csv")
     await page.get_by_role("button", name="Look what folder reads").click()
     await step(page, "adapter", "done")
-    await page.locator("#step-adapter summary").click()
+    await expect(page.locator("#preview")).to_be_visible()  # without another click
     await expect(page.locator("#preview")).to_contain_text("Dish 3")
     await expect(page.locator("#preview")).to_contain_text("3.50")
 

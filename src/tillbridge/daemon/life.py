@@ -273,6 +273,7 @@ class _Life:
             if callback_path
             else None,
         )
+        self._lives.doorkeeper = page.follow(self._lives.doorkeeper)
         self._page = page
         page.parting = lambda: self._lives.again
         async with AsyncExitStack() as opened:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tillbridge.errors import BridgeError
 from tillbridge.log import get_logger
+from tillbridge.status.doorkeeper import Doorkeeper
 
 # Takes back what made the next life impossible; told why.
 Undo = Callable[[BridgeError], None]
@@ -25,6 +26,8 @@ class Lives:
         self._parting: asyncio.TimerHandle | None = None
         # Why the life that was wanted could not be, for the page to tell.
         self.refused: BridgeError | None = None
+        # Who has signed in on the page, for the next life.
+        self.doorkeeper: Doorkeeper | None = None
         # The store that the next life is to connect.
         self.to_connect = ""
 

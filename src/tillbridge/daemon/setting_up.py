@@ -73,6 +73,7 @@ async def set_up(
             merchant=MerchantReturn(callback_path, setup.returned) if callback_path else None,
             on_change=bell.listen,
         )
+        lives.doorkeeper = page.follow(lives.doorkeeper)
         page.site_parts = _only_setup
         page.parting = lambda: lives.again
         opened.push_async_callback(page.close)

@@ -70,7 +70,8 @@ class StatusListener:
         self.site_parts: Callable[[], SiteParts] | None = None
         # Whether another life of the bridge takes over: then no connection is kept.
         self.parting: Callable[[], bool] = lambda: False
-        self._doorkeeper = Doorkeeper(access or AccessRules(), clock)
+        self._access = access or AccessRules()
+        self._doorkeeper = Doorkeeper(self._access, clock)
         self._opened_site: Site | None = None
         self._hub: LiveHub | None = None
         application = web.Application(middlewares=[self._guarded], client_max_size=65_536)
@@ -90,6 +91,16 @@ class StatusListener:
         self._runner = web.AppRunner(
             application, access_log=None, handle_signals=False, shutdown_timeout=2
         )
+
+    def follow(self, doorkeeper: Doorkeeper | None) -> Doorkeeper:
+        """Let stay whom the listener of the bridge's life before knows, and may; before `start`.
+
+        Return who is at the door now, for the life after this.
+        """
+        if doorkeeper is not None:
+            doorkeeper.obey(self._access)
+            self._doorkeeper = doorkeeper
+        return self._doorkeeper
 
     def obey(self, access: AccessRules) -> None:
         """Let other rules of who may come count from now on."""
