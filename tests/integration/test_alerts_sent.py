@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from pydantic import SecretStr
 
 from tests.support.bridge_process import free_port, until
 from tests.support.mail_house import Hook, MailServer, mail_server, web_hook
+from tests.support.service_link import HandClock
 from tillbridge.alerts.by_apprise import AppriseWay
 from tillbridge.alerts.by_email import EmailWay
 from tillbridge.alerts.by_webhook import WebhookWay
@@ -32,7 +34,7 @@ from tillbridge.ledger.acknowledging import acknowledge
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 
-SOON = Manner(Rules(steps_s=(0.0, 0.3, 0.6), settle_s=0.3), retry_first_s=0.05)
+REAL = Clock()
 ONCE = Manner(Rules(steps_s=(0.0,), settle_s=0.3), retry_first_s=0.05)
 
 
@@ -79,15 +81,22 @@ class Book:
     async def probe(self) -> None:
         pass
 
+    def has(self, count: int) -> bool:
+        return len(self.messages) == count
+
     def kinds(self) -> list[str]:
         return [message.kind for message in self.messages]
 
 
 @asynccontextmanager
 async def telling(
-    folder: Path, ways: Sequence[Way], manner: Manner = SOON, *, readable: bool = True
+    folder: Path,
+    ways: Sequence[Way],
+    manner: Manner,
+    *,
+    readable: bool = True,
+    clock: Clock = REAL,
 ) -> AsyncIterator[tuple[ProblemDesk, Ledger]]:
-    clock = Clock()
     ledger = await Ledger.open(folder, clock=clock)
     desk = await ProblemDesk.start(ledger, clock=clock)
 
@@ -126,28 +135,44 @@ async def test_a_letter_reaches_everybody_with_what_to_do(tmp_path: Path) -> Non
         assert base64.b64decode(server.logins[0]) == b"\0bridge\0p4ssword"
 
 
+async def told_three_times(book: Book, desk: ProblemDesk, clock: HandClock) -> None:
+    """Wait for the three messages about what was opened a moment ago, and five minutes more."""
+    before = len(book.messages)
+    for count in (1, 2, 3):
+        await until(f"{count} messages", partial(book.has, before + count))
+        clock.pass_s(300)
+        desk.noticed()
+
+
+def over_by_now(book: Book, desk: ProblemDesk, clock: HandClock) -> bool:
+    """Let half a minute pass; whether the last message is that something is over."""
+    clock.pass_s(30)
+    desk.noticed()
+    return book.kinds()[-1] == "over"
+
+
 async def test_each_step_once_then_nothing_and_one_message_when_it_is_over(tmp_path: Path) -> None:
-    book = Book()
-    async with telling(tmp_path, [book]) as (desk, _ledger):
+    book, clock = Book(), HandClock()
+    async with telling(tmp_path, [book], Manner(Rules()), clock=clock) as (desk, _ledger):
         desk.open("pos.offline", "main", detail="no answer")
-        await until("three messages", lambda: len(book.messages) == 3)
+        await told_three_times(book, desk, clock)
         desk.close("pos.offline", "main")
-        await until("its end", lambda: book.kinds()[-1] == "over")
+        await until("its end", lambda: over_by_now(book, desk, clock))
     assert book.kinds() == ["open", "again", "again", "over"]
 
 
 async def test_an_acknowledged_problem_is_told_no_more(tmp_path: Path) -> None:
-    book = Book()
-    async with telling(tmp_path, [book]) as (desk, ledger):
+    book, clock = Book(), HandClock()
+    async with telling(tmp_path, [book], Manner(Rules()), clock=clock) as (desk, ledger):
         desk.open("pos.offline", "main", detail="no answer")
         await until("the first message", lambda: book.messages)
         now = desk.current()
         await ledger.write(lambda connection: acknowledge(connection, now, now, by="anna", at=1))
         desk.noticed()
         desk.open("menu.held", "main", detail="31 items")  # its three steps take as long
-        await until("the other one", lambda: len(book.messages) == 4)
+        await told_three_times(book, desk, clock)
         desk.close("pos.offline", "main")
-        await until("its end", lambda: book.kinds()[-1] == "over")
+        await until("its end", lambda: over_by_now(book, desk, clock))
     codes = [message.facts["code"] for message in book.messages]
     assert codes == ["pos.offline", "menu.held", "menu.held", "menu.held", "pos.offline"]
 

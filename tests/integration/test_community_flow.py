@@ -69,12 +69,12 @@ async def test_the_mirror_is_whole_at_first_and_then_follows_what_changes(tmp_pa
 
 async def test_what_silently_goes_is_noticed_by_the_daily_whole_read(tmp_path: Path) -> None:
     settings = replace(SEEDS, community_tells_removed=False)
-    async with community_house(tmp_path, settings, full_sync_s=0.3) as house:
+    async with community_house(tmp_path, settings) as house:
         await house.flow.mirror.round()
         await house.hall.bridge.call("POST", "/pos/stores/st_tea/menus/batch", {"delete": ["tea"]})
         await house.flow.mirror.round()
         assert "tea" in await mirrored(house)
-        await asyncio.sleep(0.35)  # the day of this test
+        house.clock.ahead_ms = 86_400_000
         await house.flow.mirror.round()
         assert "tea" not in await mirrored(house)
 
@@ -320,11 +320,11 @@ async def test_an_event_without_an_order_is_kept_and_said(tmp_path: Path) -> Non
 
 
 async def test_a_part_of_ours_that_never_arrives_is_a_problem(tmp_path: Path) -> None:
-    async with community_house(tmp_path, child_within_s=0.05) as house:
+    async with community_house(tmp_path) as house:
         await house.flow.subscriber.keep()
         order = await placed(house)
         ours = next(c["order_id"] for c in order["child_orders"] if c["store_id"] == "st_main")
-        await asyncio.sleep(0.06)  # the patience of this test
+        house.clock.ahead_ms = 3_600_000
         await house.flow.parents.look_for_children()
         assert house.problems() == [("community.order_missing", ours)]
         row = OrderRow("main", ours, 1, "{}", OrderState.CREATED, OrderState.CREATED)

@@ -1,5 +1,6 @@
 """A person sees to an order: the bridge stops trying, and its life says who it was."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tillbridge.errors import BridgeError, ServiceDown
 from tillbridge.ledger.order_log import life as life_of
 from tillbridge.ledger.orders import TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
+from tillbridge.orders.marks import ByHand
 
 
 @pytest.fixture
@@ -35,7 +37,7 @@ async def test_an_order_typed_into_the_till_is_accepted_and_never_written(house:
         row = await life.until_told("ord_1", "accepted")
         assert (row.ticket, row.ticket_reference) == (TicketState.WRITTEN, "by hand")
         assert row.last_failure, "why the till did not have it stays"
-        assert "order.not_written" not in life.problems()
+        await life.until(lambda: "order.not_written" not in life.problems())
         house.till.on_write = None
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")
@@ -43,6 +45,29 @@ async def test_an_order_typed_into_the_till_is_accepted_and_never_written(house:
         entries = await life.ledger.read(lambda each: life_of(each, "main", "ord_1"))
         handled = next(each for each in entries if each.event == "order.handled")
         assert handled.detail == {"how": "typed", "by": "page:anna"}
+
+
+@pytest.mark.parametrize("how", ["typed", "settled"])
+async def test_an_order_seen_to_while_the_till_refuses_it_is_told_no_more(
+    house: House, how: ByHand
+) -> None:
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def refuse_at_last(order: Order) -> None:
+        asked.set()
+        await go_on.wait()
+        raise TicketOutcomeUnknown("no paper")
+
+    house.till.on_write = refuse
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: "order.not_written" in life.problems())
+        house.till.on_write = refuse_at_last
+        await asked.wait()
+        await life.flow.done("ord_1", how, by="page:anna")
+        go_on.set()
+        await life.flow.drain()
+        assert "order.not_written" not in life.problems()
 
 
 async def test_an_order_that_is_settled_is_left_alone_even_after_a_restart(house: House) -> None:

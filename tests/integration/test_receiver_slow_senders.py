@@ -57,7 +57,7 @@ async def test_the_second_head_of_a_connection_has_the_same_deadline(tmp_path: P
 
 async def test_an_idle_connection_is_kept_between_deliveries_and_no_longer(tmp_path: Path) -> None:
     async with (
-        receiving(tmp_path, head_timeout_s=0.2, keepalive_s=1) as house,
+        receiving(tmp_path, head_timeout_s=0.2, keepalive_s=3) as house,
         house.connection() as (reader, writer),
     ):
         for _ in range(2):

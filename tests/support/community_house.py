@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tests.support.catalogue_house import WallClock
 from tests.support.sandbox_hall import HALL, SEEDS, Hall, hall_of
-from tillbridge.clock import Clock
 from tillbridge.communities.flow import CommunityFlow
 from tillbridge.communities.hours import Hours
 from tillbridge.communities.shared import Shared
@@ -33,6 +33,7 @@ class CommunityHouse:
     desk: ProblemDesk
     receiver: Receiver
     woken: list[str]
+    clock: WallClock
 
     async def service(self) -> dict[str, Any]:
         """What the service knows of the community."""
@@ -65,7 +66,7 @@ async def community_house(
     folder: Path, settings: SandboxSettings = SEEDS, **community: object
 ) -> AsyncIterator[CommunityHouse]:
     """A house whose flow is not running; tests do its steps."""
-    clock = Clock()
+    clock = WallClock()
     async with hall_of(replace(settings, webhook_retry_delays_s=(3600,))) as hall:
         ledger = await Ledger.open(folder, clock=clock)
         desk = await ProblemDesk.start(ledger, clock=clock)
@@ -101,7 +102,7 @@ async def community_house(
         flow = CommunityFlow(shared, hours, public_url=receiver.url)
         flow.subscriber.on_secret = receiver.refresh_community
         try:
-            yield CommunityHouse(hall, flow, ledger, desk, receiver, woken)
+            yield CommunityHouse(hall, flow, ledger, desk, receiver, woken, clock)
         finally:
             await receiver.stop(1)
             await link.close()

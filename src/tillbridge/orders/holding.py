@@ -46,7 +46,7 @@ class LateOrders:
         note = "held: " + _("It was {minutes} minutes old, and nobody asked for it.").format(
             minutes=minutes
         )
-        await self._books.keep(lambda connection: marks.mark_held(connection, row, note, now_ms))
-        log.warning("order.held", store=store, order=order_id, minutes=minutes)
-        self._books.desk.open("order.held", store, order_id, order=order_id, minutes=minutes)
+        if await self._books.keep(lambda each: marks.mark_held(each, row, note, now_ms)):
+            log.warning("order.held", store=store, order=order_id, minutes=minutes)
+            self._books.desk.open("order.held", store, order_id, order=order_id, minutes=minutes)
         return True

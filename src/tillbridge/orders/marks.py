@@ -89,11 +89,14 @@ def mark_on_paper(
     order_log.log_event(connection, row.store, row.order_id, "order.on_paper", now_ms, why=why)
 
 
-def mark_failed(connection: Connection, order: OrderRow, failure: str, now_ms: int) -> None:
-    """Note why the POS does not have the ticket yet; it stays begun."""
+def mark_failed(connection: Connection, order: OrderRow, failure: str, now_ms: int) -> bool:
+    """Note why the POS does not have the ticket yet; it stays begun.
+
+    False where it waits for the POS no more: a person has seen to it meanwhile.
+    """
     row = orders.get_order(connection, order.store, order.order_id)
     if row is None or row.ticket not in UNWRITTEN:
-        return
+        return False
     orders.update_order(
         connection,
         row.store,
@@ -106,16 +109,21 @@ def mark_failed(connection: Connection, order: OrderRow, failure: str, now_ms: i
         order_log.log_event(
             connection, row.store, row.order_id, "order.wait", now_ms, reason=failure
         )
+    return row.closed_at is None
 
 
-def mark_held(connection: Connection, order: OrderRow, note: str, now_ms: int) -> None:
-    """Note that the order waits for a person before it is written; told once."""
+def mark_held(connection: Connection, order: OrderRow, note: str, now_ms: int) -> bool:
+    """Note that the order waits for a person before it is written; told once.
+
+    False where a person has seen to it meanwhile.
+    """
     row = orders.get_order(connection, order.store, order.order_id)
     if row is None or row.ticket not in UNWRITTEN:
-        return
+        return False
     orders.update_order(connection, row.store, row.order_id, now_ms, last_failure=note)
     if row.last_failure.partition(":")[0] != "held":
         order_log.log_event(connection, row.store, row.order_id, "order.held", now_ms)
+    return row.closed_at is None
 
 
 def cancel(

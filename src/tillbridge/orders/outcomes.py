@@ -64,13 +64,16 @@ class Outcomes:
             "order.not_in_till", self._books.store, row.order_id, order=row.order_id, why=_why(row)
         )
 
-    async def not_written(self, row: OrderRow, failure: PosFailure) -> None:
-        """The POS does not have it yet."""
+    async def not_written(self, row: OrderRow, failure: PosFailure) -> bool:
+        """The POS does not have it yet; return whether it still waits for the POS."""
         note = failure_note(failure)
         now_ms = self._books.clock.now_ms()
-        await self._books.keep(lambda connection: marks.mark_failed(connection, row, note, now_ms))
+        waits = await self._books.keep(
+            lambda connection: marks.mark_failed(connection, row, note, now_ms)
+        )
         if note != row.last_failure:
             log.warning("order.wait", store=self._books.store, order=row.order_id, reason=note)
+        return waits
 
     def tell_not_written(self, row: OrderRow, failure: PosFailure) -> None:
         """Let a person know: it has failed too often."""

@@ -232,12 +232,12 @@ class TicketWriter:
             if self._paper is None or not may_stand_in(failure):
                 await self._cancel(entry, row, cancellation(failure), pos_has_none=True)
                 return
-        await self._outcomes.not_written(row, failure)
+        waits = await self._outcomes.not_written(row, failure)
         entry.unsure = entry.unsure or isinstance(failure, TicketOutcomeUnknown)
         await self._back_off(entry, failure)
         if refused:
             entry.paper_at = -math.inf  # there is no point in waiting
-        if not entry.offline and entry.failures >= _TELL_AFTER_FAILURES:
+        if waits and not entry.offline and entry.failures >= _TELL_AFTER_FAILURES:
             self._outcomes.tell_not_written(row, failure)
 
     async def _back_off(self, entry: Waiting, failure: PosFailure) -> None:
