@@ -22,10 +22,14 @@ _OF_LOCATION = re.compile(r"^(?:enabled|price|current quantity) (?P<location>.+)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One variation: its cells by column name, in small letters."""
+    """One variation: its cells by column name, in small letters.
+
+    `beyond` is whether something stands to the right of the last column.
+    """
 
     place: str
     cells: Mapping[str, str]
+    beyond: bool = False
 
     def __getitem__(self, column: str) -> str:
         return self.cells.get(column, "")
@@ -86,7 +90,11 @@ def _library(name: str, shown: Sequence[str], header: Sequence[str], rows: _Rows
     return Library(
         name=name,
         rows=tuple(
-            Row(f"{name}, row {number}", dict(zip(header, map(str.strip, cells), strict=False)))
+            Row(
+                f"{name}, row {number}",
+                dict(zip(header, map(str.strip, cells), strict=False)),
+                beyond=len(cells) > len(header) and any(map(str.strip, cells[len(header) :])),
+            )
             for number, cells in rows
         ),
         modifier_sets=sets,

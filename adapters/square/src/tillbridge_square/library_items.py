@@ -54,17 +54,23 @@ def items_of(library: Library, reading: Reading) -> Found:
     location = _location(library, reading.location)
     found = Found()
     for rows in _families(library.rows):
-        sold = [row for row in rows if _is_sold(row, location)]
+        sold = [row for row in rows if row.beyond or _is_sold(row, location)]
         if not sold:
             continue
         identity = _identity(rows)
         try:
+            _check_widths(sold)
             item = _item(_Family(rows, sold), identity, library, reading, location)
         except _Slip as slip:
             value = slip.row[slip.column]
             found.bad_rows.append(
                 BadRow(slip.row.place, slip.text, slip.fix, identity, slip.column, value)
             )
+            continue
+        if identity in found.items:
+            text = f'"{item.name}" has the token of "{found.items[identity].name}".'
+            fix = "Remove one of the two rows, or export again."
+            found.bad_rows.append(BadRow(rows[0].place, text, fix, identity, "token"))
             continue
         found.items[identity] = item
         for category in item.categories:
@@ -122,6 +128,18 @@ def _families(rows: Sequence[Row]) -> list[list[Row]]:
             ordered.append(named[-1])
         named[-1].append(row)
     return ordered
+
+
+def _check_widths(rows: Sequence[Row]) -> None:
+    """Raise _Slip for a row whose cells do not stand below their columns."""
+    for row in rows:
+        if row.beyond:
+            raise _Slip(
+                row,
+                "",
+                f'The row of "{row["item name"]}" goes on beyond the last column.',
+                "Look for a missing quotation mark, and export again.",
+            )
 
 
 def _is_sold(row: Row, location: str) -> bool:
