@@ -1,26 +1,20 @@
 """What commands and the page ask of the bridge, while it runs and while it does not."""
 
-import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import tillbridge
-from tillbridge.adapters.level import adapters_of
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting, Wanted
-from tillbridge.daemon.figures import CountedFigures
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
-from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.model.instant import to_iso
-from tillbridge.status.document import document
-from tillbridge.status.facts import BridgeFacts
 from tillbridge.status.ports import Answer
 
 if TYPE_CHECKING:
+    from tillbridge.daemon.condition import Condition
     from tillbridge.daemon.operations_audit import AuditOperations
     from tillbridge.daemon.operations_communities import CommunityOperations
     from tillbridge.daemon.operations_fleet import FleetOperations
@@ -51,7 +45,13 @@ class Operations:
         self.diagnostics = DiagnosticOperations()
         # Made by the daemon, where there is a page on which to set things up.
         self.make_setup: Callable[[], SetupOperations] | None = None
-        self._counted = CountedFigures(building.house)
+
+    @cached_property
+    def _condition(self) -> "Condition":
+        # Only where somebody asks.
+        from tillbridge.daemon.condition import Condition  # noqa: PLC0415 -- (as above)
+
+        return Condition(self._building, self._running_since)
 
     @cached_property
     def audit(self) -> "AuditOperations":
@@ -166,7 +166,7 @@ class Operations:
 
     async def status(self) -> Answer:
         """Return the status document."""
-        return document(await self._facts(), self._house.clock.now_ms())
+        return await self._condition.document()
 
     async def measures(self) -> Answer:
         """Return what `/metrics` tells: the status document, and what it does not hold."""
@@ -177,40 +177,7 @@ class Operations:
 
     async def overview(self) -> Answer:
         """Return the status document with the chain, the day and what waits."""
-        # Only the page asks for it.
-        from tillbridge.ledger.day import read_day  # noqa: PLC0415 -- see above
-        from tillbridge.status.overview import overview  # noqa: PLC0415 -- see above
-
-        now = self._house.clock.now_ms()
-        facts = await self._facts()
-        day = await self._house.ledger.read(lambda connection: read_day(connection, now))
-        return overview(document(facts, now), facts, day, now)
-
-    async def _facts(self) -> BridgeFacts:
-        house = self._house
-        snapshot = await house.ledger.read(take_snapshot)
-        figures = await self._counted.figures()
-        running = self._running_since is not None
-        seen = {name: rooms.orders.pos_seen_at for name, rooms in self._building.stores.items()}
-        return BridgeFacts(
-            version=tillbridge.__version__,
-            running=running,
-            adapters={name: each.pos.adapter for name, each in house.settings.stores.items()},
-            stores=snapshot.stores,
-            problems=house.desk.current(),
-            pid=os.getpid() if running else None,
-            started_at=self._running_since,
-            facts=snapshot.facts,
-            figures=figures,
-            tills={
-                name: adapters_of(each.pos_adapter[0], (each.order_adapter or (None,))[0])
-                for name, each in house.settings.stores.items()
-            },
-            pos_seen={name: at for name, at in seen.items() if at is not None},
-            communities={
-                name: each.community_id for name, each in house.settings.communities.items()
-            },
-        )
+        return await self._condition.overview()
 
     async def connect(
         self, store: str, *, reintegrate: bool, store_id: str = "", email: str = ""

@@ -11,7 +11,6 @@ from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.rooms import House
 from tillbridge.errors import BridgeError
-from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.log import get_logger
 
 if TYPE_CHECKING:
@@ -76,6 +75,7 @@ class SetupBeside:
 
     async def _stands(self, draft: "Draft") -> "Mapping[str, Finding]":
         """Return how far the running bridge is set up."""
+        from tillbridge.ledger.snapshot import take_snapshot  # noqa: PLC0415 -- see above
         from tillbridge.onboarding.running import findings_of  # noqa: PLC0415 -- see above
 
         stores = self._house.settings.stores

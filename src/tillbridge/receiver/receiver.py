@@ -11,7 +11,8 @@ Specification: Events, Transport.
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -23,13 +24,15 @@ from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.log import get_logger
-from tillbridge.receiver.certificate import Files, LiveCertificate
 from tillbridge.receiver.connections import SERVER, DeadlineServer
 from tillbridge.receiver.deliveries import Deliveries, Endpoint
 from tillbridge.receiver.echo import Echo
 from tillbridge.receiver.refusals import Refusals
 from tillbridge.receiver.secrets import read_secrets
 from tillbridge.tally import Tally
+
+if TYPE_CHECKING:
+    from tillbridge.receiver.certificate import LiveCertificate
 
 log = get_logger()
 
@@ -95,9 +98,11 @@ class Receiver:
             await self.refresh_community(community)
         host, _colon, port = self._settings.listen.rpartition(":")
         self._server = DeadlineServer(self._handle, self._settings)
-        self._certificate = await asyncio.to_thread(self._own_certificate)
         tls: dict[str, Any] = {}
-        if self._certificate is not None:
+        if self._settings.tls_cert is not None and self._settings.tls_key is not None:
+            self._certificate = await self._own_certificate(
+                self._settings.tls_cert, self._settings.tls_key
+            )
             self._certificate.count_down()
             tls = {
                 "ssl": self._certificate.context,
@@ -171,12 +176,16 @@ class Receiver:
             return _plain(200 if self._ledger.writable else 503, more=proof)
         return _plain(404)
 
-    def _own_certificate(self) -> LiveCertificate | None:
+    async def _own_certificate(self, certificate: Path, key: Path) -> "LiveCertificate":
         """Return the certificate of direct TLS. Raises ConfigError where it cannot be used."""
-        certificate, key = self._settings.tls_cert, self._settings.tls_key
-        if certificate is None or key is None:
-            return None
-        return LiveCertificate(Files(certificate, key), self._desk, self._clock)
+        # Few receivers stand on the internet without a proxy or a tunnel before them.
+        from tillbridge.receiver.certificate import (  # noqa: PLC0415 -- (as above)
+            Files,
+            LiveCertificate,
+        )
+
+        files = Files(certificate, key)
+        return await asyncio.to_thread(LiveCertificate, files, self._desk, self._clock)
 
 
 def _plain(
