@@ -54,8 +54,12 @@ class KnownRecords:
         `record` is all the texts that an item is made of, in a fixed order; those of all its rows
         where it has several. A record that stands twice is known once.
         """
-        text = _MARK.join(record).encode("utf-8", "surrogatepass")
-        fingerprint = xxh3_64_intdigest(text, self._seed) - _TO_SIGNED
+        text = _MARK.join(record)
+        try:
+            content = text.encode()
+        except UnicodeEncodeError:  # half of a character, as JSON may have it
+            content = text.encode("utf-8", "surrogatepass")
+        fingerprint = xxh3_64_intdigest(content, self._seed) - _TO_SIGNED
         if fingerprint in self._unseen:
             self._unseen.remove(fingerprint)
             return None

@@ -1,11 +1,12 @@
 """The adapter: the menu of a Clover merchant, by the inventory export of the dashboard."""
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from tillbridge.adapter import Adapter, AdapterContext, Catalogue, Menu
+from tillbridge.adapter import Adapter, AdapterContext, Catalogue, CatalogueChanges, Menu
 from tillbridge.adapter.xlsx_export import XlsxExport
-from tillbridge_clover.items import MENU_ID, Reading, items_of
+from tillbridge_clover.items import MENU_ID, Reading, changes_of
 from tillbridge_clover.options import CloverOptions
 from tillbridge_clover.parts import parts_of
 
@@ -36,18 +37,25 @@ class CloverAdapter:
 
     def read_catalogue(self) -> Catalogue:
         """Return the inventory. Raises ExportUnreadable."""
+        return self.read_changes(frozenset()).fresh
+
+    def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        """Return the items whose records are not `known`. Raises ExportUnreadable."""
         sheets = self._export.read()
         parts = parts_of(sheets, self._currency, self._options.tax_rates)
         reading = Reading(self._currency, parts, self._options.hidden)
-        found = items_of(sheets, self._export.path.name, reading)
+        found, records = changes_of(sheets, self._export.path.name, reading, known)
         used = {category for item in found.items.values() for category in item.categories}
-        return Catalogue.of(
-            found.items.values(),
-            categories=[each for each in parts.categories.values() if each.external_id in used],
-            add_ons=parts.add_ons,
-            addon_groups=parts.all_groups,
-            menus=[Menu(MENU_ID, "Menu")],
-            bad_rows=(*parts.bad_rows, *found.bad_rows),
+        return records.changes(
+            Catalogue.of(
+                found.items.values(),
+                categories=[each for each in parts.categories.values() if each.external_id in used],
+                add_ons=parts.add_ons,
+                addon_groups=parts.all_groups,
+                menus=[Menu(MENU_ID, "Menu")],
+                bad_rows=(*parts.bad_rows, *found.bad_rows),
+                fingerprints=found.fingerprints,
+            )
         )
 
 

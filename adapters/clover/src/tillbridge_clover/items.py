@@ -1,16 +1,26 @@
 """Items of a workbook. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tillbridge.adapter import BadRow, ExportUnreadable, Item, ItemTax, Variant
+from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.texts import one_line, plain_text
 from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge_clover.parts import Parts, amount, category_of, names_in
 from tillbridge_clover.workbook import Record, find_sheet, records
 
 MENU_ID = "menu"
+# Part of every fingerprint. Raise it when the same row comes to mean another item.
+_READING_VERSION = 1
+_READ = (
+    *("clover id", "sku", "product code", "name", "description", "price", "price type", "hidden"),
+    *("variant option", "modifier groups", "tax rates", "default tax rates"),
+)
+"""The columns that an item is made of, beside its categories; what is in stock is not read."""
+_READ_AS_LISTS = ("variant option", "modifier groups", "tax rates")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +34,10 @@ class Reading:
 
 @dataclass(slots=True)
 class Found:
-    """The items, and what could not be read."""
+    """The items, the fingerprints of their records, and what could not be read."""
 
     items: dict[str, Item] = field(default_factory=dict)
+    fingerprints: dict[str, int] = field(default_factory=dict)
     bad_rows: list[BadRow] = field(default_factory=list)
 
 
@@ -36,8 +47,13 @@ class _Slip(Exception):
         self.bad = (column, value, text, fix)
 
 
-def items_of(sheets: Mapping[str, Sheet], name: str, reading: Reading) -> Found:
-    """Return the items of the workbook `name`. Raises ExportUnreadable where it has no sheet."""
+def changes_of(
+    sheets: Mapping[str, Sheet], name: str, reading: Reading, known: AbstractSet[int]
+) -> tuple[Found, KnownRecords]:
+    """Return what the records of the workbook `name` say that are not known.
+
+    Raises ExportUnreadable where it has no sheet of items.
+    """
     sheet = find_sheet(sheets, "items", "inventory")
     if sheet is None:
         raise ExportUnreadable(
@@ -46,18 +62,45 @@ def items_of(sheets: Mapping[str, Sheet], name: str, reading: Reading) -> Found:
             fix="Export the inventory: Clover dashboard, Inventory, Items, Export.",
         )
     found = Found()
+    parts = reading.parts
+    groups = {name: group.external_id for name, group in parts.groups.items()}
+    about_items = (reading.currency, reading.hidden, groups, parts.taxes, parts.default_taxes)
+    known_records = KnownRecords(known, _READING_VERSION, about_items)
     for family in _families(records(sheet, key=("clover id", "name"), first="name")):
-        _take(family, sheet, reading, found)
-    return found
+        if reading.hidden == "leave_out" and all(_is(record, "hidden", "yes") for record in family):
+            continue
+        # An item may be the first to name a category, for all below: even one that is known.
+        categories = _categories(family, parts)
+        fingerprint = known_records.new(_texts(family, categories))
+        if fingerprint is not None:
+            _take(family, categories, fingerprint, sheet, reading, found)
+    return found, known_records
 
 
-def _take(family: Sequence[Record], sheet: Sheet, reading: Reading, found: Found) -> None:
+def _texts(family: Sequence[Record], categories: Sequence[str]) -> Iterable[str]:
+    """Return all that an item is made of."""
+    texts = []
+    for record in family:
+        texts += [record.values.get(column, "") for column in _READ]
+        if record.more is not None:
+            for column in _READ_AS_LISTS:
+                texts += [column, *record.all(column)]
+    texts += categories
+    return texts
+
+
+def _take(
+    family: Sequence[Record],
+    categories: Sequence[str],
+    fingerprint: int,
+    sheet: Sheet,
+    reading: Reading,
+    found: Found,
+) -> None:
     first = family[0]
     identity = _identity(family)
-    if reading.hidden == "leave_out" and all(_is(record, "hidden", "yes") for record in family):
-        return
     try:
-        item = _item(family, identity, reading)
+        item = _item(family, identity, categories, reading)
     except _Slip as slip:
         column, value, text, fix = slip.bad
         found.bad_rows.append(
@@ -75,6 +118,7 @@ def _take(family: Sequence[Record], sheet: Sheet, reading: Reading, found: Found
         )
         return
     found.items[identity] = item
+    found.fingerprints[identity] = fingerprint
 
 
 def _families(rows: Sequence[Record]) -> Iterable[Sequence[Record]]:
@@ -95,7 +139,20 @@ def _identity(family: Sequence[Record]) -> str:
     return first["clover id"] or first["sku"] or first["product code"]
 
 
-def _item(family: Sequence[Record], identity: str, reading: Reading) -> Item:
+def _categories(family: Sequence[Record], parts: Parts) -> tuple[str, ...]:
+    """Return the ids of the categories: those the item names, else those that name the item."""
+    named = [
+        category_of(parts, each)
+        for record in family
+        for written in record.all("categories")
+        for each in names_in(written, parts.categories)
+    ]
+    return tuple(dict.fromkeys(named or parts.members.get(family[0]["name"].casefold(), [])))
+
+
+def _item(
+    family: Sequence[Record], identity: str, categories: Sequence[str], reading: Reading
+) -> Item:
     first = family[0]
     name = one_line(first["name"])
     if not name:
@@ -107,22 +164,23 @@ def _item(family: Sequence[Record], identity: str, reading: Reading) -> Item:
             f'"{name}" has no Clover ID.',
             "Export the inventory from Clover: a template that was filled in by hand has no ids.",
         )
-    variants = tuple([_variant(record, identity, name, reading) for record in family])
-    categories = [
-        category_of(reading.parts, each)
-        for record in family
-        for written in record.all("categories")
-        for each in names_in(written, reading.parts.categories)
-    ] or reading.parts.members.get(first["name"].casefold(), [])
+    variants: tuple[Variant, ...] = ()
+    if first["variant option"]:
+        variants = tuple([_variant(record, identity, name, reading) for record in family])
+        price = min([variant.price for variant in variants])
+        available = any(variant.available for variant in variants)
+    else:
+        price = _price(first, name, reading.currency)
+        available = not _is(first, "hidden", "yes")
     return Item(
         external_id=identity,
         name=name,
-        price=min([variant.price for variant in variants]),
+        price=price,
         description=plain_text(first["description"]),
-        available=any(variant.available for variant in variants),
-        categories=tuple(dict.fromkeys(categories)),
+        available=available,
+        categories=tuple(categories),
         addon_groups=_groups(family, name, reading.parts),
-        variants=variants if first["variant option"] else (),
+        variants=variants,
         tax=_tax(first, reading.parts),
         menus=(MENU_ID,),
     )

@@ -2,16 +2,24 @@
 
 import json
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 
-from tillbridge.adapter import Adapter, AdapterContext, Catalogue, ExportUnreadable, Menu
+from tillbridge.adapter import (
+    Adapter,
+    AdapterContext,
+    Catalogue,
+    CatalogueChanges,
+    ExportUnreadable,
+    Menu,
+)
 from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
 from tillbridge.adapter.sharing import read_shared
 from tillbridge_square.catalog import Catalog
 from tillbridge_square.library import read_library
-from tillbridge_square.library_items import MENU_ID, Reading, items_of
+from tillbridge_square.library_items import MENU_ID, Reading, changes_of
 from tillbridge_square.options import SquareOptions
 
 _MENU = Menu(MENU_ID, "Menu")
@@ -27,6 +35,11 @@ class SquareAdapter:
             None if options.modifiers is None else context.base_dir / options.modifiers
         )
         self._currency = context.currency
+        if self._export.suffix.lower() == ".json":
+            self.read_catalogue = self._read_catalog
+        else:
+            self.read_catalogue = self._read_library
+            self.read_changes = self._read_changes
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the export, and the file of modifier sets if there is one."""
@@ -44,13 +57,12 @@ class SquareAdapter:
         """Return none: Square tells no news of orders by files."""
         return []
 
-    def read_catalogue(self) -> Catalogue:
+    def _read_library(self) -> Catalogue:
         """Return all items of the location. Raises ExportUnreadable."""
-        if self._export.suffix.lower() == ".json":
-            return self._of_catalog()
-        return self._of_library()
+        return self._read_changes(frozenset()).fresh
 
-    def _of_library(self) -> Catalogue:
+    def _read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        """Return the items of the location whose records are not `known`."""
         library = read_library(self._export)
         modifiers = (
             Modifiers({}, {})
@@ -63,17 +75,21 @@ class SquareAdapter:
             follow_visibility=self._options.visibility == "follow",
             groups={name: group.external_id for name, group in modifiers.groups.items()},
         )
-        found = items_of(library, reading)
-        return Catalogue.of(
-            found.items.values(),
-            categories=found.categories.values(),
-            add_ons=modifiers.add_ons.values(),
-            addon_groups=modifiers.groups.values(),
-            menus=[_MENU],
-            bad_rows=(*found.bad_rows, *modifiers.bad_rows),
+        found, records = changes_of(library, reading, known)
+        return records.changes(
+            Catalogue(
+                items=found.items,
+                categories=found.categories,
+                add_ons=modifiers.add_ons,
+                addon_groups=modifiers.groups,
+                menus={_MENU.external_id: _MENU},
+                bad_rows=(*found.bad_rows, *modifiers.bad_rows),
+                fingerprints=found.fingerprints,
+            )
         )
 
-    def _of_catalog(self) -> Catalogue:
+    def _read_catalog(self) -> Catalogue:
+        """Return all items of the location. Raises ExportUnreadable."""
         name = self._export.name
         with reading_whole(self._export):
             try:

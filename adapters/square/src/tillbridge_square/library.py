@@ -7,6 +7,7 @@ Columns of a location end in its name, modifier sets and taxes are columns with 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 
 from tillbridge.adapter import ExportUnreadable, TaxComponent
@@ -20,30 +21,52 @@ _TAX = re.compile(r"^tax - (?P<name>.+) \((?P<rate>[0-9.,]+)\s*%\)$", re.IGNOREC
 _OF_LOCATION = re.compile(r"^(?:enabled|price|current quantity) (?P<location>.+)$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One variation: its cells by column name, in small letters.
+class Row(dict[str, str]):
+    """One variation: its cells by column name, in small letters; "" for a column there is not.
 
     `beyond` is whether something stands to the right of the last column.
     """
 
-    place: str
-    cells: Mapping[str, str]
-    beyond: bool = False
+    __slots__ = ("beyond", "place")
 
-    def __getitem__(self, column: str) -> str:
-        return self.cells.get(column, "")
+    place: str
+    beyond: bool
+
+    def __missing__(self, column: str) -> str:
+        return ""
+
+
+Cells = tuple[int, Sequence[str]]
+"""A row as it stands: its number as a spreadsheet counts, and a cell for each column.
+
+There are more where something stands to the right of the last column.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The rows, the modifier sets by column, the taxes by column, and the locations."""
+    """The rows, the columns and where they are, sets and taxes by column, and the locations."""
 
     name: str
-    rows: tuple[Row, ...]
+    header: Sequence[str]
+    rows: Sequence[Cells]
+    columns: Mapping[str, int]
     modifier_sets: Mapping[str, str]
     taxes: Mapping[str, TaxComponent]
     locations: tuple[str, ...]
+
+    def cell(self, cells: Cells, column: str) -> str:
+        """Return what stands in a column of a row, "" where there is no such column."""
+        at = self.columns.get(column)
+        return "" if at is None else cells[1][at].strip()
+
+    def row(self, cells: Cells) -> Row:
+        """Return a row with its cells by their columns."""
+        number, written = cells
+        row = Row(zip(self.header, map(str.strip, written), strict=False))
+        row.place = f"{self.name}, row {number}"
+        row.beyond = len(written) > len(self.header)
+        return row
 
 
 def read_library(path: Path) -> Library:
@@ -60,10 +83,7 @@ def read_library(path: Path) -> Library:
     )
 
 
-_Rows = Sequence[tuple[int, Sequence[str]]]
-
-
-def _table(path: Path) -> tuple[str, _Rows]:
+def _table(path: Path) -> tuple[str, Sequence[Cells]]:
     if path.suffix.lower() == ".xlsx":
         sheets = XlsxExport(path).read()
         by_name = {name.casefold(): sheet for name, sheet in sheets.items()}
@@ -78,7 +98,9 @@ def _label(cell: str) -> str:
     return " ".join(cell.replace("(locked)", "").split()).casefold()
 
 
-def _library(name: str, shown: Sequence[str], header: Sequence[str], rows: _Rows) -> Library:
+def _library(
+    name: str, shown: Sequence[str], header: Sequence[str], rows: Sequence[Cells]
+) -> Library:
     sets, taxes, locations = {}, {}, {}
     for label, words in zip(header, (" ".join(cell.split()) for cell in shown), strict=True):
         if found := _SET.match(words):
@@ -89,15 +111,24 @@ def _library(name: str, shown: Sequence[str], header: Sequence[str], rows: _Rows
             locations[found["location"].casefold()] = found["location"]
     return Library(
         name=name,
-        rows=tuple(
-            Row(
-                f"{name}, row {number}",
-                dict(zip(header, map(str.strip, cells), strict=False)),
-                beyond=len(cells) > len(header) and any(map(str.strip, cells[len(header) :])),
-            )
-            for number, cells in rows
-        ),
+        header=header,
+        rows=_as_wide(rows, len(header)),
+        columns={label: at for at, label in enumerate(header)},
         modifier_sets=sets,
         taxes=taxes,
         locations=tuple(locations.values()),
     )
+
+
+def _as_wide(rows: Sequence[Cells], width: int) -> Sequence[Cells]:
+    """Return rows with a cell for each column: a till may leave out blank ones, or add some."""
+    if {width}.issuperset(map(len, map(itemgetter(1), rows))):  # nearly always
+        return rows
+    return [
+        (number, cells if any(map(str.strip, cells[width:])) else _cut_or_filled(cells, width))
+        for number, cells in rows
+    ]
+
+
+def _cut_or_filled(cells: Sequence[str], width: int) -> Sequence[str]:
+    return [*cells[:width], *[""] * (width - len(cells))]

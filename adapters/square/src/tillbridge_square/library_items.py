@@ -1,7 +1,11 @@
 """Items of an item library: rows of one item name are the variations of one item. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from operator import itemgetter
 
 from tillbridge.adapter import (
     BadRow,
@@ -12,13 +16,23 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
+from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.texts import one_line, plain_text
 from tillbridge.model.money import to_minor
-from tillbridge_square.library import Library, Row
+from tillbridge_square.library import Cells, Library, Row
 
 MENU_ID = "menu"
 _VARIABLE = "variable"
+# Part of every fingerprint. Raise it when the same row comes to mean another item.
+_READING_VERSION = 1
 _OPTION_VALUES = tuple(f"option value {number}" for number in range(1, 7))
+_READ = (
+    *("token", "item name", "variation name", "customer-facing name", "description"),
+    *("archived", "sellable", "square online item visibility", "price"),
+    *("categories", "category", "reporting category"),
+    *_OPTION_VALUES,
+)
+"""The columns that an item is made of, beside those of the location, modifier sets and taxes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +47,10 @@ class Reading:
 
 @dataclass(slots=True)
 class Found:
-    """What was made of the rows."""
+    """What was made of the rows; `fingerprints` are those of the items' records."""
 
     items: dict[str, Item] = field(default_factory=dict)
+    fingerprints: dict[str, int] = field(default_factory=dict)
     categories: dict[str, Category] = field(default_factory=dict)
     bad_rows: list[BadRow] = field(default_factory=list)
 
@@ -49,11 +64,29 @@ class _Slip(Exception):
         self.fix = fix
 
 
-def items_of(library: Library, reading: Reading) -> Found:
-    """Return items, categories and bad rows, in the library's order. Raises ExportUnreadable."""
+def changes_of(
+    library: Library, reading: Reading, known: AbstractSet[int]
+) -> tuple[Found, KnownRecords]:
+    """Return what the records say that are not known, in the library's order.
+
+    Raises ExportUnreadable.
+    """
     location = _location(library, reading.location)
+    meaning = (tuple(library.columns), tuple(library.modifier_sets), tuple(library.taxes.items()))
+    records = KnownRecords(known, _READING_VERSION, reading, location, meaning)
+    read = _cells_read(library, location)
     found = Found()
-    for rows in _families(library.rows):
+    width = len(library.header)
+    for family in _families(library):
+        fingerprint: int | None = 0  # of rows that are bad by themselves
+        if len(family) == 1:
+            if len(family[0][1]) == width:
+                fingerprint = records.new(read(family[0][1]))
+        elif all(len(cells) == width for _number, cells in family):
+            fingerprint = records.new(chain(*[read(cells) for _number, cells in family]))
+        if fingerprint is None:
+            continue
+        rows = [library.row(cells) for cells in family]
         sold = [row for row in rows if row.beyond or _is_sold(row, location)]
         if not sold:
             continue
@@ -73,9 +106,19 @@ def items_of(library: Library, reading: Reading) -> Found:
             found.bad_rows.append(BadRow(rows[0].place, text, fix, identity, "token"))
             continue
         found.items[identity] = item
+        found.fingerprints[identity] = fingerprint
         for category in item.categories:
             found.categories.setdefault(category, Category(category, category))
-    return found
+    return found, records
+
+
+def _cells_read(library: Library, location: str) -> Callable[[Sequence[str]], tuple[str, ...]]:
+    """Return what takes from a row the cells that an item is made of."""
+    wanted = (
+        *(*_READ, f"enabled {location}", f"price {location}"),
+        *(*library.modifier_sets, *library.taxes),
+    )
+    return itemgetter(*[library.columns[each] for each in wanted if each in library.columns])
 
 
 def _location(library: Library, wanted: str | None) -> str:
@@ -107,27 +150,41 @@ class _Family:
 
     def first(self, *columns: str) -> str:
         """Return what the first row says that says something: others may be blank."""
-        return next((row[column] for column in columns for row in self.rows if row[column]), "")
+        for column in columns:
+            for row in self.rows:
+                if cell := row[column]:
+                    return cell
+        return ""
 
     def has(self, column: str) -> bool:
         """Return whether a column says yes."""
-        return any(_is(row[column], "Y") for row in self.rows)
+        return any(_is(row[column], "y") for row in self.rows)
 
 
-def _families(rows: Sequence[Row]) -> list[list[Row]]:
+def _families(library: Library) -> list[list[Cells]]:
     """Return the rows of each item; a variation that a name has already begins another item."""
-    families: dict[str, list[list[Row]]] = {}
-    ordered: list[list[Row]] = []
-    for row in rows:
-        if not row["token"]:
+    families: dict[str, list[Cells]] = {}
+    ordered: list[list[Cells]] = []
+    token_at = library.columns["token"]
+    name_at = library.columns.get("item name", token_at)
+    for row in library.rows:
+        cells = row[1]
+        token = cells[token_at].strip()
+        if not token:
             continue
-        named = families.setdefault(row["item name"] or row["token"], [])
-        variation = _variation_name(row)
-        if not named or any(_variation_name(each) == variation for each in named[-1]):
-            named.append([])
-            ordered.append(named[-1])
-        named[-1].append(row)
+        name = cells[name_at].strip() or token
+        family = families.get(name)
+        if family is None or _has_variation(family, row, library):
+            families[name] = family = [row]
+            ordered.append(family)
+        else:
+            family.append(row)
     return ordered
+
+
+def _has_variation(family: Sequence[Cells], cells: Cells, library: Library) -> bool:
+    variation = _variation_name(partial(library.cell, cells))
+    return any(_variation_name(partial(library.cell, each)) == variation for each in family)
 
 
 def _check_widths(rows: Sequence[Row]) -> None:
@@ -144,9 +201,9 @@ def _check_widths(rows: Sequence[Row]) -> None:
 
 def _is_sold(row: Row, location: str) -> bool:
     return not (
-        _is(row["archived"], "Y")
-        or _is(row["sellable"], "N")
-        or _is(row[f"enabled {location}"], "N")
+        _is(row["archived"], "y")
+        or _is(row["sellable"], "n")
+        or _is(row[f"enabled {location}"], "n")
     )
 
 
@@ -164,13 +221,20 @@ def _item(
         raise _Slip(
             family.rows[0], "item name", "It has no name.", "Give the item a name in Square."
         )
-    variants = tuple([_variant(row, name, reading, location) for row in family.sold])
+    variants: tuple[Variant, ...] = ()
+    if len(family.rows) > 1:
+        variants = tuple([_variant(row, name, reading, location) for row in family.sold])
+        price = min([variant.price for variant in variants])
+        available = any(variant.available for variant in variants)
+    else:
+        price = _price(family.rows[0], name, reading.currency, location)
+        available = _is_seen(family.rows[0], reading)
     return Item(
         external_id=identity,
         name=name,
-        price=min([variant.price for variant in variants]),
+        price=price,
         description=plain_text(family.first("description")),
-        available=any(variant.available for variant in variants),
+        available=available,
         categories=_categories(family),
         addon_groups=tuple(
             [
@@ -179,34 +243,39 @@ def _item(
                 if modifier_set in reading.groups and family.has(column)
             ]
         ),
-        variants=variants if len(family.rows) > 1 else (),
+        variants=variants,
         tax=_tax([tax for column, tax in library.taxes.items() if family.has(column)]),
         menus=(MENU_ID,),
     )
 
 
 def _variant(row: Row, item: str, reading: Reading, location: str) -> Variant:
-    name = _variation_name(row)
-    full = f"{item} ({name})" if name else item
-    seen = row["square online item visibility"]
+    name = _variation_name(row.__getitem__)
     return Variant(
         external_id=row["token"],
         variant_name=name,
-        price=_price(row, full, reading.currency, location),
-        available=not (reading.follow_visibility and _is(seen, "unavailable")),
+        price=_price(row, item, reading.currency, location),
+        available=_is_seen(row, reading),
     )
 
 
-def _variation_name(row: Row) -> str:
-    options = (option for option in map(row.__getitem__, _OPTION_VALUES) if option)
-    return one_line(row["variation name"] or " / ".join(options))
+def _is_seen(row: Row, reading: Reading) -> bool:
+    seen = row["square online item visibility"]
+    return not (reading.follow_visibility and _is(seen, "unavailable"))
 
 
-def _price(row: Row, name: str, currency: str, location: str) -> int:
+def _variation_name(cell: Callable[[str], str]) -> str:
+    """Return the name of a row's variation; `cell` tells what stands in a column."""
+    return one_line(cell("variation name") or " / ".join(filter(None, map(cell, _OPTION_VALUES))))
+
+
+def _price(row: Row, item: str, currency: str, location: str) -> int:
     column = f"price {location}"
     written = row[column]
     if not written:
         column, written = "price", row["price"]
+    variation = _variation_name(row.__getitem__)
+    name = f"{item} ({variation})" if variation else item
     if not written or written.casefold() == _VARIABLE:
         raise _Slip(
             row,
@@ -243,4 +312,4 @@ def _tax(components: Sequence[TaxComponent]) -> ItemTax | None:
 
 
 def _is(cell: str, value: str) -> bool:
-    return bool(cell) and cell.casefold() == value.casefold()
+    return bool(cell) and cell.casefold() == value
