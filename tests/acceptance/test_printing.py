@@ -45,7 +45,7 @@ async def careful_shop(world: World, printer: EscPosServer) -> World:
 [stores.main.fallback]
 adapter = "printer"
 printer = "tcp://127.0.0.1:{printer.port}"
-after_s = 1
+after_s = 4
 """
     )
     return await opened(world)
@@ -124,6 +124,7 @@ async def test_what_the_till_cannot_take_is_printed_until_somebody_has_typed_it(
     assert paper.startswith("NOT IN TILL")
     assert "order.not_in_till" in await problems(careful_shop)
     away.rename(careful_shop.till.orders)
+    await careful_shop.problem("pos.offline", open_=False)
     last = await careful_shop.order("p3")
     await careful_shop.reaches(last, "accepted")
     assert careful_shop.till.tickets() == sorted([first, last])

@@ -220,9 +220,10 @@ class TicketWriter:
         await self._has_ticket(entry, row, ticket)
 
     async def _has_ticket(self, entry: Waiting, row: OrderRow, ticket: Ticket) -> None:
+        # First, as it happened: while the ticket is kept, its news may tell that the POS is away.
+        await self._pos_answered()
         await self._outcomes.written(row, ticket)
         entry.next_try, entry.failures, entry.offline = -math.inf, 0, False
-        await self._pos_answered()
         await self._look_again(entry)
 
     async def _failed(self, entry: Waiting, row: OrderRow, failure: PosFailure) -> None:
