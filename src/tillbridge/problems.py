@@ -469,7 +469,10 @@ _KINDS = (
         "ledger.rebuilt",
         Severity.WARNING,
         _("The ledger was damaged and has been set aside as {detail}; a new one was begun."),
-        _("Keep the file for support. Orders are compared with the till before any is written."),
+        _(
+            "Keep the file for support; orders are compared with the till before any is written. "
+            "Then say that you have seen it: tillbridge problems ack ledger.rebuilt"
+        ),
         Ends.NOTE,
     ),
     ProblemKind(

@@ -112,7 +112,7 @@ async def test_an_86_goes_from_the_board_to_the_storefront_and_back(
         await page.keyboard.type("d7")
         await page.keyboard.press("Enter")
         await page.get_by_role("button", name="Off until I say").click()
-        await expect(page.locator(".flash")).to_contain_text("p7 is off sale")
+        await expect(page.locator(".flash")).to_contain_text("Dish 7 is off sale")
         await expect(page.locator("#off")).to_contain_text("by somebody at the page")
         await expect(page.locator("#off .badge")).to_contain_text("after", timeout=15_000)
         shop = await browser.new_page()

@@ -161,6 +161,18 @@ async def test_status_asks_the_running_bridge(
     assert json.loads(ran.out)["bridge"]["running"] is True
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)])
+async def test_status_of_a_damaged_ledger_is_down(
+    program: Program, options: tuple[str, ...]
+) -> None:
+    program.data.mkdir()
+    (program.data / "ledger.db").write_bytes(b"no ledger at all" * 1000)
+    ran = await program("status", *options)
+    assert ran.code == 2
+    assert "cannot be read" in ran.err
+    assert "Start the bridge: it mends a damaged ledger at start." in ran.err
+
+
 async def test_status_says_how_long_ago_each_link_answered(
     program: Program, bridge: PretendControl
 ) -> None:

@@ -238,3 +238,14 @@ def test_programs_are_seen_installed_and_running(tmp_path: Path) -> None:
     assert missing(processes=lambda: names) == Seen("", running=False)
     assert missing(processes=lambda: None) == Seen("", running=None)
     assert look("direct") == Seen()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8088", "http://shop.example.net:8080"])
+def test_an_address_that_will_not_do_is_shown_as_it_has_to_be(url: str) -> None:
+    settings = load(SAMPLE).settings
+    receiver = settings.receiver.model_copy(update={"public_url": url})
+    place = place_of(settings.model_copy(update={"receiver": receiver}), SAMPLE)
+    host = "store.example.com" if "127" in url else "shop.example.net"
+    assert place.public == f"https://{host}"
+    assert file_of("caddy", place).startswith(f"{host} {{\n")
+    assert any("http://" in each for each in place.cautions())

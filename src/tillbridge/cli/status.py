@@ -11,6 +11,7 @@ import tillbridge
 from tillbridge.cli import say
 from tillbridge.cli.control import NotRunning, find_running
 from tillbridge.cli.settings import config_path
+from tillbridge.errors import LedgerError
 from tillbridge.i18n import _, ngettext
 
 if TYPE_CHECKING:
@@ -38,7 +39,12 @@ def status(
 
     path = find_file(config_path(context))
     _text, configured = read_file(path)
-    told = current_status(data_dir_of(path, configured), configured)
+    try:
+        told = current_status(data_dir_of(path, configured), configured)
+    except LedgerError as failure:
+        # Nobody runs who could tell, and what is on disk cannot be read: it does not get worse.
+        say.failed(failure.text, failure.fix, _LEVELS["down"], as_json=as_json)
+        raise typer.Exit(_LEVELS["down"]) from failure
     if as_json:
         say.document(told)
     else:

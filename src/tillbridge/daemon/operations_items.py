@@ -90,15 +90,31 @@ class ItemOperations:
             else _("{item} is off sale until {until}.")
         )
         until = "" if until_ms is None else clock_time(until_ms, now)
-        return {"ok": True, "text": self._later(text).format(item=external_id, until=until)}
+        name = await self._name(store, external_id)
+        return {"ok": True, "text": self._later(text).format(item=name, until=until)}
 
     async def restore(self, store: str, external_id: str) -> Answer:
         """Lift the staff's word on an item."""
-        if not await self._rooms_of(store).catalogue.restore(external_id):
+        restored = await self._rooms_of(store).catalogue.restore(external_id)
+        name = await self._name(store, external_id)
+        if not restored:
             text = _("{item} was not taken off sale here.")
-            return {"ok": False, "text": text.format(item=external_id)}
+            return {"ok": False, "text": text.format(item=name)}
         text = self._later(_("{item} is again as the till says."))
-        return {"ok": True, "text": text.format(item=external_id)}
+        return {"ok": True, "text": text.format(item=name)}
+
+    async def _name(self, store: str, external_id: str) -> str:
+        """Return what people call an item or a variant; its id where the menu has none."""
+
+        def name(connection: Connection) -> str:
+            owner = variant_owners(connection, store, [external_id]).get(external_id, external_id)
+            found = items_by_id(connection, store, {owner}).get(owner)
+            if found is None:
+                return external_id
+            variant = _variant_of(found, external_id)
+            return f"{found.item.name} {variant}".rstrip()
+
+        return await self._ledger.read(name)
 
     async def _check_item(self, store: str, external_id: str) -> None:
         def known(connection: Connection) -> bool:
@@ -154,11 +170,7 @@ def _off(connection: Connection, store: str, now: int) -> list[Answer]:
 
 def _stopped(external_id: str, override: Override, owner: AcceptedItem | None) -> Answer:
     item = None if owner is None else owner.item
-    variant = ""
-    if item is not None and item.external_id != external_id:
-        variant = next(
-            (each.variant_name for each in item.variants if each.external_id == external_id), ""
-        )
+    variant = "" if owner is None else _variant_of(owner, external_id)
     took = None if override.told_at is None else max(0, override.told_at - override.at)
     by_till = override.by == "order"
     return {
@@ -172,6 +184,12 @@ def _stopped(external_id: str, override: Override, owner: AcceptedItem | None) -
         "reached_at": None if override.told_at is None else to_iso(override.told_at),
         "reached_ms": took,
     }
+
+
+def _variant_of(owner: AcceptedItem, external_id: str) -> str:
+    """Return the name of an item's variant; "" for the item itself."""
+    variants = owner.item.variants
+    return next((each.variant_name for each in variants if each.external_id == external_id), "")
 
 
 def _off_by_pos(accepted: AcceptedItem, since: Mapping[str, int]) -> Answer:

@@ -63,6 +63,9 @@ class ProblemOperations:
             for each in which:
                 self._house.desk.close(each.code, each.store, each.subject)
         self._house.desk.noticed()
+        if kind.ends is Ends.NOTE:
+            text = _("You have taken note of it, so it is over.")
+            return {"ok": True, "text": text, "acknowledged": len(which)}
         text = ngettext(
             "{n} problem {code} is acknowledged: no more alerts about it until it is over.",
             "{n} problems {code} are acknowledged: no more alerts about them until they are over.",

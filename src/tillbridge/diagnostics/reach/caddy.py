@@ -41,7 +41,7 @@ def way(place: Place) -> Way:
 
 
 def _caddyfile(place: Place) -> str:
-    site = place.host if place.https and place.port == 443 else place.public
+    site = place.host if place.port == 443 else place.public
     lines = [f"{site} {{", f"\thandle {place.prefix}{OPEN_PATH}* {{"]
     if place.prefix:
         lines.append(f"\t\turi strip_prefix {place.prefix}")

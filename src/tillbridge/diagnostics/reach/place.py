@@ -20,7 +20,8 @@ class Place:
 
     `host`, `port` and `prefix` are of `public_url` (`prefix` is "" or begins with a slash);
     `at_host` and `at_port` are where a program on this machine finds the receiver; `store` is a
-    store's name, for examples. `named`: the host is one the internet may know.
+    store's name, for examples. `named`: the host is one the internet may know. `https`: whether
+    `public_url` is so already; what is shown always is, on port 443 where it was not.
     """
 
     host: str
@@ -52,10 +53,8 @@ class Place:
 
     @property
     def public(self) -> str:
-        """The public address, without its path."""
-        usual = 443 if self.https else 80
-        port = "" if self.port == usual else f":{self.port}"
-        return f"{'https' if self.https else 'http'}://{self.host}{port}"
+        """The public address, without its path, as it has to be: by https."""
+        return f"https://{self.host}" + ("" if self.port == 443 else f":{self.port}")
 
     def cautions(self) -> list[str]:
         """Return what has to be put right first, whichever way is taken."""
@@ -100,7 +99,7 @@ def place_of(settings: Settings, config: Path, *, windows: bool = os.name == "nt
     near = "127.0.0.1" if listens_on in _ANYWHERE else listens_on
     return Place(
         host=host if named else "store.example.com",
-        port=(public.port or (443 if https else 80)) if named else 443,
+        port=public.port or 443 if named and https else 443,
         prefix=public.path.rstrip("/"),
         https=https,
         named=named,

@@ -81,6 +81,10 @@ WORDS: Mapping[str, str] = {
     "tax.differs": _(
         "Ask your accountant which is right and correct the other one, then compare them again."
     ),
+    "ledger.rebuilt": _(
+        "Keep the file for support; orders are compared with the till before any is written. "
+        'Then press "I see to it": with that it is over.'
+    ),
     "order.not_written": _("Try it again, or write it by hand and say so here."),
     "order.held": _("If it is still wanted, print it: try it again. If not, cancel it."),
     "order.not_in_till": _("Type it into the till from the paper, then say so here."),
