@@ -106,6 +106,16 @@ def test_a_category_that_takes_in_an_item_makes_it_new_and_no_other(tmp_path: Pa
     assert told.records["C2"][1].categories == ("K1",)
 
 
+def test_a_category_of_another_name_is_told_while_its_items_are_known(tmp_path: Path) -> None:
+    export(tmp_path, [SOUP, TEA], [["K1", "Drinks", "Tea"]])
+    pos, told = till(tmp_path), Told()
+    told.follow(pos)
+    export(tmp_path, [SOUP, TEA], [["K1", "Hot drinks", "Tea"]])
+    changes = pos.read_changes(told.known)
+    assert changes.fresh.categories["K1"].name == "Hot drinks"
+    assert not changes.fresh.items
+
+
 def test_another_rate_of_a_tax_makes_all_rows_new(tmp_path: Path) -> None:
     export(tmp_path, [SOUP, TEA])
     pos, told = till(tmp_path), Told()

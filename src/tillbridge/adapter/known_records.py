@@ -69,7 +69,8 @@ class KnownRecords:
         """Return the reading as its difference, once every record was looked at.
 
         `fresh` is what the new records say: items with their fingerprints, the parts they name,
-        bad rows; and what is told whole each time, such as add-ons.
+        bad rows; and all parts that may change while no item does: add-ons and their groups, and
+        categories that have names apart from their ids.
         """
         return CatalogueChanges(
             fresh=fresh,

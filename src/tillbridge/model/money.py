@@ -49,7 +49,7 @@ def to_minor(amount: str | Decimal, currency: str) -> int:
     digits = exponent(currency)
     scaled = value.scaleb(digits)
     if scaled != scaled.to_integral_value():
-        msg = f"{amount!r} has more than the {digits} decimals that {currency.upper()} has"
+        msg = f"{str(amount)!r} has more than the {digits} decimals that {currency.upper()} has"
         raise ValueError(msg)
     return int(scaled)
 

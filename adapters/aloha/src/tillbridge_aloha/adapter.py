@@ -1,6 +1,7 @@
 """The adapter: the menu of an Aloha till, from its DBF files."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -11,18 +12,22 @@ from tillbridge.adapter import (
     AddOn,
     BadRow,
     Catalogue,
+    CatalogueChanges,
     Category,
     ExportUnreadable,
     Item,
     Menu,
 )
 from tillbridge.adapter.export_files import still_being_written
+from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.model.money import to_minor
 from tillbridge_aloha.modifiers import Modifiers, declared, label, number, sold
 from tillbridge_aloha.options import AlohaOptions
 from tillbridge_aloha.tables import Row, find_table, read_table
 
 _MENU = Menu("menu", "Menu")
+# Part of every fingerprint. Raise it when the same records come to mean another item.
+_READING_VERSION = 1
 _TABLES = ("ITM", "CAT", "CIT", "MOD", "GNDITEM")
 
 
@@ -66,6 +71,10 @@ class AlohaAdapter:
 
     def read_catalogue(self) -> Catalogue:
         """Return the menu. Raises ExportUnreadable."""
+        return self.read_changes(frozenset()).fresh
+
+    def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        """Return the items whose records are not `known`. Raises ExportUnreadable."""
         rows = {name: self._rows(name) for name in _TABLES}
         if rows["ITM"] is None:
             raise ExportUnreadable(
@@ -79,19 +88,35 @@ class AlohaAdapter:
         names = {number(row, "id"): label(row, "name") for row in rows["CAT"] or ()}
         members = _members(rows["CIT"] or (), names)
         modifiers = self._modifiers(rows, priced)
-        items = [
-            self._item(each, names, members.get(each.identity, ()), modifiers)
-            for each in priced.values()
-            if each.price or self._options.zero_prices == "sell"
-        ]
-        used = {category for item in items for category in item.categories}
-        return Catalogue.of(
-            items,
-            categories=[Category(each, name) for each, name in names.items() if each in used],
-            add_ons=modifiers.add_ons.values(),
-            addon_groups=modifiers.groups.values(),
-            menus=[_MENU],
-            bad_rows=bad_rows,
+        stopped = (self._options.stop_list or "").casefold()
+        stops = {category for category, name in names.items() if name.casefold() == stopped}
+        records = KnownRecords(known, _READING_VERSION)
+        items: dict[str, Item] = {}
+        fingerprints: dict[str, int] = {}
+        used: set[str] = set()
+        for identity, each in priced.items():
+            if not each.price and self._options.zero_prices != "sell":
+                continue
+            categories = members.get(identity, ())
+            listed = tuple([category for category in categories if category not in stops])
+            used.update(listed)
+            available = len(listed) == len(categories)
+            groups = modifiers.of_item.get(identity, ())
+            told = (identity, each.name, str(each.price), "on" if available else "off")
+            fingerprint = records.new((*told, *listed, "groups", *groups))
+            if fingerprint is not None:
+                items[identity] = _item(each, listed, groups, available=available)
+                fingerprints[identity] = fingerprint
+        return records.changes(
+            Catalogue.of(
+                items.values(),
+                categories=[Category(each, name) for each, name in names.items() if each in used],
+                add_ons=modifiers.add_ons.values(),
+                addon_groups=modifiers.groups.values(),
+                menus=[_MENU],
+                bad_rows=bad_rows,
+                fingerprints=fingerprints,
+            )
         )
 
     def _path(self, name: str) -> Path | None:
@@ -135,7 +160,7 @@ class AlohaAdapter:
     def _modifiers(
         self, rows: Mapping[str, Sequence[Row] | None], priced: Mapping[str, _Priced]
     ) -> Modifiers:
-        if self._options.modifiers == "none":
+        if self._options.modifiers == "none" or not (rows["MOD"] or rows["GNDITEM"]):
             return Modifiers()
         # An item may be a modifier too, and one id must not stand for both.
         known = {
@@ -145,24 +170,19 @@ class AlohaAdapter:
             return declared(rows["ITM"] or (), rows["MOD"], known)
         return sold(rows["GNDITEM"] or (), known)
 
-    def _item(
-        self,
-        each: _Priced,
-        names: Mapping[str, str],
-        categories: Sequence[str],
-        modifiers: Modifiers,
-    ) -> Item:
-        stopped = (self._options.stop_list or "").casefold()
-        off = [category for category in categories if names[category].casefold() == stopped]
-        return Item(
-            external_id=each.identity,
-            name=each.name,
-            price=each.price,
-            available=not off,
-            categories=tuple(category for category in categories if category not in off),
-            addon_groups=modifiers.of_item.get(each.identity, ()),
-            menus=(_MENU.external_id,),
-        )
+
+def _item(
+    each: _Priced, categories: tuple[str, ...], groups: tuple[str, ...], *, available: bool
+) -> Item:
+    return Item(
+        external_id=each.identity,
+        name=each.name,
+        price=each.price,
+        available=available,
+        categories=categories,
+        addon_groups=groups,
+        menus=(_MENU.external_id,),
+    )
 
 
 class _Slip(ValueError):
@@ -175,7 +195,7 @@ def _price(row: Row, identity: str, name: str, currency: str) -> int:
     if row.get("askprice") == "Y":
         raise _Slip(f'"{name}" has an open price: a storefront cannot sell it')
     try:
-        price = to_minor(_amount(row.get("price")), currency)
+        price = _amount(row.get("price"), currency)
     except ValueError as failure:
         raise _Slip(f'The price of "{name}" is wrong: {failure}') from failure
     if price < 0:
@@ -183,9 +203,11 @@ def _price(row: Row, identity: str, name: str, currency: str) -> int:
     return price
 
 
-def _amount(value: Decimal | None) -> str:
-    """Return a price as text; nothing is 0, and what is no number stays so."""
-    return "0" if value is None else "?" if value.is_nan() else f"{value:f}"
+def _amount(value: Decimal | None, currency: str) -> int:
+    """Return a price in minor units; nothing is 0. Raises ValueError."""
+    if value is None:
+        return 0
+    return to_minor("?" if value.is_nan() else value, currency)
 
 
 def _members(rows: Sequence[Row], names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

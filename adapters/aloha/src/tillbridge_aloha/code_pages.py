@@ -23,6 +23,7 @@ _MOSTLY = 0.4
 _MOST = 0.95
 _CYRILLIC = ("cp1251", "cp866")
 _FEW = 0.1
+_ASCII = bytes(range(0x80))
 
 
 def code_page(header: bytes, texts: Iterable[bytes]) -> str:
@@ -67,4 +68,4 @@ def _letters_in(text: bytes, page: str) -> int:
 
 
 def _high_in(text: bytes) -> int:
-    return sum(byte > 0x7F for byte in text)
+    return len(text.translate(None, _ASCII))

@@ -45,11 +45,12 @@ class CloverAdapter:
         parts = parts_of(sheets, self._currency, self._options.tax_rates)
         reading = Reading(self._currency, parts, self._options.hidden)
         found, records = changes_of(sheets, self._export.path.name, reading, known)
-        used = {category for item in found.items.values() for category in item.categories}
         return records.changes(
             Catalogue.of(
                 found.items.values(),
-                categories=[each for each in parts.categories.values() if each.external_id in used],
+                categories=[
+                    each for each in parts.categories.values() if each.external_id in found.used
+                ],
                 add_ons=parts.add_ons,
                 addon_groups=parts.all_groups,
                 menus=[Menu(MENU_ID, "Menu")],

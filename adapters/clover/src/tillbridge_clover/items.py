@@ -34,10 +34,14 @@ class Reading:
 
 @dataclass(slots=True)
 class Found:
-    """The items, the fingerprints of their records, and what could not be read."""
+    """The items, the fingerprints of their records, and what could not be read.
+
+    `used` are the ids of the categories of all items, known ones too: Clover may rename one.
+    """
 
     items: dict[str, Item] = field(default_factory=dict)
     fingerprints: dict[str, int] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
     bad_rows: list[BadRow] = field(default_factory=list)
 
 
@@ -72,7 +76,9 @@ def changes_of(
         # An item may be the first to name a category, for all below: even one that is known.
         categories = _categories(family, parts)
         fingerprint = known_records.new(_texts(family, categories))
-        if fingerprint is not None:
+        if fingerprint is None:
+            found.used.update(categories)
+        else:
             _take(family, categories, fingerprint, sheet, reading, found)
     return found, known_records
 
@@ -119,6 +125,7 @@ def _take(
         return
     found.items[identity] = item
     found.fingerprints[identity] = fingerprint
+    found.used.update(categories)
 
 
 def _families(rows: Sequence[Record]) -> Iterable[Sequence[Record]]:

@@ -3,7 +3,7 @@
 A vendor's own tests can export whatever a till exports, and say `Told().follow(pos)` after each.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tillbridge.adapter.conformance.outcome import Violation
@@ -12,12 +12,7 @@ from tillbridge.adapter.conformance.subject import Subject, able
 from tillbridge.adapter.protocols import ReadsCatalogue, ReadsCatalogueChanges
 from tillbridge.model.catalogue import BadRow, CatalogueChanges, Item
 
-_NAMED: Mapping[str, Callable[[Item], Iterable[str]]] = {
-    "menus": lambda item: item.menus,
-    "categories": lambda item: item.categories,
-    "addon_groups": lambda item: item.addon_groups,
-    "add_ons": lambda _item: (),
-}
+_PARTS = ("menus", "categories", "add_ons", "addon_groups")
 _COVERED = (
     "Let the fingerprint cover all that an item is made of: every field of its records, the"
     " columns, the options, the currency, and what other files say about it."
@@ -26,9 +21,10 @@ _COVERED = (
 
 @dataclass(slots=True)
 class Told:
-    """The items by id, each with the fingerprint of the record it came from."""
+    """The items by id, each with the fingerprint of the record it came from; and what they name."""
 
     records: dict[str, tuple[int, Item]] = field(default_factory=dict)
+    parts: dict[str, dict[str, object]] = field(default_factory=dict)  # by their kind, and by id
 
     @property
     def known(self) -> frozenset[int]:
@@ -45,18 +41,19 @@ class Told:
                 "Not every item that is told has its fingerprint.",
                 fix="Put the fingerprint of each item's record into the catalogue's fingerprints.",
             )
-        for kind, names in _NAMED.items():
+        for kind in _PARTS:
             told, there = getattr(fresh, kind), getattr(whole, kind)
             if told.items() - there.items():
                 raise Violation(
                     f"The changes tell other {kind} than the menu does.",
                     fix="Read them from the same export.",
                 )
-            named = {each for item in fresh.items.values() for each in names(item)}
-            if missing := sorted((named & there.keys()) - told.keys()):
+            kept = self.parts.setdefault(kind, {})
+            kept |= told
+            if missing := sorted(key for key in there if kept.get(key) != there[key]):
                 raise Violation(
-                    f"The changes tell an item with {missing[0]}, which is not among their {kind}.",
-                    fix="Tell with each item what it names.",
+                    f"The changes do not tell what {missing[0]} of the {kind} is now.",
+                    fix="Tell with each item what it names, and what has another name now.",
                 )
         twice = self._twice(changes) | _in_dispute(whole.bad_rows)
         if _but(twice, fresh.bad_rows) != _but(twice, whole.bad_rows):
