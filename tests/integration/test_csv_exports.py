@@ -6,6 +6,7 @@ import pytest
 
 from tillbridge.adapter import ExportUnreadable
 from tillbridge.adapter.csv_export import CsvExport
+from tillbridge.adapter.modifier_file import read_modifiers
 
 ROWS = [["1", "Tea, green", "2.50"], ["2", "Soup; hot", "7"]]
 
@@ -42,3 +43,11 @@ def test_blank_rows_only_are_a_file_still_being_written(tmp_path: Path) -> None:
     with pytest.raises(ExportUnreadable) as told:
         CsvExport(path).read()
     assert told.value.passing
+
+
+def test_a_modifier_that_lowers_the_price_is_refused_by_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "modifiers.csv"
+    path.write_text("modifier,option,price\nMilk,Oat,0.60\nMilk,None,-0.50\n", "utf-8")
+    found = read_modifiers(path, "EUR")
+    assert list(found.add_ons) == ["Milk/Oat"]
+    assert [row.place for row in found.bad_rows] == ["modifiers.csv, row 3"]

@@ -56,6 +56,9 @@ def _take(found: Modifiers, row: dict[str, str], currency: str) -> None:
         msg = "It names no modifier or no option"
         raise ValueError(msg)
     add_on = AddOn(f"{name}/{option}", option, to_minor(row.get("price") or "0", currency))
+    if add_on.price < 0:
+        msg = f"{option!r} lowers the price, which the ordering service cannot take"
+        raise ValueError(msg)
     group = found.groups.get(name) or AddOnGroup(
         external_id=name,
         name=name,

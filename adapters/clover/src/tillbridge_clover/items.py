@@ -215,6 +215,13 @@ def _groups(family: Sequence[Record], name: str, parts: Parts) -> tuple[str, ...
     found = []
     for each in named:
         group = parts.groups.get(each.casefold())
+        if group is None and each.casefold() in parts.refused:
+            raise _Slip(
+                "Modifier Groups",
+                each,
+                f'"{name}" has the modifier group "{each}", which cannot be read.',
+                "Correct the group in Clover, and export again.",
+            )
         if group is None:
             raise _Slip(
                 "Modifier Groups",

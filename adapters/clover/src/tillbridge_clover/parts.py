@@ -27,6 +27,7 @@ class Parts:
     add_ons: list[AddOn] = field(default_factory=list)
     taxes: dict[str, TaxComponent] = field(default_factory=dict)
     default_taxes: list[str] = field(default_factory=list)
+    refused: set[str] = field(default_factory=set)  # names of groups that cannot be read
     bad_rows: list[BadRow] = field(default_factory=list)
 
 
@@ -107,8 +108,10 @@ def _take_group(sheet: Sheet, family: Sequence[Record], currency: str, parts: Pa
     try:
         add_ons = _add_ons(identity, family, currency)
         least = _count(first["required quantity"])
-        most = _count(first["max quantity"]) or len(add_ons)
+        most = _count(first["max quantity"]) or max(len(add_ons), least)
+        _check_choice(least, most, len(add_ons))
     except ValueError as failure:
+        parts.refused.add(name.casefold())
         parts.bad_rows.append(
             BadRow(
                 place=place,
@@ -135,6 +138,16 @@ def _take_group(sheet: Sheet, family: Sequence[Record], currency: str, parts: Pa
         )
 
 
+def _check_choice(least: int, most: int, offered: int) -> None:
+    """Raise ValueError for a choice that nobody can make."""
+    if least > most:
+        msg = f"it wants {least} and allows {most}"
+        raise ValueError(msg)
+    if least and not offered:
+        msg = f"it wants {least} and offers nothing"
+        raise ValueError(msg)
+
+
 def _alike(one: AddOnGroup, other: AddOnGroup) -> bool:
     def offered(group: AddOnGroup) -> list[str]:
         return [each.removeprefix(group.external_id) for each in group.add_ons]
@@ -150,6 +163,9 @@ def _add_ons(group: str, family: Sequence[Record], currency: str) -> list[AddOn]
         if name:
             identity = f"{group}/{name}"
             price = amount(row["price"] or "0", currency)
+            if price < 0:
+                msg = f'"{name}" lowers the price, which the ordering service cannot take'
+                raise ValueError(msg)
             found.setdefault(identity, AddOn(identity, name, price))
     return list(found.values())
 
@@ -181,9 +197,11 @@ def _taxes(sheet: Sheet, unit: TaxUnit, parts: Parts) -> None:
 
 
 def _rate(written: str) -> Decimal:
-    if written.endswith("%"):
-        return Decimal(written.rstrip("% ")) / 100
-    return Decimal(written)
+    """Return the number. Raises InvalidOperation for what is none, or no rate."""
+    rate = Decimal(written.rstrip("% "))
+    if not rate.is_finite() or rate < 0:
+        raise InvalidOperation
+    return rate / 100 if written.endswith("%") else rate
 
 
 def _percent_of(unit: TaxUnit, rates: Sequence[Decimal]) -> int:
@@ -200,7 +218,10 @@ def _count(text: str) -> int:
     if not text:
         return 0
     try:
-        return int(Decimal(text))
+        number = Decimal(text)
     except InvalidOperation:
-        msg = f"{text!r} is no number"
-        raise ValueError(msg) from None
+        number = Decimal("NaN")
+    if not number.is_finite() or number < 0:
+        msg = f"{text!r} is no number of modifiers"
+        raise ValueError(msg)
+    return int(number)

@@ -71,7 +71,7 @@ class Catalog:
             variations = _list(_data(each, "item_data").get("variations"))
             for part in (each, *variations):
                 for key in ("present_at_location_ids", "absent_at_location_ids"):
-                    named |= set(map(str, part.get(key) or ()))
+                    named |= set(_ids(part, key))
             for variation in variations:
                 data = _data(variation, "item_variation_data")
                 named |= {
@@ -113,8 +113,8 @@ class Catalog:
         if not self.location:
             return True
         if each.get("present_at_all_locations", True):
-            return self.location not in each.get("absent_at_location_ids", ())
-        return self.location in each.get("present_at_location_ids", ())
+            return self.location not in _ids(each, "absent_at_location_ids")
+        return self.location in _ids(each, "present_at_location_ids")
 
     def _item(self, identity: str, data: Object, found: CatalogFound) -> Item | None:
         name = one_line(str(data.get("name") or ""))
@@ -152,7 +152,7 @@ class Catalog:
         here = self._override(data)
         name = one_line(str(data.get("name") or ""))
         pricing = here.get("pricing_type") or data.get("pricing_type")
-        money = here.get("price_money") or data.get("price_money") or {}
+        money = _data(here, "price_money") or _data(data, "price_money")
         amount = _amount(money.get("amount"))
         full = f"{item} ({name})" if name else item
         if pricing == "VARIABLE_PRICING" or amount is None:
@@ -204,7 +204,7 @@ class Catalog:
             if modifier.get("is_deleted") or not self._is_here(modifier):
                 continue
             said = _data(modifier, "modifier_data")
-            money = self._override(said).get("price_money") or said.get("price_money") or {}
+            money = _data(self._override(said), "price_money") or _data(said, "price_money")
             price = _amount(money.get("amount")) or 0
             add_ons.append(
                 AddOn(str(modifier.get("id")), one_line(str(said.get("name") or "")), price)
@@ -228,7 +228,7 @@ class Catalog:
         taxes = self.objects.get("TAX", {})
         said = [
             _data(taxes[identity], "tax_data")
-            for identity in data.get("tax_ids") or ()
+            for identity in _ids(data, "tax_ids")
             if identity in taxes
         ]
         components = [
@@ -242,7 +242,7 @@ class Catalog:
 
     def _image(self, data: Object) -> str:
         images = self.objects.get("IMAGE", {})
-        for identity in data.get("image_ids") or ():
+        for identity in _ids(data, "image_ids"):
             if identity in images:
                 return str(_data(images[identity], "image_data").get("url") or "")
         return ""
@@ -279,6 +279,12 @@ def _list(value: object) -> Sequence[Object]:
 def _data(each: Object, name: str) -> Object:
     value = each.get(name)
     return value if isinstance(value, Mapping) else {}
+
+
+def _ids(each: Object, name: str) -> Sequence[str]:
+    """Return a list of ids; () for anything else, as some programs write null for an empty one."""
+    value = each.get(name)
+    return [str(part) for part in value] if isinstance(value, list) else ()
 
 
 def _amount(value: object) -> int | None:
