@@ -1,82 +1,57 @@
 """`/control/communities/...`: what commands ask a running bridge about communities."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from aiohttp import web
 
-from tillbridge.status.ports import Answer, Control
-
-_Ask = Callable[[web.Request, dict[str, Any]], Awaitable[Answer]]
-Route = Callable[[str, str, _Ask], web.RouteDef]
+from tillbridge.status.asking import Route, below, count, flag, instant, text
+from tillbridge.status.ports import Control
 
 
 def community_routes(control: Control, route: Route) -> list[web.RouteDef]:
-    """Return the routes, each made by `route(method, path, ask)`.
+    """Return the routes.
 
     `control.communities` is looked up when it is asked for: most bridges are in no community.
     """
-    root = "communities/{name}"
+    community = below(route, "communities")
     return [
-        route(
-            "GET", f"{root}/items", lambda request, _body: control.communities.items(_name(request))
-        ),
-        route(
+        community("GET", "items", lambda name, _body: control.communities.items(name)),
+        community(
             "POST",
-            f"{root}/sync",
-            lambda request, body: control.communities.sync(
-                _name(request), full=body.get("full") is True
+            "sync",
+            lambda name, body: control.communities.sync(name, full=flag(body, "full")),
+        ),
+        community(
+            "POST",
+            "86",
+            lambda name, body: control.communities.item_86(
+                name,
+                text(body, "item"),
+                until_ms=instant(body, "until_ms"),
+                by=text(body, "by"),
             ),
         ),
-        route(
+        community(
             "POST",
-            f"{root}/86",
-            lambda request, body: control.communities.item_86(
-                _name(request),
-                str(body["item"]),
-                until_ms=None if body.get("until_ms") is None else int(body["until_ms"]),
-                by=str(body["by"]),
+            "restore",
+            lambda name, body: control.communities.item_restore(
+                name, text(body, "item"), by=text(body, "by")
             ),
         ),
-        route(
+        community(
             "POST",
-            f"{root}/restore",
-            lambda request, body: control.communities.item_restore(
-                _name(request), str(body["item"]), by=str(body["by"])
-            ),
+            "orders",
+            lambda name, body: control.communities.orders(name, count(body["limit"])),
         ),
-        route(
-            "POST",
-            f"{root}/orders",
-            lambda request, body: control.communities.orders(_name(request), int(body["limit"])),
+        community("GET", "hours", lambda name, _body: control.communities.hours(name)),
+        community("POST", "hours", lambda name, _body: control.communities.push_hours(name)),
+        community(
+            "POST", "webhook/test", lambda name, _body: control.communities.webhook_test(name)
         ),
-        route(
+        community(
             "GET",
-            f"{root}/hours",
-            lambda request, _body: control.communities.hours(_name(request)),
+            "webhook/deliveries",
+            lambda name, _body: control.communities.webhook_deliveries(name),
         ),
-        route(
-            "POST",
-            f"{root}/hours",
-            lambda request, _body: control.communities.push_hours(_name(request)),
-        ),
-        route(
-            "POST",
-            f"{root}/webhook/test",
-            lambda request, _body: control.communities.webhook_test(_name(request)),
-        ),
-        route(
-            "GET",
-            f"{root}/webhook/deliveries",
-            lambda request, _body: control.communities.webhook_deliveries(_name(request)),
-        ),
-        route(
-            "POST",
-            f"{root}/webhook/remake",
-            lambda request, _body: control.communities.webhook_remake(_name(request)),
+        community(
+            "POST", "webhook/remake", lambda name, _body: control.communities.webhook_remake(name)
         ),
     ]
-
-
-def _name(request: web.Request) -> str:
-    return request.match_info["name"]

@@ -1,14 +1,9 @@
 """`/control/diagnostics/...`: what commands ask a running bridge about its own health."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from aiohttp import web
 
-from tillbridge.status.ports import Answer, DiagnosticsControl
-
-_Ask = Callable[[web.Request, dict[str, Any]], Awaitable[Answer]]
-Route = Callable[[str, str, _Ask], web.RouteDef]
+from tillbridge.status.asking import Route
+from tillbridge.status.ports import DiagnosticsControl
 
 
 def diagnostic_routes(diagnostics: DiagnosticsControl, route: Route) -> list[web.RouteDef]:

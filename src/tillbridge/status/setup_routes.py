@@ -1,14 +1,9 @@
 """`/control/setup...`: what commands ask a running bridge about setting it up."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 from aiohttp import web
 
-from tillbridge.status.ports import Answer, Control
-
-_Ask = Callable[[web.Request, dict[str, Any]], Awaitable[Answer]]
-Route = Callable[[str, str, _Ask], web.RouteDef]
+from tillbridge.status.asking import Route, text
+from tillbridge.status.ports import Control
 
 
 def setup_routes(control: Control, route: Route) -> list[web.RouteDef]:
@@ -19,6 +14,6 @@ def setup_routes(control: Control, route: Route) -> list[web.RouteDef]:
         route(
             "POST",
             "setup/written",
-            lambda _request, body: control.setup.written(str(body["digest"])),
+            lambda _request, body: control.setup.written(text(body, "digest")),
         ),
     ]
