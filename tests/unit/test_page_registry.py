@@ -9,7 +9,7 @@ import pytest
 from tillbridge.daemon.audited import READS
 from tillbridge.daemon.operations import Operations
 from tillbridge.problems import PROBLEMS
-from tillbridge.status import ports
+from tillbridge.status.ports import Control
 from tillbridge.status.rendering import STATIC, template
 from tillbridge.status.roles import Role
 from tillbridge.status.web import sign_in
@@ -79,11 +79,11 @@ def test_no_template_holds_anything_inline_or_foreign(path: Path) -> None:
 
 def operations() -> Iterator[str]:
     """Every operation of `Control`, and of the subjects it has."""
-    for name, member in vars(ports.Control).items():
+    for name, member in vars(Control).items():
         if name.startswith("_"):
             continue
         if isinstance(member, property):
-            inner = getattr(ports, member.fget.__annotations__["return"].__name__)
+            inner = member.fget.__annotations__["return"]
             yield from (f"{name}.{each}" for each in vars(inner) if not each.startswith("_"))
         else:
             yield name
