@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import sqlite3
 import time
+from contextlib import closing
 
 import pytest
 
@@ -95,3 +97,21 @@ async def test_a_wall_clock_that_jumps(world: World, faults: str, jump_s: int) -
     await world.reaches(order, "accepted")
     world.till.change("p1", price="1.95")
     await world.menu_is_on_sale()
+
+
+async def test_a_dead_address_is_forgotten_once_nobody_outside_is_to_reach_it(shop: World) -> None:
+    """The public address was mended in the configuration; what is there now is not probed."""
+    assert await shop.bridge.stop() == 0
+    with closing(sqlite3.connect(shop.folder / "data/ledger.db")) as ledger, ledger:
+        ledger.execute(
+            "INSERT INTO problems (code, store, subject, since, detail)"
+            " VALUES ('public_address.unreachable', '', '', 0, '{}')"
+        )
+    _code, out, _err = await shop.bridge.run("status", "--json")
+    assert "public_address.unreachable" in out
+    await shop.bridge.start()
+
+    async def forgotten() -> bool:
+        return not (await shop.status())["problems"]
+
+    await until("the problem is closed", forgotten)

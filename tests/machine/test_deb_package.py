@@ -159,6 +159,22 @@ def test_removing_keeps_data_and_purging_leaves_nothing(debian: Chroot, package:
     debian.install(package)
     configured(debian)
     put_ledger(debian, "0001")
+    second = debian.root / "etc/tillbridge/bridges/second"
+    (second / "credentials").mkdir(parents=True)
+    shutil.copy(debian.root / CONFIG, second / "bridge.toml")
+    config = debian.root / CONFIG
+    config.write_text(
+        config.read_text("utf-8").replace('"/var/lib/tillbridge"', '"/srv/elsewhere"'), "utf-8"
+    )
+    offline = ("env", "SYSTEMD_OFFLINE=1", "tillbridge")  # no systemd runs here
+    debian.run(*offline, "service", "install", "--no-start")
+    debian.run(
+        *(*offline, "--config", "/etc/tillbridge/bridges/second/bridge.toml"),
+        *("service", "install", "--no-start", "--name", "second"),
+    )
+    written = debian.root / "etc/systemd/system"
+    assert (written / "tillbridge.service").exists()
+    assert (written / "multi-user.target.wants/tillbridge@second.service").is_symlink()
     debian.run("dpkg", "--remove", "tillbridge")
     assert (debian.root / DATA / "ledger.db").exists()
     assert (debian.root / CONFIG).exists()

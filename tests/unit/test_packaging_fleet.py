@@ -23,6 +23,8 @@ PACKAGING = ROOT / "packaging"
 RULES = PACKAGING / "prometheus/tillbridge.rules.yml"
 DASHBOARD = PACKAGING / "grafana/tillbridge.json"
 ROLE = PACKAGING / "ansible/tillbridge"
+COPY, COMMAND = "ansible.builtin.copy", "ansible.builtin.command"
+CONFIGURATION = "/etc/tillbridge/bridge.toml"
 # Those of a process and of Prometheus itself.
 OTHERS = {"up", "process_start_time_seconds", "process_resident_memory_bytes"}
 LABEL = re.compile(r'(\w+)(?:=~|!~|!=|=)"')
@@ -156,3 +158,32 @@ def test_the_role_uses_what_is_built_in_and_hides_the_secret() -> None:
         assert task.get("notify") in known | {None}
         if "tillbridge_client_secret }}" in str(task):
             assert task["no_log"] is True
+
+
+def test_the_role_checks_a_configuration_where_its_secrets_are_found() -> None:
+    """In a temporary folder there are no credentials and no files of hours: it was never right."""
+    tasks = yaml.safe_load((ROLE / "tasks/main.yml").read_text("utf-8"))
+    assert not [task["name"] for task in tasks if "validate" in str(task)]
+    (checked,) = [
+        place for place, task in enumerate(tasks) if "config check" in str(task.get(COMMAND))
+    ]
+    (put,) = [place for place, task in enumerate(tasks) if _dest(task) == CONFIGURATION]
+    assert checked < put
+    assert tasks[put][COPY]["src"] in tasks[checked][COMMAND]
+    assert Path(tasks[put][COPY]["src"]).parent == Path(CONFIGURATION).parent
+
+
+def test_the_role_can_be_run_again_after_a_run_that_failed() -> None:
+    """What the package manager is asked for hangs on no earlier step of the same run."""
+    tasks = yaml.safe_load((ROLE / "tasks/main.yml").read_text("utf-8"))
+    (installs,) = [task for task in tasks if "ansible.builtin.apt" in task]
+    assert "when" not in installs
+    made = [
+        task["ansible.builtin.file"]["path"] for task in tasks if "ansible.builtin.file" in task
+    ]
+    here = [_dest(task) for task in tasks if task.get("delegate_to") and COPY in task]
+    assert [str(Path(dest).parent) for dest in here] == made[-1:], "copy makes no folder"
+
+
+def _dest(task: dict[str, Any]) -> str:
+    return str(task.get(COPY, {}).get("dest", ""))

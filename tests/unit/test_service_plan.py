@@ -92,8 +92,9 @@ def test_a_package_keeps_its_units_and_gets_the_drop_in_alone() -> None:
 
 
 def test_it_is_enabled_and_started_unless_it_shall_wait() -> None:
-    assert commands(plan_install(FOUND, start=True))[-2:] == [
-        "systemctl enable --now tillbridge.service",
+    assert commands(plan_install(FOUND, start=True))[-3:] == [
+        "systemctl enable tillbridge.service",
+        "systemctl restart tillbridge.service",
         "systemctl enable --now tillbridge-backup.timer",
     ]
     assert "systemctl enable tillbridge.service" in commands(plan_install(FOUND, start=False))
@@ -143,7 +144,7 @@ def test_one_of_several_bridges_has_the_template() -> None:
     files = written(steps)
     assert SYSTEM / "tillbridge@.service" in files
     assert SYSTEM / "tillbridge@second.service.d" / "folders.conf" in files
-    assert "systemctl enable --now tillbridge@second.service" in commands(steps)
+    assert "systemctl restart tillbridge@second.service" in commands(steps)
 
 
 def test_removing_stops_first_and_takes_what_was_written() -> None:

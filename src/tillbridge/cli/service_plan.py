@@ -113,9 +113,11 @@ def plan_install(found: Found, *, start: bool) -> list[Step]:
     if drop_in := folders_drop_in(found):
         steps.append(Write(SYSTEM / f"{service}.d" / "folders.conf", MARK + drop_in))
     steps.append(Run(("systemctl", "daemon-reload")))
-    now = ("--now",) if start else ()
-    steps.append(Run(("systemctl", "enable", *now, service)))
-    steps.append(Run(("systemctl", "enable", *now, timer)))
+    steps.append(Run(("systemctl", "enable", service)))
+    if start:
+        # One that runs already sees the folders that are opened for it only once it starts anew.
+        steps.append(Run(("systemctl", "restart", service)))
+    steps.append(Run(("systemctl", "enable", *(("--now",) if start else ()), timer)))
     return steps
 
 

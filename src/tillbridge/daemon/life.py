@@ -27,6 +27,7 @@ from tillbridge.daemon.downtime import keep_downtime
 from tillbridge.daemon.housekeeping import forget, keep_budget
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations, Examined
+from tillbridge.daemon.probing import CODE as UNREACHABLE
 from tillbridge.daemon.probing import AddressProbe, look_at, wants_probing
 from tillbridge.daemon.receiving import receiver_settings
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
@@ -188,6 +189,7 @@ class _Life:
         every_s = self._settings.diagnostics.probe_every_s
         public_url, base_url = self._settings.receiver.public_url, self._settings.service.base_url
         if not wants_probing(public_url, base_url, every_s):
+            self._house.desk.close(UNREACHABLE)  # of a life whose address was another
             return None
         house = self._house
         return AddressProbe(

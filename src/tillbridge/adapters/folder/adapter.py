@@ -61,12 +61,10 @@ class FolderAdapter:
         self.read_updates = updates.read_updates
         self.update_handled = updates.update_handled
         self.unreadable_updates = updates.unreadable_updates
-        folders = (orders_dir, updates_dir, *(file.parent for file in self._menu_files))
+        written = (orders_dir, updates_dir)
+        folders = dict.fromkeys(file.parent for file in self._menu_files)
         self.health = FolderHealth(
-            tuple(dict.fromkeys(folders)),
-            path(options.heartbeat),
-            options.heartbeat_s,
-            written=(orders_dir, updates_dir),
+            tuple(folders), path(options.heartbeat), options.heartbeat_s, written=written
         ).health
 
     def catalogue_files(self) -> Sequence[Path]:

@@ -1,12 +1,12 @@
 """Whether the till is there, as far as files can tell."""
 
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tillbridge.adapter import Health
+from tillbridge.adapters.folder.places import refusal, wrong_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,12 @@ class FolderHealth:
 
     def health(self) -> Health:
         """Return whether the till is there; a folder that is not means a share that vanished."""
-        for folder in self.folders:
+        for folder in (*self.written, *self.folders):
             if not folder.is_dir():
                 return Health(online=False, detail=f"The folder {folder} is not there.")
         for folder in self.written:
-            if not os.access(folder, os.W_OK):
-                return Health(
-                    online=False, detail=f"The bridge's user may not write into {folder}."
-                )
+            if refused := refusal(folder):
+                return Health(online=False, detail=wrong_with(folder, refused))
         if self.heartbeat is None:
             return Health(online=True)
         try:

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge.adapters.folder.places import wrong_with
 
 _KEEP_S = 60 * 86_400
 _LOOK_AGAIN_S = 86_400
@@ -84,13 +85,13 @@ class Outbox:
             _sync_folder(self.folder)
             _sync_folder(self._journal)
         except OSError as failure:
-            raise TicketOutcomeUnknown(_words(self.folder, failure)) from failure
+            raise TicketOutcomeUnknown(wrong_with(self.folder, failure)) from failure
 
     def _is_out(self, ready: Path) -> bool:
         try:
             return not _exists(ready)
         except OSError as failure:
-            raise TicketOutcomeUnknown(_words(self.folder, failure)) from failure
+            raise TicketOutcomeUnknown(wrong_with(self.folder, failure)) from failure
 
     def _prune(self) -> None:
         """Forget what was put out long ago: nobody asks for it any more."""
@@ -145,10 +146,4 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _offline(folder: Path, failure: OSError) -> PosOffline:
-    return PosOffline(_words(folder, failure))
-
-
-def _words(folder: Path, failure: OSError) -> str:
-    if isinstance(failure, FileNotFoundError | NotADirectoryError):
-        return f"The folder {folder} is not there."
-    return f"The folder {folder} cannot be used: {failure.strerror or failure}."
+    return PosOffline(wrong_with(folder, failure))

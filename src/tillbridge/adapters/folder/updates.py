@@ -24,6 +24,7 @@ from tillbridge.adapter import (
     TicketUpdate,
 )
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.adapters.folder.places import wrong_with
 
 _MAX_BYTES = 1 << 20
 _SETTLE_S = 1.0
@@ -84,7 +85,7 @@ class UpdateFiles:
                 moved.rename(_free(self.folder, name))
             self._prune_done()
         except OSError as failure:
-            raise PosOffline(_words(self.folder, failure)) from failure
+            raise PosOffline(wrong_with(self.folder, failure)) from failure
 
     def unreadable_updates(self) -> Sequence[BadRow]:
         """Return what lies in `bad/`, until a person has cleared it away."""
@@ -113,7 +114,7 @@ class UpdateFiles:
                             if stat.S_ISREG(status.st_mode):
                                 found.append(_Found(entry.name, _signature(status)))
         except OSError as failure:
-            raise PosOffline(_words(self.folder, failure)) from failure
+            raise PosOffline(wrong_with(self.folder, failure)) from failure
         return sorted(found, key=lambda file: file.age_key)
 
     def _content(self, file: _Found) -> bytes:
@@ -220,9 +221,3 @@ def _external_ids(value: object) -> tuple[str, ...]:
     if not all(isinstance(each, str | int) and not isinstance(each, bool) for each in ids):
         raise ValueError('Its "external_ids" is not a list of ids.')
     return tuple(dict.fromkeys(str(each) for each in ids))
-
-
-def _words(folder: Path, failure: OSError) -> str:
-    if isinstance(failure, FileNotFoundError | NotADirectoryError):
-        return f"The folder {folder} is not there."
-    return f"The folder {folder} cannot be used: {failure.strerror or failure}."

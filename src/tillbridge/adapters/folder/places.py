@@ -1,0 +1,29 @@
+"""What is wrong with a folder of the till, in words that say what to do."""
+
+import errno
+import os
+from pathlib import Path
+
+_REFUSED = {errno.EROFS, errno.EACCES, errno.EPERM}
+
+
+def wrong_with(folder: Path, failure: OSError) -> str:
+    """Return why a folder cannot be used; a sentence, or two."""
+    if isinstance(failure, FileNotFoundError | NotADirectoryError):
+        return f"The folder {folder} is not there."
+    if failure.errno in _REFUSED:
+        # A service under systemd sees the whole machine read-only, but for what is named.
+        return (
+            f"The bridge may not write to the folder {folder} ({failure.strerror}). Give its user "
+            "the right to; a service under systemd also needs: sudo tillbridge service install"
+        )
+    return f"The folder {folder} cannot be used: {failure.strerror or failure}."
+
+
+def refusal(folder: Path) -> OSError | None:
+    """Return what writing in this folder would end with, None where it may be written."""
+    if os.access(folder, os.W_OK | os.X_OK):
+        return None
+    read_only = bool(os.name == "posix" and os.statvfs(folder).f_flag & os.ST_RDONLY)
+    number = errno.EROFS if read_only else errno.EACCES
+    return OSError(number, os.strerror(number))
