@@ -1,12 +1,15 @@
 """What Prometheus reads: parsed by its own parser, named by its conventions, documented whole."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import process_collector
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -134,3 +137,21 @@ def test_a_histogram_counts_everything_once(seconds: list[float]) -> None:
     assert spread.counts[0] == sum(each <= BOUNDS_S[0] for each in seconds)
     assert spread.counts[-1] == sum(each > BOUNDS_S[-1] for each in seconds)
     assert spread.total_s == pytest.approx(sum(max(0.0, each) for each in seconds))
+
+
+def test_a_process_that_sees_nothing_of_the_machine_tells_of_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in its unit: ProcSubset=pid hides /proc/stat."""
+
+    def hidden(path: str, mode: str) -> IO[Any]:
+        if path == "/proc/stat":
+            raise FileNotFoundError(path)
+        return Path(path).open(mode)
+
+    monkeypatch.setattr(process_collector, "open", hidden, raising=False)
+    told = [dict(re.findall(r"^(process_\w+) (\S+)$", full(), re.MULTILINE)) for _ in range(2)]
+    assert int(float(told[0]["process_resident_memory_bytes"])) > 1_000_000
+    began = float(told[0]["process_start_time_seconds"])
+    assert 0 < time.time() - began < 86_400
+    assert told[1]["process_start_time_seconds"] == told[0]["process_start_time_seconds"]

@@ -25,8 +25,7 @@ DASHBOARD = PACKAGING / "grafana/tillbridge.json"
 ROLE = PACKAGING / "ansible/tillbridge"
 COPY, COMMAND = "ansible.builtin.copy", "ansible.builtin.command"
 CONFIGURATION = "/etc/tillbridge/bridge.toml"
-# Those of a process and of Prometheus itself.
-OTHERS = {"up", "process_start_time_seconds", "process_resident_memory_bytes"}
+OTHERS = {"up"}  # of Prometheus itself
 LABEL = re.compile(r'(\w+)(?:=~|!~|!=|=)"')
 BY = re.compile(r"\b(?:by|on)\s*\(([^)]*)\)")
 

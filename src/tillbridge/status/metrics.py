@@ -4,8 +4,11 @@ Names follow Prometheus's conventions: the prefix tillbridge_, base units (secon
 for counters. Labels come from the configuration and the code only. docs/metrics.md lists them all.
 """
 
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -64,10 +67,25 @@ _SPREAD: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 def exposition(measures: Mapping[str, Any], tally: Tally) -> bytes:
     """Return the text Prometheus reads: what is so now (`Control.measures`), what was counted."""
     registry = CollectorRegistry(auto_describe=False)
-    ProcessCollector(registry=registry)
+    _Process(registry=registry)
     registry.register(_Counted(tally))
     registry.register(_Now(measures))
     return generate_latest(registry)
+
+
+class _Process(ProcessCollector):
+    """The process, where /proc/stat is hidden from it too: ProcSubset=pid in its unit."""
+
+    def _boot_time(self) -> float:
+        return _booted_at()
+
+
+@cache  # each look at the clocks tells a little another moment, and would pass for a restart
+def _booted_at() -> float:
+    """Return when this machine was started (Unix time, s); OSError where none can tell."""
+    if sys.platform == "linux":
+        return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    raise OSError
 
 
 class _Counted(Collector):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 from pathlib import Path
 
 _REFUSED = {errno.EROFS, errno.EACCES, errno.EPERM}
@@ -24,6 +25,14 @@ def refusal(folder: Path) -> OSError | None:
     """Return what writing in this folder would end with, None where it may be written."""
     if os.access(folder, os.W_OK | os.X_OK):
         return None
-    read_only = bool(os.name == "posix" and os.statvfs(folder).f_flag & os.ST_RDONLY)
-    number = errno.EROFS if read_only else errno.EACCES
+    number = errno.EROFS if _is_read_only(folder) else errno.EACCES
     return OSError(number, os.strerror(number))
+
+
+def _is_read_only(folder: Path) -> bool:
+    if sys.platform == "win32":
+        return False
+    try:
+        return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+    except OSError:  # a share that has just vanished
+        return False
