@@ -86,9 +86,9 @@ class Child:
             stderr=subprocess.PIPE,
             start_new_session=True,  # so that what it starts itself can be ended with it
         )
-        self._reader = self._thread(self._read, "out")
-        self._thread(self._write, "in")
         self._listener = self._thread(self._listen, "err")
+        self._thread(self._write, "in")
+        self._reader = self._thread(self._read, "out")  # last: it tells of the end, and joins
 
     @property
     def pid(self) -> int:
@@ -121,6 +121,18 @@ class Child:
         return thread
 
     def _read(self) -> None:
+        """Hear it to its end, which is told whatever happens: else nobody would start another."""
+        try:
+            self._read_lines()
+        finally:
+            # What it started may hold its pipes, and nobody else asks after them.
+            self._end_all()
+            code = self._process.wait()
+            self._outgoing.put(None)
+            self._listener.join(_EVEN_SO_S)
+            self._ear.ended(self, self._why or _ending(code))
+
+    def _read_lines(self) -> None:
         stdout = _pipe(self._process.stdout)
         with stdout:
             while line := stdout.readline(LONGEST_LINE):
@@ -131,12 +143,6 @@ class Child:
                 self._ear.line(self, line)
         if not self._has_ended(_EVEN_SO_S):
             self.kill("it closed its stdout")
-        # What it started may hold its pipes, and nobody else asks after them.
-        self._end_all()
-        code = self._process.wait()
-        self._outgoing.put(None)
-        self._listener.join(_EVEN_SO_S)
-        self._ear.ended(self, self._why or _ending(code))
 
     def _write(self) -> None:
         stdin = _pipe(self._process.stdin)
