@@ -84,6 +84,43 @@ def _folder_json(folder: Path, items: Sequence[Item]) -> _Made:
     return path, {"menu": path.name}
 
 
+def _square_json(folder: Path, items: Sequence[Item]) -> _Made:
+    """Save what Square answers to a call for the whole catalog."""
+    path = folder / "catalog.json"
+    objects = [_square_object(item) for item in items]
+    path.write_text(json.dumps({"objects": objects}), "utf-8")
+    return path, {"export": path.name}
+
+
+def _square_object(item: Item) -> Mapping[str, Any]:
+    every = {"updated_at": "2026-01-02T18:00:00.000Z", "version": 1, "is_deleted": False}
+    everywhere = {**every, "present_at_all_locations": True}
+    variation = {
+        "item_id": item.external_id,
+        "name": "Regular",
+        "ordinal": 1,
+        "pricing_type": "FIXED_PRICING",
+        "price_money": {"amount": item.price, "currency": "EUR"},
+        "sellable": True,
+        "stockable": True,
+    }
+    data = {
+        "name": item.name,
+        "is_taxable": True,
+        "variations": [
+            {
+                "type": "ITEM_VARIATION",
+                "id": f"{item.external_id}-v",
+                **everywhere,
+                "item_variation_data": variation,
+            }
+        ],
+        "product_type": "REGULAR",
+        "is_archived": False,
+    }
+    return {"type": "ITEM", "id": item.external_id, **everywhere, "item_data": data}
+
+
 def _csv(path: Path) -> object:
     return list(csv.reader(io.StringIO(path.read_text("utf-8-sig"), newline="")))
 
@@ -113,6 +150,7 @@ _FORMATS = (
     _Format("folder", "JSON", _json, _folder_json),
     _Format("loyverse", "CSV", _csv, _by_rig("loyverse")),
     _Format("square", "CSV", _csv, _square_csv),
+    _Format("square", "JSON", _json, _square_json),
     _Format("square", "XLSX", _workbook, _by_rig("square")),
     _Format("clover", "XLSX", _workbook, _by_rig("clover")),
     _Format("aloha", "DBF", _dbf, _by_rig("aloha")),

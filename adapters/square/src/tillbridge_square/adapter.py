@@ -35,11 +35,6 @@ class SquareAdapter:
             None if options.modifiers is None else context.base_dir / options.modifiers
         )
         self._currency = context.currency
-        if self._export.suffix.lower() == ".json":
-            self.read_catalogue = self._read_catalog
-        else:
-            self.read_catalogue = self._read_library
-            self.read_changes = self._read_changes
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the export, and the file of modifier sets if there is one."""
@@ -57,12 +52,17 @@ class SquareAdapter:
         """Return none: Square tells no news of orders by files."""
         return []
 
-    def _read_library(self) -> Catalogue:
+    def read_catalogue(self) -> Catalogue:
         """Return all items of the location. Raises ExportUnreadable."""
-        return self._read_changes(frozenset()).fresh
+        return self.read_changes(frozenset()).fresh
 
-    def _read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
-        """Return the items of the location whose records are not `known`."""
+    def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
+        """Return the items whose records are not `known`. Raises ExportUnreadable."""
+        if self._export.suffix.lower() == ".json":
+            return self._of_catalog(known)
+        return self._of_library(known)
+
+    def _of_library(self, known: AbstractSet[int]) -> CatalogueChanges:
         library = read_library(self._export)
         modifiers = (
             Modifiers({}, {})
@@ -88,8 +88,7 @@ class SquareAdapter:
             )
         )
 
-    def _read_catalog(self) -> Catalogue:
-        """Return all items of the location. Raises ExportUnreadable."""
+    def _of_catalog(self, known: AbstractSet[int]) -> CatalogueChanges:
         name = self._export.name
         with reading_whole(self._export):
             try:
@@ -112,14 +111,17 @@ class SquareAdapter:
             ) from failure
         if not catalog.location:
             catalog = replace(catalog, location=self._only_location(catalog))
-        found = catalog.read()
-        return Catalogue.of(
-            found.items.values(),
-            categories=found.categories.values(),
-            add_ons=found.add_ons.values(),
-            addon_groups=found.groups.values(),
-            menus=[_MENU],
-            bad_rows=found.bad_rows,
+        found, records = catalog.read(known)
+        return records.changes(
+            Catalogue(
+                items=found.items,
+                categories=found.categories,
+                add_ons=found.add_ons,
+                addon_groups=found.groups,
+                menus={_MENU.external_id: _MENU},
+                bad_rows=tuple(found.bad_rows),
+                fingerprints=found.fingerprints,
+            )
         )
 
     @staticmethod

@@ -5,6 +5,7 @@ of a modifier list asks for what the list itself says. A most of 0 is no limit.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,10 +19,13 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
+from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.texts import one_line, plain_text
 
 Object = Mapping[str, Any]
 _INHERIT = -1
+# Part of every fingerprint. Raise it when the same object comes to mean another item.
+_READING_VERSION = 1
 
 
 @dataclass(slots=True)
@@ -29,6 +33,7 @@ class CatalogFound:
     """What was made of the objects."""
 
     items: dict[str, Item] = field(default_factory=dict)
+    fingerprints: dict[str, int] = field(default_factory=dict)
     categories: dict[str, Category] = field(default_factory=dict)
     groups: dict[str, AddOnGroup] = field(default_factory=dict)
     add_ons: dict[str, AddOn] = field(default_factory=dict)
@@ -71,37 +76,47 @@ class Catalog:
             variations = _list(_data(each, "item_data").get("variations"))
             for part in (each, *variations):
                 for key in ("present_at_location_ids", "absent_at_location_ids"):
-                    named |= set(_ids(part, key))
+                    named.update(_ids(part, key))
             for variation in variations:
                 data = _data(variation, "item_variation_data")
-                named |= {
-                    str(override.get("location_id"))
-                    for override in _list(data.get("location_overrides"))
-                }
+                for override in _list(data.get("location_overrides")):
+                    named.add(str(override.get("location_id")))
         return sorted(named)
 
-    def read(self) -> CatalogFound:
-        """Return all that is sold at the location."""
+    def read(self, known: AbstractSet[int]) -> tuple[CatalogFound, KnownRecords]:
+        """Return what is sold at the location and not known, and all that items name."""
         found = CatalogFound()
+        used: set[str] = set()
+        kinds = (self.objects.get("MODIFIER_LIST"), self.objects.get("TAX"))
+        records = KnownRecords(
+            known, _READING_VERSION, self.location, self.currency, self.menu, kinds
+        )
         for identity, each in self._of_type("MODIFIER_LIST"):
             self._take_list(identity, each, found)
         for number, (identity, each) in enumerate(self._of_type("ITEM"), 1):
             if not self._is_sold(each):
                 continue
+            data = _data(each, "item_data")
+            categories = self._categories(data)
+            fingerprint = records.new((repr(each), self._image(data), *categories))
+            if fingerprint is None:
+                used.update(categories)
+                continue
             try:
-                item = self._item(identity, _data(each, "item_data"), found)
+                item = self._item(identity, data, categories, found)
             except _Slip as slip:
                 place = f"{self.name}, item {number} ({identity})"
                 found.bad_rows.append(BadRow(place, slip.text, slip.fix, identity, slip.field_name))
                 continue
             if item is not None:
                 found.items[identity] = item
-        used = {category for item in found.items.values() for category in item.categories}
+                found.fingerprints[identity] = fingerprint
+                used.update(categories)
         for identity, each in self._of_type("CATEGORY"):
             if identity in used:
                 name = one_line(str(_data(each, "category_data").get("name", identity)))
                 found.categories[identity] = Category(identity, name)
-        return found
+        return found, records
 
     def _of_type(self, kind: str) -> Iterator[tuple[str, Object]]:
         yield from self.objects.get(kind, {}).items()
@@ -116,7 +131,17 @@ class Catalog:
             return self.location not in _ids(each, "absent_at_location_ids")
         return self.location in _ids(each, "present_at_location_ids")
 
-    def _item(self, identity: str, data: Object, found: CatalogFound) -> Item | None:
+    def _categories(self, data: Object) -> tuple[str, ...]:
+        """Return the ids of the categories that an item names, and there are."""
+        known = self.objects.get("CATEGORY", {})
+        named = [str(each.get("id")) for each in _list(data.get("categories"))]
+        named.append(str(data.get("category_id")))
+        there = [each for each in named if each in known]
+        return tuple(dict.fromkeys(there)) if there else ()
+
+    def _item(
+        self, identity: str, data: Object, categories: tuple[str, ...], found: CatalogFound
+    ) -> Item | None:
         name = one_line(str(data.get("name") or ""))
         if not name:
             raise _Slip("name", "It has no name.", "Give the item a name in Square.")
@@ -129,18 +154,15 @@ class Catalog:
         ]
         if not variations:
             return None
-        variants = tuple(self._variant(each, name) for each in variations)
-        known = self.objects.get("CATEGORY", {})
-        named = [str(each.get("id")) for each in _list(data.get("categories"))]
-        named.append(str(data.get("category_id")))
+        variants = tuple([self._variant(each, name) for each in variations])
         return Item(
             external_id=identity,
             name=name,
-            price=min(variant.price for variant in variants),
+            price=min([variant.price for variant in variants]),
             description=_description(data),
             image_url=self._image(data),
             available=any(variant.available for variant in variants),
-            categories=tuple(dict.fromkeys(each for each in named if each in known)),
+            categories=categories,
             addon_groups=tuple(self._groups(identity, data, found)),
             variants=variants if len(variants) > 1 else (),
             tax=self._tax(data),
@@ -154,14 +176,15 @@ class Catalog:
         pricing = here.get("pricing_type") or data.get("pricing_type")
         money = _data(here, "price_money") or _data(data, "price_money")
         amount = _amount(money.get("amount"))
-        full = f"{item} ({name})" if name else item
         if pricing == "VARIABLE_PRICING" or amount is None:
+            full = f"{item} ({name})" if name else item
             raise _Slip(
                 "price_money",
                 f'"{full}" has a variable price: a storefront cannot sell it.',
                 "Give it a price in Square, archive it, or sell it at the counter only.",
             )
         if money.get("currency", self.currency) != self.currency:
+            full = f"{item} ({name})" if name else item
             raise _Slip(
                 "price_money",
                 f'"{full}" has a price in {money["currency"]}.',
@@ -171,8 +194,10 @@ class Catalog:
 
     def _override(self, data: Object) -> Object:
         """Return what the location says otherwise."""
-        overrides = _list(data.get("location_overrides"))
-        return next((each for each in overrides if each.get("location_id") == self.location), {})
+        for each in _list(data.get("location_overrides")):
+            if each.get("location_id") == self.location:
+                return each
+        return {}
 
     def _groups(self, identity: str, data: Object, found: CatalogFound) -> Iterator[str]:
         for info in _list(data.get("modifier_list_info")):
@@ -225,6 +250,8 @@ class Catalog:
         )
 
     def _tax(self, data: Object) -> ItemTax | None:
+        if not data.get("tax_ids"):
+            return None
         taxes = self.objects.get("TAX", {})
         said = [
             _data(taxes[identity], "tax_data")
@@ -251,7 +278,8 @@ class Catalog:
 def _description(data: Object) -> str:
     """Return it as text: Square keeps it so, with mark-up, and in a field that may have some."""
     for key in ("description_plaintext", "description_html", "description"):
-        if words := str(data.get(key) or ""):
+        if data.get(key):
+            words = str(data[key])
             return words.strip() if key == "description_plaintext" else plain_text(words)
     return ""
 
@@ -260,7 +288,7 @@ def _objects(document: object) -> Iterator[Object]:
     """Yield the objects of one page, or of a list of pages, or of a bare list."""
     pages = document if isinstance(document, list) else [document]
     for page in pages:
-        if not isinstance(page, Mapping):
+        if not isinstance(page, dict):
             msg = "it holds something that is no object"
             raise ValueError(msg)  # noqa: TRY004 -- bad input, not a programming error
         if "objects" in page:
@@ -273,18 +301,20 @@ def _objects(document: object) -> Iterator[Object]:
 
 
 def _list(value: object) -> Sequence[Object]:
-    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list) else []
+    if not value or not isinstance(value, list):
+        return ()
+    return [each for each in value if isinstance(each, dict)]
 
 
 def _data(each: Object, name: str) -> Object:
     value = each.get(name)
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _ids(each: Object, name: str) -> Sequence[str]:
     """Return a list of ids; () for anything else, as some programs write null for an empty one."""
     value = each.get(name)
-    return [str(part) for part in value] if isinstance(value, list) else ()
+    return [str(part) for part in value] if value and isinstance(value, list) else ()
 
 
 def _amount(value: object) -> int | None:

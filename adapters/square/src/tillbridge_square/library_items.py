@@ -152,7 +152,7 @@ class _Family:
         """Return what the first row says that says something: others may be blank."""
         for column in columns:
             for row in self.rows:
-                if cell := row[column]:
+                if cell := row.get(column):
                     return cell
         return ""
 
@@ -242,9 +242,13 @@ def _item(
                 for column, modifier_set in library.modifier_sets.items()
                 if modifier_set in reading.groups and family.has(column)
             ]
-        ),
+        )
+        if reading.groups
+        else (),
         variants=variants,
-        tax=_tax([tax for column, tax in library.taxes.items() if family.has(column)]),
+        tax=_tax([tax for column, tax in library.taxes.items() if family.has(column)])
+        if library.taxes
+        else None,
         menus=(MENU_ID,),
     )
 
@@ -274,13 +278,11 @@ def _price(row: Row, item: str, currency: str, location: str) -> int:
     written = row[column]
     if not written:
         column, written = "price", row["price"]
-    variation = _variation_name(row.__getitem__)
-    name = f"{item} ({variation})" if variation else item
     if not written or written.casefold() == _VARIABLE:
         raise _Slip(
             row,
             column,
-            f'"{name}" has a variable price: a storefront cannot sell it.',
+            f'"{_full_name(row, item)}" has a variable price: a storefront cannot sell it.',
             "Give it a price in Square, archive it, or sell it at the counter only.",
         )
     try:
@@ -289,12 +291,22 @@ def _price(row: Row, item: str, currency: str, location: str) -> int:
         raise _Slip(
             row,
             column,
-            f'The price of "{name}" is wrong: {failure}.',
+            f'The price of "{_full_name(row, item)}" is wrong: {failure}.',
             f"Correct the price, or the store's currency ({currency}) in bridge.toml.",
         ) from failure
     if price < 0:
-        raise _Slip(row, column, f'"{name}" has a price below zero.', "Correct the price.")
+        raise _Slip(
+            row,
+            column,
+            f'"{_full_name(row, item)}" has a price below zero.',
+            "Correct the price.",
+        )
     return price
+
+
+def _full_name(row: Row, item: str) -> str:
+    variation = _variation_name(row.__getitem__)
+    return f"{item} ({variation})" if variation else item
 
 
 def _categories(family: _Family) -> tuple[str, ...]:
