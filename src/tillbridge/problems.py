@@ -43,6 +43,7 @@ class ProblemKind:
     text: str
     fix: str
     ends: Ends = Ends.CAUSE
+    one: str = ""  # the text where `count` or `days` is 1
 
     @property
     def end(self) -> str:
@@ -190,6 +191,7 @@ _KINDS = (
         Severity.WARNING,
         _("The receiver's certificate ends in {days} days."),
         _("Renew it: put the new pair into the files that tls_cert and tls_key name."),
+        one=_("The receiver's certificate ends in a day."),
     ),
     ProblemKind(
         "receiver.certificate_expired",
@@ -244,6 +246,7 @@ _KINDS = (
         Severity.WARNING,
         _("{count} rows of the export cannot be read; the first: {detail}"),
         _("{remedy}"),
+        one=_("A row of the export cannot be read: {detail}"),
     ),
     ProblemKind(
         "menu.held",
@@ -259,6 +262,7 @@ _KINDS = (
         Severity.WARNING,
         _("The service refused {count} items; the first: {detail}"),
         _("Mend them in the till; they are sent again once they change."),
+        one=_("The service refused an item: {detail}"),
     ),
     ProblemKind(
         "menu.taken_in_part",
@@ -373,6 +377,7 @@ _KINDS = (
             "Nothing to do while the service or the consent is the problem: they are "
             "told when it is back."
         ),
+        one=_("An order waits to be told to the service."),
     ),
     ProblemKind(
         "order.closed_by_service",

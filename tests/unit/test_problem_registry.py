@@ -107,3 +107,19 @@ def test_beside_a_button_no_command_is_named() -> None:
 def test_every_page_that_tells_more_is_about_a_problem_that_exists() -> None:
     for begin in PAGES:
         assert any(code.startswith(begin) for code in PROBLEMS), begin
+
+
+@pytest.mark.parametrize(
+    ("code", "detail", "text"),
+    [
+        ("menu.items_refused", {"count": 1, "detail": "p3"}, "The service refused an item: p3"),
+        (
+            "menu.items_refused",
+            {"count": 2, "detail": "p3"},
+            "The service refused 2 items; the first: p3",
+        ),
+        ("receiver.certificate_ending", {"days": 1}, "The receiver's certificate ends in a day."),
+    ],
+)
+def test_one_of_something_is_told_as_one(code: str, detail: dict[str, object], text: str) -> None:
+    assert OpenProblem(code, "main", "", 1, detail).text == text

@@ -5,7 +5,7 @@ from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.status.document import document
 from tillbridge.status.facts import BridgeFacts
 from tillbridge.status.metrics import exposition
-from tillbridge.status.words import span
+from tillbridge.status.words import days_left, span
 from tillbridge.tally import Tally
 
 NOW = 1_795_287_720_000
@@ -197,3 +197,13 @@ def test_the_verdict_is_a_sentence_and_not_the_list_that_a_problem_holds() -> No
     )
     assert told["verdict"]["text"].endswith("nothing of it was sent: 2 things are wrong.")
     assert told["problems"][0]["text"].endswith("no zone")
+
+
+def test_what_is_left_of_a_consent_is_the_same_wherever_it_is_told() -> None:
+    for left_ms in (7 * DAY - 1000, 3 * DAY + 7_000_000, 40 * 3_600_000, 1):
+        store = StoreSnapshot(facts={"consent": {"expires_at": NOW + left_ms}})
+        days = document(facts(stores={"main": store}), NOW)["stores"]["main"]["service"][
+            "consent_days_left"
+        ]
+        assert span(days * 86_400) == days_left(left_ms)
+    assert days_left(7 * DAY - 1000) == "7 days"

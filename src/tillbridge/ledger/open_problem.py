@@ -35,7 +35,9 @@ class OpenProblem:
     @property
     def text(self) -> str:
         """The problem as a plain sentence."""
-        return self.kind.text.format_map(self._fields())
+        fields = self._fields()
+        single = self.kind.one and 1 in (fields.get("count"), fields.get("days"))
+        return (self.kind.one if single else self.kind.text).format_map(fields)
 
     @property
     def fix(self) -> str:

@@ -22,6 +22,11 @@ def span(seconds: float) -> str:
     return ngettext("{n} day", "{n} days", days).format(n=days)
 
 
+def days_left(left_ms: int) -> str:
+    """Return how long something still lasts, rounded as the status document's days are."""
+    return span(round(max(0, left_ms) / (_DAY * 1000), 1) * _DAY)
+
+
 def clock_time(at_ms: int, now_ms: int) -> str:
     """Return an instant in this machine's time: of today the time, else with its date."""
     at, now = (datetime.fromtimestamp(ms / 1000).astimezone() for ms in (at_ms, now_ms))

@@ -221,8 +221,7 @@ def _trusted(seen: Handshake, issuer: str, days: int, details: dict[str, object]
 def _exception(host: str, role: Role) -> str:
     if role == "service":
         return _(
-            "Something between here and the service opens the encryption: ask for an exception for "
-            "{host} in the firewall or virus scanner."
+            "Look at the firewall or virus scanner, and ask for an exception for {host} in it."
         ).format(host=host)
     return _(
         "From outside it may look otherwise. Ask for an exception for {host} in the firewall or "
