@@ -235,6 +235,8 @@ async def test_items_that_the_service_rejects_do_not_stop_the_others(tmp_path: P
         problem = house.desk.opened["menu.items_refused", ""]
         assert problem["count"] == 2
         assert "not for this market" in str(problem["detail"])
+        names = [each.name for each in (await house.ask(refused_items)).values()]
+        assert names == [dishes(8).items[each].name for each in ("p2", "p5")]
         assert await exported_again(house) == []  # not again as it is
         await house.linked.driver.control("POST", "/items/reject", {"external_ids": []})
         changed = dishes(8, p2={"price": 220}, p5={"price": 510})

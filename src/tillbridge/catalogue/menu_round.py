@@ -330,11 +330,12 @@ class MenuRounds:
             self._shared.desk.close("menu.items_refused", self._store)
             return
         external_id, refusal = next(iter(refused.items()))
+        which = f"{refusal.name} ({external_id})" if refusal.name else external_id
         self._shared.desk.open(
             "menu.items_refused",
             self._store,
             count=len(refused),
-            detail=f"{external_id}: {refusal.reason}",
+            detail=f"{which}: {refusal.reason}",
         )
 
 

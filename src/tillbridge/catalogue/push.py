@@ -132,7 +132,7 @@ class Pusher:
         self, refused: Mapping[str, str], records: Mapping[str, Record]
     ) -> None:
         refusals = {
-            key: Refusal(records[key].fingerprint or 0, why)
+            key: Refusal(records[key].fingerprint or 0, why, records[key].from_export.name)
             for key, why in refused.items()
             if key in records
         }

@@ -69,7 +69,7 @@ class MenuOperations:
                 "refused": [
                     {
                         "external_id": key,
-                        "name": names[key].item.name if key in names else "",
+                        "name": names[key].item.name if key in names else refusal.name,
                         "reason": refusal.reason,
                     }
                     for key, refusal in shown

@@ -6,16 +6,25 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
+from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_rows import portions
 from tillbridge.ledger.schema import menu_refused
+
+# The first of them by name, for people: the service may refuse ten thousand, and nobody reads that.
+_NAMES = "menu_refused_names"
+_MOST_NAMES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why the service refused an item, and the record that was refused."""
+    """Why the service refused an item, and the record that was refused.
+
+    `name` is what people call it; "" where nobody remembers.
+    """
 
     fingerprint: int
     reason: str
+    name: str = ""
 
 
 def refuse_items(
@@ -45,6 +54,9 @@ def refuse_items(
             for external_id, refusal in refused.items()
         ],
     )
+    known = refused_items(connection, store)
+    named = {key: refused[key].name if key in refused else each.name for key, each in known.items()}
+    put_fact(connection, store, _NAMES, dict(list(named.items())[:_MOST_NAMES]), at=at)
 
 
 def forgive_items(connection: Connection, store: str, external_ids: Collection[str]) -> None:
@@ -64,4 +76,8 @@ def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
         .where(menu_refused.c.store == store)
         .order_by(menu_refused.c.at, menu_refused.c.external_id)
     )
-    return {row.external_id: Refusal(row.fingerprint, row.reason) for row in rows}
+    names = get_fact(connection, store, _NAMES) or {}
+    return {
+        row.external_id: Refusal(row.fingerprint, row.reason, names.get(row.external_id, ""))
+        for row in rows
+    }
