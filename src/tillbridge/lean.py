@@ -27,6 +27,13 @@ def started() -> None:
     gc.set_threshold(*_USUAL)
 
 
+def ended() -> None:
+    """Let go of what a life that has ended leaves behind; another one follows in this process."""
+    gc.unfreeze()
+    gc.collect()
+    give_back()
+
+
 def give_back() -> None:
     """Return to the system what only the first work took."""
     if libc := _glibc():

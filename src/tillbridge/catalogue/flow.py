@@ -7,7 +7,8 @@ of them make one round. Availability, the menu and the floor plan each have a la
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime, time, timedelta, tzinfo
-from functools import partial
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -23,7 +24,6 @@ from tillbridge.catalogue.plan import PlanLimits
 from tillbridge.catalogue.ports import CataloguePos, CatalogueService, Desk
 from tillbridge.catalogue.report import PlanReport, report_of
 from tillbridge.catalogue.shared import Shared
-from tillbridge.catalogue.table_round import TableRounds
 from tillbridge.catalogue.wishes import Wish
 from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings, StoreSettings
@@ -32,6 +32,9 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import items_by_id, variant_owners
 from tillbridge.ledger.overrides import drop_overrides, mark_told, put_override
 from tillbridge.log import get_logger
+
+if TYPE_CHECKING:
+    from tillbridge.catalogue.table_round import TableRounds
 
 log = get_logger()
 
@@ -94,11 +97,17 @@ class CatalogueFlow:
             self._menu,
             jobs,
         )
-        self.tables = TableRounds(
-            self._shared, max_removed_percent=settings.tables.max_removed_percent
-        )
+        self._max_tables_removed_percent = settings.tables.max_removed_percent
         if not pos.reads_availability:
             self._shared.words = {}
+
+    @cached_property
+    def tables(self) -> "TableRounds":
+        """The floor plan's rounds."""
+        # Only where the till tells one, or somebody asks.
+        from tillbridge.catalogue.table_round import TableRounds  # noqa: PLC0415 -- (as above)
+
+        return TableRounds(self._shared, max_removed_percent=self._max_tables_removed_percent)
 
     # -- what wakes it
 
@@ -118,7 +127,8 @@ class CatalogueFlow:
         """The service, the consent or the integration is back: what waited goes out."""
         self._menu.try_again()
         self._availability.changed()
-        self.tables.try_again()
+        if self._shared.pos.reads_tables:
+            self.tables.try_again()
 
     def full_compare(self) -> None:
         """Read the whole export and compare it with everything the service has (daily)."""
@@ -127,7 +137,8 @@ class CatalogueFlow:
     def daily(self) -> None:
         """Compare everything, and push the floor plan: what others have changed is mended."""
         self.full_compare()
-        self.tables.refresh()
+        if self._shared.pos.reads_tables:
+            self.tables.refresh()
 
     def resync(self) -> None:
         """The storefront shows other prices than the POS has: read everything, and push it all.
@@ -219,7 +230,8 @@ class CatalogueFlow:
         async with asyncio.TaskGroup() as lanes:
             lanes.create_task(self._menu.run(), name=f"menu-{self._store}")
             lanes.create_task(self._availability.run(), name=f"availability-{self._store}")
-            lanes.create_task(self.tables.run(), name=f"tables-{self._store}")
+            if self._shared.pos.reads_tables:
+                lanes.create_task(self.tables.run(), name=f"tables-{self._store}")
 
     async def _put_overrides(self, external_ids: Sequence[str], until: int | None, by: str) -> None:
         at = self._shared.clock.now_ms()

@@ -16,7 +16,7 @@ from tillbridge.daemon.lives import Lives
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.signals import on_end
 from tillbridge.errors import BridgeError
-from tillbridge.lean import spare_arenas
+from tillbridge.lean import ended, spare_arenas
 from tillbridge.status.held_address import HeldAddress
 
 
@@ -60,6 +60,7 @@ async def _run(
                     await live(loaded, lives, address, manager)
                 if not lives.again:
                     return
+                ended()
                 loaded = load_to_run(path)
             except BridgeError as failure:
                 if not lives.undone(failure):
