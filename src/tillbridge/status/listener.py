@@ -13,7 +13,6 @@ from aiohttp import web
 from tillbridge.clock import Clock
 from tillbridge.errors import BridgeError
 from tillbridge.log import get_logger
-from tillbridge.status.control_routes import control_routes
 from tillbridge.status.doorkeeper import AccessRules, Doorkeeper, Turned
 from tillbridge.status.held_address import HeldAddress
 from tillbridge.status.pages import HEADERS, callback_page
@@ -72,6 +71,8 @@ class StatusListener:
         self.parting: Callable[[], bool] = lambda: False
         self._access = access or AccessRules()
         self._doorkeeper = Doorkeeper(self._access, clock)
+        self._token = token
+        self._commands: web.UrlDispatcher | None = None
         self._opened_site: Site | None = None
         self._hub: LiveHub | None = None
         application = web.Application(middlewares=[self._guarded], client_max_size=65_536)
@@ -82,7 +83,7 @@ class StatusListener:
                 web.get("/healthz", self._healthz),
                 web.get("/events", self._events),
                 web.get("/static/{name}", self._static),
-                *control_routes(control, token),
+                web.route("*", "/control/{path:.*}", self._command),
             ]
         )
         if merchant is not None:
@@ -126,6 +127,21 @@ class StatusListener:
         if self._hub is not None:
             self._hub.close()
         await self._runner.cleanup()
+
+    async def _command(self, request: web.Request) -> web.StreamResponse:
+        if self._commands is None:
+            # Put together for the first command that asks; a bridge is seldom asked.
+            from tillbridge.status.control_routes import (  # noqa: PLC0415 -- see above
+                control_routes,
+            )
+
+            self._commands = web.UrlDispatcher()
+            self._commands.add_routes(control_routes(self._control, self._token))
+        found = await self._commands.resolve(request)
+        if found.http_exception is not None:
+            return await self._page(request)
+        request.match_info.update(found)
+        return await found.handler(request)
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
         if self._opened_site is None:
