@@ -1,6 +1,7 @@
 """Reading an XLSX export whole, for adapters. Needs python-calamine, which they depend on."""
 
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -10,6 +11,7 @@ from typing import Any
 from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.failures import ExportUnreadable
 from tillbridge.adapter.sharing import open_shared
+from tillbridge.adapter.xlsx_extent import far_corner
 
 # A menu is a few megabytes at most. What unpacks to more is no menu, or means harm.
 _MOST_BYTES = 256 << 20
@@ -52,26 +54,41 @@ class XlsxExport:
                     for name in book.sheet_names
                 }
             except (python_calamine.CalamineError, ValueError) as failure:
-                raise ExportUnreadable(
-                    f"{self.path.name} is no workbook that can be read: {failure}.",
-                    place=self.path.name,
-                    fix="Open it in a spreadsheet program; if that works, export it again.",
-                ) from failure
+                raise self._no_workbook(failure) from failure
 
     def _check_archive(self) -> None:
         """Refuse what has no end yet, and what is far larger than it looks."""
         try:
             with open_shared(self.path) as file, zipfile.ZipFile(file) as archive:
-                unpacked = sum(entry.file_size for entry in archive.infolist())
-        except zipfile.BadZipFile as failure:
+                self._check_sizes(archive)
+        except (zipfile.BadZipFile, zlib.error) as failure:
             # The directory of an archive is its last part.
             raise still_being_written(self.path.name, "is no complete workbook") from failure
+        except (RuntimeError, NotImplementedError) as failure:  # of a password, of a packer
+            raise self._no_workbook(failure) from failure
+
+    def _check_sizes(self, archive: zipfile.ZipFile) -> None:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
         if unpacked > _MOST_BYTES:
             raise ExportUnreadable(
                 f"{self.path.name} unpacks to {unpacked >> 20} MB; no menu is that large.",
                 place=self.path.name,
                 fix="Look where the file comes from, and export the menu again.",
             )
+        for entry in archive.infolist():
+            if "/worksheets/" in entry.filename and (corner := far_corner(archive.read(entry))):
+                raise ExportUnreadable(
+                    f"{self.path.name} has a sheet that reaches to cell {corner}; no menu does.",
+                    place=f"{self.path.name}, {corner}",
+                    fix="Delete all rows below and columns right of the table, or export again.",
+                )
+
+    def _no_workbook(self, failure: Exception) -> ExportUnreadable:
+        return ExportUnreadable(
+            f"{self.path.name} is no workbook that can be read: {failure}.",
+            place=self.path.name,
+            fix="Open it in a spreadsheet program; if that works, export it again.",
+        )
 
     def _sheet(self, name: str, rows: list[list[Any]]) -> Sheet:
         found = []
