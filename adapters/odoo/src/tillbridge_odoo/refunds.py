@@ -1,17 +1,27 @@
 """Gives back, in Odoo, what an order of ours was paid with: by a refund, as staff would make one.
 
-Odoo makes a refund as a second order with the same receipt number, open until it is paid out. Both
-steps are looked for before they are done, so that cancelling twice pays out once.
+Odoo makes a refund as a second order, open until it is paid out. It has its order's receipt number
+up to 18, and one of its own since 19, so that it is known by its lines: each names the line that it
+takes back. What is refunded already, or has a refund that is still open, is looked for before
+anything is done, so that cancelling twice pays out once.
 """
 
 from tillbridge.adapter import PosFailure
 from tillbridge_odoo.odoo import Odoo, Record
 from tillbridge_odoo.reference import Reference
-from tillbridge_odoo.register import text
+from tillbridge_odoo.register import number, text
 
 _ORDER = "pos.order"
+_LINE = "pos.order.line"
+_REFUND = (
+    "uuid",
+    "access_token",
+    "session_id",
+    "config_id",
+    "amount_total",
+    "amount_tax",
+)
 _WIZARD = "pos.make.payment"
-_PAID = {"paid", "done", "invoiced"}
 
 
 def give_back(odoo: Odoo, order: Record, reference: Reference) -> None:
@@ -28,31 +38,62 @@ def give_back(odoo: Odoo, order: Record, reference: Reference) -> None:
         raise PosFailure(
             f"Staff has settled the order {reference.digits} in Odoo: give the money back there."
         )
-    refund = _refund_of(odoo, order)
-    if refund is None:
+    refunds = _open_refunds(odoo, order)
+    if not refunds and _is_left(odoo, order):
         odoo.call(_ORDER, "refund", [order["id"]], changes=True)
-        refund = _refund_of(odoo, order)
-    if refund is not None and refund["state"] == "draft":
-        method = payments[0]["payment_method_id"][0] if payments else False
-        _pay_out(odoo, refund, method)
-        refund = _refund_of(odoo, order)
-    if refund is None or refund["state"] not in _PAID:
+        refunds = _open_refunds(odoo, order)
+    method = payments[0]["payment_method_id"][0] if payments else False
+    for refund in refunds:
+        if "uuid" in refund:
+            _pay_out(odoo, refund, method, reference)
+        else:
+            _pay_out_17(odoo, refund, method)
+    if _open_refunds(odoo, order) or _is_left(odoo, order):
         raise PosFailure(f"Odoo has not given back the order {reference.digits}: refund it there.")
 
 
-def _refund_of(odoo: Odoo, order: Record) -> Record | None:
-    domain = [
-        ["pos_reference", "=", order["pos_reference"]],
-        ["id", ">", order["id"]],
-        ["amount_total", "<=", 0],
-        ["state", "!=", "cancel"],
-    ]
-    found = odoo.read(_ORDER, domain, ["state", "amount_total", "config_id"], limit=1)
-    return found[0] if found else None
+def _is_left(odoo: Odoo, order: Record) -> bool:
+    """Return whether a part of the order is in no refund, open or paid out."""
+    lines = odoo.read(_LINE, [["order_id", "=", order["id"]]], ["qty", "refunded_qty"])
+    return any(line["refunded_qty"] < line["qty"] for line in lines)
 
 
-def _pay_out(odoo: Odoo, refund: Record, method: object) -> None:
-    """Pay the refund the way its order was paid."""
+def _open_refunds(odoo: Odoo, order: Record) -> list[Record]:
+    lines = odoo.search(_LINE, [["order_id", "=", order["id"]]])
+    taken_back = odoo.read(_LINE, [["refunded_orderline_id", "in", lines]], ["order_id"])
+    ids = sorted({number(line["order_id"]) or 0 for line in taken_back})
+    domain = [["id", "in", ids], ["state", "=", "draft"]]
+    return odoo.read(_ORDER, domain, _REFUND)
+
+
+def _pay_out(odoo: Odoo, refund: Record, method: object, reference: Reference) -> None:
+    """Pay the refund the way its order was paid, as the point of sale of 18 and 19 does.
+
+    It is the one way that a user with the right Point of Sale: User has there.
+    """
+    amount = float(refund["amount_total"])
+    payment = {
+        "amount": amount,
+        "payment_method_id": method,
+        "uuid": reference.uuid(f"refund {refund['id']}"),
+    }
+    asked = {
+        "uuid": refund["uuid"],
+        "access_token": refund["access_token"],
+        "session_id": number(refund["session_id"]),
+        "state": "paid",
+        "lines": [],
+        "payment_ids": [[0, 0, payment]],
+        "amount_total": amount,
+        "amount_tax": float(refund["amount_tax"]),
+        "amount_paid": amount,
+        "amount_return": 0,
+    }
+    odoo.call(_ORDER, "sync_from_ui", [asked], changes=True)
+
+
+def _pay_out_17(odoo: Odoo, refund: Record, method: object) -> None:
+    """Pay the refund the way its order was paid, by the wizard of the back office."""
     values = {
         "config_id": refund["config_id"][0],
         "amount": float(refund["amount_total"]),

@@ -120,9 +120,10 @@ class OdooRig(Rig):
     def tickets(self) -> Sequence[RigTicket]:
         """Return every order."""
         given_back = {
-            order["pos_reference"]
+            self.store.record("pos.order.line", line["refunded_orderline_id"])["order_id"]
             for order in self.store.all("pos.order")
             if order["amount_total"] < 0 and order["state"] == "paid"
+            for line in self.odoo.sales.lines(order["id"])
         }
         return [
             RigTicket(
@@ -139,7 +140,7 @@ class OdooRig(Rig):
                     )
                     for line in self.odoo.sales.lines(order["id"])
                 ),
-                cancelled=order["state"] == "cancel" or order["pos_reference"] in given_back,
+                cancelled=order["state"] == "cancel" or order["id"] in given_back,
             )
             for order in self.store.all("pos.order")
             if order["amount_total"] >= 0

@@ -10,6 +10,7 @@ from tillbridge_odoo.emulated.store import Store, Values, stamp
 
 _LINE = "pos.order.line"
 _CENT = Decimal("0.0001")
+_AMOUNTS = ("price_subtotal", "price_subtotal_incl")
 # What 17 keeps of an order from its point of sale; the key it stands under there.
 _KEPT_17 = {
     "user_id": "user_id",
@@ -90,7 +91,10 @@ class Sales:
         return True if self.store.version == 17 else {"pos.order": []}
 
     def refund(self, ids: Sequence[int]) -> dict[str, Any]:
-        """Make a refund: a second order with the same receipt number, to be paid out."""
+        """Make a refund of what is not refunded yet: a second order, to be paid out.
+
+        It has the same receipt number up to 18, and one of its own in 19.
+        """
         refunds = []
         for each in ids:
             order = self._order(each)
@@ -109,11 +113,15 @@ class Sales:
                 "session_id": sessions[-1],
                 "config_id": config["id"],
                 "pos_reference": order["pos_reference"],
-                "amount_total": -order["amount_total"],
-                "amount_tax": -order["amount_tax"],
                 "state": "draft",
             }
+            if self.store.version >= 19:
+                values["pos_reference"] = f"260-1-{len(self.store.all('pos.order')):06}"
+                values["is_refund"] = True
+            if self.store.version >= 18:
+                values["uuid"] = str(uuid4())
             refunds.append(self.store.add("pos.order", **values))
+            self._take_back(each, refunds[-1])
         return {"type": "ir.actions.act_window", "res_model": "pos.order", "res_id": refunds[0]}
 
     def check_payment(self, wizard: int, context: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,6 +131,22 @@ class Sales:
         self._pay(order, values["amount"], values["payment_method_id"])
         self._finish(order)
         return {"type": "ir.actions.act_window_close"}
+
+    def _take_back(self, order: int, refund: int) -> None:
+        lines = [
+            line
+            for line in self.lines(order)
+            if self.store.value(_LINE, line, "refunded_qty") < line["qty"]
+        ]
+        for line in lines:
+            left = line["qty"] - self.store.value(_LINE, line, "refunded_qty")
+            amounts = {name: -line[name] * left / line["qty"] for name in _AMOUNTS}
+            values = {"product_id": line["product_id"], "price_unit": line["price_unit"], **amounts}
+            self._add_line(refund, {**values, "qty": -left, "refunded_orderline_id": line["id"]})
+        taken = self.lines(refund)
+        total = sum((line["price_subtotal_incl"] for line in taken), 0)
+        tax = total - sum((line["price_subtotal"] for line in taken), 0)
+        self.store.set("pos.order", refund, amount_total=total, amount_tax=tax)
 
     # What the tests do as staff
 

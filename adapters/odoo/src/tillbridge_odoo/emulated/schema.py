@@ -59,7 +59,8 @@ pos.order.line: order_id many2one, product_id many2one, qty float, price_unit fl
  price_subtotal float, price_subtotal_incl float, price_extra float, discount float,
  tax_ids many2many, full_product_name char, customer_note char, uuid char,
  attribute_value_ids many2many, pack_lot_ids one2many, combo_parent_id many2one,
- combo_line_ids one2many, note char, name char
+ combo_line_ids one2many, note char, name char, refunded_orderline_id many2one,
+ refunded_qty float*
 """
 _17 = """
 product.template: detailed_type selection, description_self_order html
@@ -86,7 +87,7 @@ product.combo.item: product_id many2one, extra_price float, lst_price float*, co
 restaurant.table: table_number integer
 pos.payment: uuid char
 pos.order: uuid char, general_customer_note text, internal_note text, floating_order_name char,
- tracking_number char, preset_id many2one
+ tracking_number char, preset_id many2one, is_refund boolean
 pos.order.line: price_type selection, combo_item_id many2one
 """
 _OWN = {17: _17, 18: _18, 19: _19}

@@ -148,6 +148,13 @@ class Store:
             extras = record["product_template_attribute_value_ids"]
             values = (self.record("product.template.attribute.value", each) for each in extras)
             return template["list_price"] + sum(each["price_extra"] for each in values)
+        if name == "refunded_qty":
+            return -sum(
+                line["qty"]
+                for line in self.all(model)
+                if line["refunded_orderline_id"] == record["id"]
+                and self.record("pos.order", line["order_id"])["state"] != "cancel"
+            )
         return record[name]
 
     def label(self, model: str, number: int, context: Mapping[str, Any]) -> str:

@@ -158,7 +158,10 @@ class EmulatedOdoo:
                 methods["sync_from_ui"] = lambda _model, *args, **_named: self.sales.sync_from_ui(
                     *args
                 )
-        if model == "pos.make.payment":
+        if model == "pos.make.payment" and self.version >= 19:
+            # As a real 19 has it: staff pays at the point of sale, managers in the back office.
+            methods["create"] = lambda *_args, **_named: _refuse_wizard()
+        elif model == "pos.make.payment":
             methods["create"] = lambda _model, values, **_named: self.store.add(model, **values)
             methods["check"] = lambda _model, ids, context: self.sales.check_payment(
                 ids[0], context
@@ -196,3 +199,12 @@ class EmulatedOdoo:
             }
             for name, field in self.store.fields(model).items()
         }
+
+
+def _refuse_wizard() -> int:
+    raise OdooFault(
+        "odoo.exceptions.AccessError",
+        "You are not allowed to create 'Point of Sale Make Payment Wizard' (pos.make.payment)"
+        " records. This operation is allowed for the following groups: - Point of"
+        " Sale/Administrator",
+    )
