@@ -124,6 +124,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "Violation",
         ),
     ),
+    ("", "", "tillbridge.adapter.conformance.changes", ("Told",)),
     ("", "", "tillbridge.adapter.conformance.file_rig", ("FileRig",)),
     ("", "", "tillbridge.adapter.conformance.workbook", ("write_workbook",)),
 )

@@ -76,7 +76,8 @@ class Catalog:
             variations = _list(_data(each, "item_data").get("variations"))
             for part in (each, *variations):
                 for key in ("present_at_location_ids", "absent_at_location_ids"):
-                    named.update(_ids(part, key))
+                    if key in part:
+                        named.update(_ids(part, key))
             for variation in variations:
                 data = _data(variation, "item_variation_data")
                 for override in _list(data.get("location_overrides")):
@@ -98,7 +99,7 @@ class Catalog:
                 continue
             data = _data(each, "item_data")
             categories = self._categories(data)
-            fingerprint = records.new((repr(each), self._image(data), *categories))
+            fingerprint = records.new((identity, repr(data), self._image(data), *categories))
             if fingerprint is None:
                 used.update(categories)
                 continue
