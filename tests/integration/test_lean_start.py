@@ -28,6 +28,12 @@ _NEVER = [
     "multiprocessing",
     "prometheus_client",
     "rich",
+    "tillbridge.adapters.folder.menu_json",
+    "tillbridge.catalogue.table_round",
+    "tillbridge.daemon.condition",
+    "tillbridge.model.hours",
+    "tillbridge.receiver.certificate",
+    "tillbridge.status.control_routes",
     "typer",
     "watchfiles",
 ]

@@ -169,6 +169,13 @@ async def test_control_wants_the_token(site: Site, token: str) -> None:
     assert site.control.asked == []
 
 
+@pytest.mark.parametrize("path", ["nothing", "stores/main/push", ""])
+async def test_what_no_command_asks_is_not_found(site: Site, path: str) -> None:
+    status, _text, _headers = await site.get(f"/control/{path}", Authorization=f"Bearer {TOKEN}")
+    assert status == 404
+    assert site.control.asked == []
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "asked"),
     [
