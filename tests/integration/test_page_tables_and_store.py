@@ -69,3 +69,9 @@ async def test_the_store_names_its_adapters_with_the_level_each_reaches() -> Non
         assert "Adapter for the menu" in page.text
         assert "level bronze" in page.text
         assert "no level" in page.text
+
+
+async def test_a_store_without_an_hours_file_says_where_its_hours_are() -> None:
+    async with page_house() as house:
+        page = (await house.get("/store")).text
+        assert "as at the service; hours_file in bridge.toml would keep them here" in page

@@ -38,7 +38,7 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
             "order.not_written", "main", text, now - _MINUTE, {"order": text, "detail": text}
         ),
         OpenProblem("menu.held", "main", "menu", now - HOUR_MS, {"detail": text}),
-        OpenProblem("consent.ending", "main", "", now - 2 * HOUR_MS, {"left": "1 day"}),
+        OpenProblem("consent.ending", "main", "", now - 2 * HOUR_MS, {"left": "33 hours"}),
     )
     store = StoreSnapshot(
         waiting=2,
