@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.adapter.texts import one_line, plain_text
+from tillbridge.adapter.texts import one_line, plain_text, without_markup
 
 
 @pytest.mark.parametrize(
@@ -40,3 +40,12 @@ def test_a_name_that_is_clean_stays(typed: str) -> None:
 )
 def test_a_description_loses_its_mark_up(written: str, shown: str) -> None:
     assert plain_text(written) == shown
+
+
+@pytest.mark.parametrize("written", ["One \n\nTwo  three", "Fish & chips, 3 < 4 > 2", "AT&T; <3"])
+def test_a_description_without_mark_up_stays_as_it_was_written(written: str) -> None:
+    assert without_markup(written) == written
+
+
+def test_a_description_with_mark_up_loses_it() -> None:
+    assert without_markup("Sea moss <br/><b>Detox &amp; energy</b>") == "Sea moss\nDetox & energy"

@@ -1,7 +1,10 @@
 """Cleaning what people have typed and pasted into a till. Pure."""
 
+import re
 import unicodedata
 from html.parser import HTMLParser
+
+_MARKUP = re.compile(r"</?[A-Za-z][A-Za-z0-9]*(?:\s[^<>]*)?/?>|&(?:[A-Za-z]+|#[0-9]+);")
 
 
 def one_line(text: str) -> str:
@@ -25,6 +28,11 @@ def plain_text(html: str) -> str:
     reader.feed(html)
     reader.close()
     return _lines("".join(reader.parts))
+
+
+def without_markup(text: str) -> str:
+    """Return a description as it is, blank lines and all; one with mark-up as `plain_text` does."""
+    return text if _MARKUP.search(text) is None else plain_text(text)
 
 
 def _seen(character: str) -> str:

@@ -102,7 +102,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("reading_whole", "still_being_written", "LastRead"),
     ),
     ("", "", "tillbridge.adapter.modifier_file", ("read_modifiers", "Modifiers")),
-    ("", "", "tillbridge.adapter.texts", ("one_line", "plain_text")),
+    ("", "", "tillbridge.adapter.texts", ("one_line", "plain_text", "without_markup")),
     ("Money and secrets", "", "tillbridge.model.money", ("to_minor", "to_major", "exponent")),
     ("", "", "tillbridge.adapter.secrets", ("read_secret",)),
     (

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tillbridge.adapter import BadRow, ExportUnreadable, Item, ItemTax, Variant
 from tillbridge.adapter.known_records import KnownRecords
-from tillbridge.adapter.texts import one_line, plain_text
+from tillbridge.adapter.texts import one_line, without_markup
 from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge_clover.parts import Parts, amount, category_of, names_in
 from tillbridge_clover.workbook import Record, find_sheet, records
@@ -183,7 +183,7 @@ def _item(
         external_id=identity,
         name=name,
         price=price,
-        description=plain_text(first["description"]),
+        description=without_markup(first["description"]),
         available=available,
         categories=tuple(categories),
         addon_groups=_groups(family, name, reading.parts),

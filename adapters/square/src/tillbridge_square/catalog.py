@@ -20,7 +20,7 @@ from tillbridge.adapter import (
     Variant,
 )
 from tillbridge.adapter.known_records import KnownRecords
-from tillbridge.adapter.texts import one_line, plain_text
+from tillbridge.adapter.texts import one_line, without_markup
 
 Object = Mapping[str, Any]
 _INHERIT = -1
@@ -281,7 +281,7 @@ def _description(data: Object) -> str:
     for key in ("description_plaintext", "description_html", "description"):
         if data.get(key):
             words = str(data[key])
-            return words.strip() if key == "description_plaintext" else plain_text(words)
+            return words.strip() if key == "description_plaintext" else without_markup(words)
     return ""
 
 

@@ -17,7 +17,7 @@ from tillbridge.adapter import (
     Variant,
 )
 from tillbridge.adapter.known_records import KnownRecords
-from tillbridge.adapter.texts import one_line, plain_text
+from tillbridge.adapter.texts import one_line, without_markup
 from tillbridge.model.money import to_minor
 from tillbridge_square.library import Cells, Library, Row
 
@@ -233,7 +233,7 @@ def _item(
         external_id=identity,
         name=name,
         price=price,
-        description=plain_text(family.first("description")),
+        description=without_markup(family.first("description")),
         available=available,
         categories=_categories(family),
         addon_groups=tuple(
