@@ -83,15 +83,8 @@ if ($base -like "$env:USERPROFILE\*") {
     Stop-WithAdvice "$base belongs to one user." 'The service runs as another account and cannot read it: install Python for all users, or name another with -Python.'
 }
 
-$running = Get-Service -Name $ServiceName -ErrorAction SilentlyContinue
-if ($running -and $running.Status -ne 'Stopped') {
-    Write-Host 'Stopping the bridge; orders that arrive meanwhile are delivered again ...'
-    Stop-Service -Name $ServiceName
-    (Get-Service -Name $ServiceName).WaitForStatus('Stopped', [TimeSpan]::FromSeconds(30))
-}
-
 Write-Host "Installing with Python $version ($base) ..."
-# A new folder beside the old one, and then a swap: what fails half-way leaves the old program whole.
+# A new folder beside the old one, while the bridge goes on: what fails here leaves it as it was, and running.
 $fresh = "$ProgramFolder.new"
 $old = "$ProgramFolder.old"
 foreach ($each in $fresh, $old) {
@@ -101,6 +94,12 @@ Invoke-Program $base @('-m', 'venv', $fresh) 'Making the environment'
 $pip = @('-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '--no-index', '--find-links', (Join-Path $Here 'wheelhouse'))
 Invoke-Program (Join-Path $fresh 'Scripts\python.exe') ($pip + @('--require-hashes', '-r', (Join-Path $Here 'requirements.txt'))) 'Installing the libraries'
 Invoke-Program (Join-Path $fresh 'Scripts\python.exe') ($pip + @('--no-deps') + @(Get-ChildItem -LiteralPath (Join-Path $Here 'program') -Filter '*.whl' | ForEach-Object { $_.FullName })) 'Installing the program'
+$running = Get-Service -Name $ServiceName -ErrorAction SilentlyContinue
+if ($running -and $running.Status -ne 'Stopped') {
+    Write-Host 'Stopping the bridge; orders that arrive meanwhile are delivered again ...'
+    Stop-Service -Name $ServiceName
+    (Get-Service -Name $ServiceName).WaitForStatus('Stopped', [TimeSpan]::FromSeconds(30))
+}
 if (Test-Path -LiteralPath $ProgramFolder) { Move-Item -LiteralPath $ProgramFolder -Destination $old }
 Move-Item -LiteralPath $fresh -Destination $ProgramFolder
 $programPython = Join-Path $ProgramFolder 'Scripts\python.exe'
@@ -128,6 +127,12 @@ if (-not $running) {
 Invoke-Program 'sc.exe' @('config', $ServiceName, 'obj=', "NT SERVICE\$ServiceName", 'start=', 'delayed-auto') 'Choosing the account'
 Invoke-Program 'sc.exe' @('failure', $ServiceName, 'reset=', '86400', 'actions=', 'restart/2000/restart/15000/restart/60000') 'Setting the recovery actions'
 Invoke-Program 'sc.exe' @('failureflag', $ServiceName, '1') 'Setting the recovery actions'
+
+# Whose words the event log shows: the service's account may not enter itself.
+$messages = Join-Path $ProgramFolder 'Lib\site-packages\win32\servicemanager.pyd'
+$source = "HKLM\SYSTEM\CurrentControlSet\Services\EventLog\Application\$ServiceName"
+Invoke-Program 'reg.exe' @('add', $source, '/v', 'EventMessageFile', '/t', 'REG_EXPAND_SZ', '/d', $messages, '/f') 'Entering the source of the event log'
+Invoke-Program 'reg.exe' @('add', $source, '/v', 'TypesSupported', '/t', 'REG_DWORD', '/d', '7', '/f') 'Entering the source of the event log'
 
 # By numbers, since names of groups differ between languages: S-1-5-18 is SYSTEM, S-1-5-32-544 the administrators.
 Invoke-Program 'icacls.exe' @($DataFolder, '/inheritance:r', '/grant:r', '*S-1-5-18:(OI)(CI)F', '*S-1-5-32-544:(OI)(CI)F', "NT SERVICE\${ServiceName}:(OI)(CI)M", '/Q') 'Closing the data folder'

@@ -39,6 +39,8 @@ if ($service) {
         exit 1
     }
 }
+$source = "HKLM:\SYSTEM\CurrentControlSet\Services\EventLog\Application\$ServiceName"
+if (Test-Path -LiteralPath $source) { Remove-Item -LiteralPath $source -Recurse -Force }
 foreach ($folder in $ProgramFolder, "$ProgramFolder.new", "$ProgramFolder.old") {
     if (Test-Path -LiteralPath $folder) { Remove-Item -LiteralPath $folder -Recurse -Force }
 }

@@ -132,3 +132,20 @@ def test_install_takes_the_pythons_that_are_bundled(program: types.ModuleType) -
     text = (WINDOWS / "install.ps1").read_text("utf-8")
     (line,) = re.findall(r"^\$Versions = (.+)$", text, re.MULTILINE)
     assert sorted(re.findall(r"'([\d.]+)'", line)) == sorted(program.PYTHONS)
+
+
+def test_an_update_stops_the_bridge_once_the_new_program_is_there() -> None:
+    """Libraries that cannot be installed must not leave a restaurant without its bridge."""
+    text = (WINDOWS / "install.ps1").read_text("utf-8")
+    stops = text.index("Stop-Service")
+    assert text.index("'Installing the libraries'") < text.index("'Installing the program'") < stops
+    assert stops < text.index("Move-Item -LiteralPath $fresh")
+
+
+def test_the_event_log_is_given_the_words_of_the_service() -> None:
+    """Without a message file it says of each entry that its description cannot be found."""
+    texts = {path.name: path.read_text("utf-8") for path in SCRIPTS}
+    source = r"SYSTEM\CurrentControlSet\Services\EventLog\Application\$ServiceName"
+    assert rf"HKLM\{source}" in texts["install.ps1"]
+    assert r"Lib\site-packages\win32\servicemanager.pyd" in texts["install.ps1"]
+    assert rf"HKLM:\{source}" in texts["uninstall.ps1"]
