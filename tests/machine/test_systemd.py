@@ -3,6 +3,9 @@ is lost, and none is written twice."""
 
 import asyncio
 import itertools
+import re
+import shutil
+import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -13,6 +16,7 @@ import pytest
 from tests.support.bridge_process import until
 from tests.support.machine import Chroot, Machine, booted, build_package, fresh_root, needs
 from tests.support.world import SECRET, World, make_world
+from tillbridge.compatibility import ledger_schemas
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -282,6 +286,73 @@ async def test_updated_while_it_serves_it_goes_on_in_the_new_version(
     await house.is_back(instead_of=before, within_s=30)
     orders.append(await house.world.order("p2"))
     await house.all_written_once(orders)
+
+
+MIGRATION = """
+revision = "9999"
+down_revision = "{last}"
+
+
+def upgrade() -> None:
+    raise RuntimeError("this version cannot take any ledger over")
+"""
+
+
+def with_a_migration_that_fails(package: Path) -> None:
+    """Make it a package whose program cannot bring any ledger to its version."""
+    root = package.parent / "unpacked"
+    subprocess.run(["dpkg-deb", "-R", str(package), str(root)], check=True)
+    versions = root / "usr/lib/tillbridge/site/tillbridge/ledger/migrations/versions"
+    text = MIGRATION.format(last=ledger_schemas()[-1])
+    (versions / "9999_in_the_way.py").write_text(text, "utf-8")
+    subprocess.run(["dpkg-deb", "-b", "-Zgzip", "-z1", str(root), str(package)], check=True)
+
+
+async def test_after_an_update_that_fails_the_version_before_serves(
+    house: House, tmp_path: Path
+) -> None:
+    newer = build_package(tmp_path, version="0.1.2")
+    with_a_migration_that_fails(newer)
+    Path(house.machine.root / "newer.deb").write_bytes(newer.read_bytes())
+    orders = [await house.world.order("p1", wait=False) for _ in range(3)]
+    before = house.pid
+    done = house.machine.run("dpkg", "--install", "/newer.deb", ok=False)
+    assert done.returncode != 0
+    assert "goes on with it" in done.stderr
+    await house.is_back(instead_of=before, within_s=30)
+    libraries = house.machine.run(
+        "grep", "-o", "/usr/lib/tillbridge/[a-z]*/", f"/proc/{house.pid}/maps"
+    )
+    assert {*libraries.stdout.split()} == {"/usr/lib/tillbridge/previous/"}
+    orders.append(await house.world.order("p2"))
+    await house.all_written_once(orders)
+    mended = build_package(tmp_path, version="0.1.3")
+    Path(house.machine.root / "newer.deb").write_bytes(mended.read_bytes())
+    house.machine.run("dpkg", "--install", "/newer.deb")
+    assert not (house.machine.root / "usr/lib/tillbridge/rolled-back").exists()
+    orders.append(await house.world.order("p2"))
+    await house.all_written_once(orders)
+
+
+async def test_a_folder_of_the_till_that_the_service_may_not_write_is_told_with_what_to_do(
+    house: House,
+) -> None:
+    drop_in = house.machine.root / "etc/systemd/system/tillbridge.service.d"
+    shutil.rmtree(drop_in)
+    house.systemctl("daemon-reload")
+    house.systemctl("restart", house.unit)
+    await house.world.problem("pos.offline")
+    assert "service install" in str((await house.world.status())["problems"])
+    house.machine.run("tillbridge", "service", "install")  # while it runs
+    await house.all_written_once([await house.world.order("p1")])
+
+
+async def test_prometheus_hears_of_the_process_from_within_its_walls(house: House) -> None:
+    page = f"http://127.0.0.1:{house.world.page_port}"
+    async with house.world.http.get(f"{page}/metrics") as answer:
+        told = await answer.text()
+    (began,) = re.findall(r"^process_start_time_seconds (\S+)$", told, re.MULTILINE)
+    assert 0 < time.time() - float(began) < 600
 
 
 async def test_the_service_is_shown_and_taken_off(house: House) -> None:
