@@ -4,8 +4,11 @@ import shutil
 from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, async_playwright, expect
 
+expect.set_options(
+    timeout=20_000
+)  # a busy machine may take its time; a failure says so all the same
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 
 

@@ -109,6 +109,7 @@ async def write_and_order(page: Page, fresh: Fresh) -> None:
     await step(page, "order", "done")
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("scripts", [True, False], ids=["", "without scripts"])
 async def test_from_nothing_to_the_first_order_in_the_till(
     browser: Browser, fresh: Fresh, scripts: bool

@@ -70,7 +70,7 @@ async def test_a_broken_export_is_told_while_one_looks_and_so_is_its_end(
         await expect(page.locator("#problems")).to_be_empty()
         (world.till.export / "menu.csv").write_text("no,header,of,ours\n1,2,3,4\n")
         problem = page.locator("#problems code")
-        await expect(problem).to_have_text("export.unreadable", timeout=20_000)
+        await expect(problem).to_have_text("export.unreadable")
         await expect(page.get_by_role("heading", level=1)).not_to_have_text("All is well")
         world.till.write_menu()
         await expect(page.locator("#problems")).to_be_empty(timeout=20_000)
@@ -118,7 +118,7 @@ async def test_a_bridge_that_is_gone_is_told(browser: Browser, house: PageHouse)
     await page.goto(house.url)
     await change(house)
     await house.listener.close()
-    await expect(page.locator("#not-live")).to_contain_text("Not live since", timeout=15_000)
+    await expect(page.locator("#not-live")).to_contain_text("Not live since")
     await page.close()
 
 
