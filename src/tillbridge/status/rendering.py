@@ -34,14 +34,22 @@ def static_version() -> str:
     return f"{whole:08x}"
 
 
-def _harmless(value: object) -> object:
+def static_address(name: str) -> str:
+    """Return where a browser finds a file of `static/`."""
+    return f"/static/{name}?{static_version()}"
+
+
+def harmless(text: str) -> str:
     """Take out what could turn the text around it, end a line's meaning, or not be sent at all.
 
     Escaping comes after this, and is done whatever this does.
     """
-    if type(value) is not str or value.isprintable():
-        return value
-    return _UNSEEMLY.sub("\ufffd", value)
+    return text if text.isprintable() else _UNSEEMLY.sub("\ufffd", text)
+
+
+def _harmless(value: object) -> object:
+    # Markup is text that was escaped already.
+    return harmless(value) if type(value) is str else value
 
 
 @lru_cache(maxsize=1)
@@ -57,7 +65,5 @@ def _environment() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals.update(
-        _=_, ngettext=ngettext, span=span, static=lambda name: f"/static/{name}?{static_version()}"
-    )
+    environment.globals.update(_=_, ngettext=ngettext, span=span, static=static_address)
     return environment
