@@ -77,20 +77,6 @@ def test_items_of_which_two_calls_at_once_say_unlike_things_clash(menu_first: bo
         assert not clashed
 
 
-async def test_a_menu_call_lets_the_word_on_its_items_go_first() -> None:
-    flight = InFlight()
-    with flight.availability({"a": OFF}):
-        await flight.availability_settled(frozenset("b"))
-        waiting = asyncio.create_task(flight.availability_settled(frozenset("ab")))
-        await asyncio.sleep(0)
-        with flight.availability({"c": OFF}):
-            await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert not waiting.done()
-    async with asyncio.timeout(20):
-        await waiting
-
-
 def test_drift_is_pushed_at_once_a_few_times_and_then_ever_later() -> None:
     pauses = DriftPauses()
     assert [pauses.pause(0) for _ in range(DRIFTS_AT_ONCE)] == [0] * DRIFTS_AT_ONCE

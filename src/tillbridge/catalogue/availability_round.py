@@ -83,7 +83,8 @@ class AvailabilityRounds:
         since, self._since = self._since, None
         try:
             await self.read()
-            await self._round(since)
+            async with self._shared.in_flight.turn:
+                await self._round(since)
         except (ServiceError, LedgerError) as failure:
             after_failure(
                 failure,

@@ -3,11 +3,12 @@
 Availability does not wait for a menu push, and it has the last word. What its lane told since a
 plan was made is put into the plan's calls (`told`). Where a menu call that is under way says
 otherwise, nobody knows whose word the service heard last: such an item is told once more after it.
+Calls of availability alone, of either lane, take turns (`turn`): what one has told is no news to
+the next.
 """
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 
 from tillbridge.model.catalogue import Availability
@@ -20,21 +21,14 @@ class InFlight:
 
     def __init__(self) -> None:
         self.pushes: set[int] = set()  # rows of the ledger that this process will end
+        self.turn = asyncio.Lock()
         self.told: dict[str, Availability] = {}  # by the availability lane, since `plan_begins`
         self._menu: list[_Words] = []
         self._availability: list[tuple[_Words, set[str]]] = []
-        self._settled = asyncio.Event()
-        self._settled.set()
 
     def plan_begins(self) -> None:
         """Take note that a plan is being made of what is known now."""
         self.told.clear()
-
-    async def availability_settled(self, external_ids: AbstractSet[str]) -> None:
-        """Wait while an availability call tells one of these items."""
-        while any(not external_ids.isdisjoint(words) for words, _ in self._availability):
-            self._settled.clear()
-            await self._settled.wait()
 
     @contextmanager
     def menu(self, words: _Words) -> Iterator[None]:
@@ -59,7 +53,6 @@ class InFlight:
             yield clashed
         finally:
             self._availability = [each for each in self._availability if each is not entry]
-            self._settled.set()
 
 
 def _unlike(words: _Words, others: _Words) -> Iterator[str]:

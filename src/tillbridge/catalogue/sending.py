@@ -7,7 +7,7 @@ the service, crash), what it told is doubtful and is told again (invariant 3).
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import Any
 
 from tillbridge.catalogue import codec
@@ -79,27 +79,31 @@ class Sender:
         all the step says, nothing is sent.
         `left` is the digest of the plan's difference: an approval is carried over to what is left.
         """
-        await self._in_flight.availability_settled(ids_of(step))
-        step = restated(step, self._in_flight.told)
-        if isinstance(step, SetAvailability):
-            step = await self._without_told(step, records)
-            if not step.items:
-                return Sent("taken")
-        words = await asyncio.to_thread(words_of, step)
-        with self._in_flight.menu(words):
+        with ExitStack() as under_way:
+            async with self._in_flight.turn:
+                step = restated(step, self._in_flight.told)
+                if isinstance(step, SetAvailability):
+                    return await self._send_what_is_left(store_id, step, records, left)
+                words = await asyncio.to_thread(words_of, step)
+                under_way.enter_context(self._in_flight.menu(words))
             return await self._send_menu(store_id, step, records, left)
 
-    async def _without_told(
-        self, step: SetAvailability, records: Mapping[str, Record]
-    ) -> SetAvailability:
-        """Acknowledge what the availability lane has told already, and return the rest."""
+    async def _send_what_is_left(
+        self,
+        store_id: str,
+        step: SetAvailability,
+        records: Mapping[str, Record],
+        left: ContentDigest | None,
+    ) -> Sent:
+        """Acknowledge what the availability lane has told already, and send the rest."""
         told = self._in_flight.told.keys() & ids_of(step)
-        if not told:
-            return step
-        rest = SetAvailability(tuple(each for each in step.items if each.external_id not in told))
-        already = tuple(each for each in step.items if each.external_id in told)
-        await self._acknowledge(SetAvailability(already), records)
-        return rest
+        if told:
+            already = tuple(each for each in step.items if each.external_id in told)
+            await self._acknowledge(SetAvailability(already), records)
+        rest = tuple(each for each in step.items if each.external_id not in told)
+        if not rest:
+            return Sent("taken")
+        return await self._send_menu(store_id, SetAvailability(rest), records, left)
 
     async def _send_menu(
         self,
@@ -121,8 +125,9 @@ class Sender:
             return sent
 
     async def send_availability(self, store_id: str, step: SetAvailability) -> Sent:
-        """Send an availability call of its own lane; what a menu call tells meanwhile clashes.
+        """Send an availability call of its own lane, whose turn it is.
 
+        What a menu call tells meanwhile, and otherwise, clashes.
         The clashing items come back as `named`, and are not acknowledged.
         """
         with self._in_flight.availability(words_of(step)) as clashed:
