@@ -17,6 +17,7 @@ _LETTERS = 26
 def far_corner(sheet: bytes) -> str:
     """Return the corner cell (`XFD1048576`) of a sheet's XML with more than MOST_CELLS, else ""."""
     widest, widest_number, lowest = b"A", 1, 1
+    seen = {widest}  # most rows end in the same few columns
     begin, end = 0, sheet.find(_ROW_END)
     while end >= 0:
         # Every row has its last cell behind the end of the row before.
@@ -24,8 +25,10 @@ def far_corner(sheet: bytes) -> str:
         if found is not None:
             column, row = found[1], int(found[2])
             lowest = max(lowest, row)
-            if column != widest and (number := _number(column)) > widest_number:
-                widest, widest_number = column, number
+            if column not in seen:
+                seen.add(column)
+                if (number := _number(column)) > widest_number:
+                    widest, widest_number = column, number
         begin, end = end, sheet.find(_ROW_END, end + len(_ROW_END))
     return f"{widest.decode()}{lowest}" if widest_number * lowest > MOST_CELLS else ""
 

@@ -20,6 +20,7 @@ _READ = (
     *("variant option", "modifier groups", "tax rates", "default tax rates"),
 )
 """The columns that an item is made of, beside its categories; what is in stock is not read."""
+_BLANKS = ("",) * len(_READ)
 _READ_AS_LISTS = ("variant option", "modifier groups", "tax rates")
 
 
@@ -85,9 +86,9 @@ def changes_of(
 
 def _texts(family: Sequence[Record], categories: Sequence[str]) -> Iterable[str]:
     """Return all that an item is made of."""
-    texts = []
+    texts: list[str] = []
     for record in family:
-        texts += [record.values.get(column, "") for column in _READ]
+        texts += map(record.values.get, _READ, _BLANKS)
         if record.more is not None:
             for column in _READ_AS_LISTS:
                 texts += [column, *record.all(column)]
@@ -148,13 +149,13 @@ def _identity(family: Sequence[Record]) -> str:
 
 def _categories(family: Sequence[Record], parts: Parts) -> tuple[str, ...]:
     """Return the ids of the categories: those the item names, else those that name the item."""
-    named = [
-        category_of(parts, each)
-        for record in family
-        for written in record.all("categories")
-        for each in names_in(written, parts.categories)
-    ]
-    return tuple(dict.fromkeys(named or parts.members.get(family[0]["name"].casefold(), [])))
+    named: list[str] = []
+    for record in family:
+        for written in record.all("categories"):
+            named += [category_of(parts, each) for each in names_in(written, parts.categories)]
+    if not named and parts.members:
+        named = parts.members.get(family[0]["name"].casefold(), [])
+    return tuple(dict.fromkeys(named)) if named else ()
 
 
 def _item(
