@@ -134,6 +134,20 @@ def test_an_order_that_staff_has_settled_is_not_given_back_by_the_bridge(house: 
     assert house.state() == ["paid"]
 
 
+def test_what_staff_has_given_back_in_part_is_given_back_wholly(house: House) -> None:
+    soup, bread = house.product("Soup", 4.5), house.product("Bread", 2.0)
+    pos = house.open(orders="paid")
+    asked = order_for(line_of(f"tmpl-{soup}", price=450), line_of(f"tmpl-{bread}", price=200))
+    pos.write_ticket(asked, "ord_1")
+    house.odoo.sales.refund([1])
+    left = house.odoo.sales.lines(2)[0]
+    house.store.remove("pos.order.line", left["id"])
+    house.store.set("pos.order", 2, state="paid", amount_total=-2.0)
+    pos.cancel_ticket(asked, "ord_1", "The customer")
+    assert [each["amount_total"] for each in house.orders()] == [6.5, -2.0, -4.5]
+    assert house.state() == ["paid", "paid", "paid"]
+
+
 def test_a_refund_is_not_taken_for_its_order(house: House) -> None:
     soup = house.product("Soup", 4.5)
     pos = house.open(paid_cancelled="refuse")
@@ -390,6 +404,21 @@ def test_the_parts_of_a_combo_bear_its_price(house: House, version: int) -> None
     assert {bacon["combo_parent_id"], cola["combo_parent_id"]} == {parent["id"]}
     if version >= 18:
         assert (bacon["combo_item_id"], cola["combo_item_id"]) == (2, 3)
+
+
+def test_a_combo_comes_to_its_price_in_a_currency_without_decimals(house: House) -> None:
+    house.store.set("res.currency", 1, name="JPY")
+    menu = house.combo()
+    options = [
+        {"product_name": "Burger", "external_id": "combo-item-1", "unit_price": 0, "quantity": 1},
+        {"product_name": "Cola", "external_id": "combo-item-3", "unit_price": 0, "quantity": 1},
+    ]
+    model = "pos.combo" if house.odoo.version == 17 else "product.combo"
+    house.store.set(model, 2, base_price=7.0)
+    asked = order_for(line_of(f"tmpl-{menu}", price=1001, options=options), currency="JPY")
+    house.open("JPY", orders="paid").write_ticket(asked, "ord_1")
+    assert house.orders()[0]["amount_total"] == 1001
+    assert sum(line["price_unit"] for line in house.lines()) == 1001
 
 
 def test_prices_are_the_orders_own_unless_they_are_to_be_checked(house: House) -> None:

@@ -39,8 +39,8 @@ def furnished(house: House) -> None:
     house.store.add("product.template.attribute.line", product_tmpl_id=pizza, attribute_id=1)
     house.store.add(
         "product.template.attribute.value",
-        name="Olives",
         price_extra=0.5,
+        product_attribute_value_id=house.store.add("product.attribute.value", name="Olives"),
         product_tmpl_id=pizza,
         attribute_line_id=1,
         attribute_id=1,
@@ -67,6 +67,7 @@ CHANGES: dict[str, Change] = {
     "extra price": lambda house: house.store.set(
         "product.template.attribute.value", 1, price_extra=1.0
     ),
+    "name of an extra": lambda house: house.store.set("product.attribute.value", 1, name="Oliven"),
     "extra taken away": lambda house: house.store.set(
         "product.template.attribute.value", 1, ptav_active=False
     ),
@@ -98,6 +99,13 @@ def test_a_change_is_seen_at_the_next_look(
     assert pos.read_catalogue() != before
 
 
+def test_gift_cards_are_not_on_the_menu(house: House) -> None:
+    card, wallet, soup = (house.product(name, 50) for name in ("Gift Card", "eWallet", "Soup"))
+    for product, kind in ((card, "gift_card"), (wallet, "ewallet"), (soup, "loyalty")):
+        house.store.add("loyalty.rule", program_type=kind, product_ids=[product])
+    assert list(house.open().read_catalogue().items) == [f"tmpl-{soup}"]
+
+
 def test_looking_while_nothing_changes_reads_no_menu(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,7 +114,7 @@ def test_looking_while_nothing_changes_reads_no_menu(
     first = pos.read_catalogue()
     assert pos.read_catalogue() is first
     asked = house.odoo.asked
-    assert len(asked) <= 2 * 11
+    assert len(asked) <= 2 * 13
     assert ("product.template.attribute.line", "search_read") not in asked
 
 

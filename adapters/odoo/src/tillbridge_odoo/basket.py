@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 
 from tillbridge.adapter import ItemUnavailable, Order, OrderLine, PosFailure, PriceMismatch
-from tillbridge_odoo.amounts import decimal_of, major, minor, plain
+from tillbridge_odoo.amounts import decimal_of, major, minor, plain, rounded
 from tillbridge_odoo.names import Kind, number_of
 from tillbridge_odoo.odoo import Record
 from tillbridge_odoo.prices import Prices, Unpriced
 from tillbridge_odoo.records import Combo, ComboItem
 from tillbridge_odoo.register import number, text
 from tillbridge_odoo.taxes import LineAmounts, Taxes
-
-_COMBO_STEP = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +224,9 @@ def _combo_lines(
     price = _base(wanted, product, goods, till)
     included = [(each, combo) for each, combo, _item in chosen if combo.free]
     shares = _shares(
-        price, [decimal_of(combo.base_price) * each.quantity for each, combo in included]
+        price,
+        [decimal_of(combo.base_price) * each.quantity for each, combo in included],
+        till.currency,
     )
     if not included:
         found[0] = _plain_line(wanted, product, goods, till)
@@ -266,15 +266,13 @@ def _part(
     )
 
 
-def _shares(price: Decimal, weights: Sequence[Decimal]) -> list[Decimal]:
+def _shares(price: Decimal, weights: Sequence[Decimal], currency: str) -> list[Decimal]:
     total = sum(weights, Decimal(0))
     if not weights:
         return []
     if not total:
         weights, total = [Decimal(1)] * len(weights), Decimal(len(weights))
-    found = [
-        (price * weight / total).quantize(_COMBO_STEP, ROUND_HALF_UP) for weight in weights[:-1]
-    ]
+    found = [rounded(price * weight / total, currency) for weight in weights[:-1]]
     return [*found, price - sum(found, Decimal(0))]
 
 

@@ -33,6 +33,7 @@ _CATEGORY = ("name", "parent_id", "sequence")
 _COMBO = ("name", "base_price", "combo_line_ids", "combo_item_ids", "qty_free", "qty_max")
 _COMBO_ITEM = ("product_id", "combo_id", "combo_price", "extra_price")
 
+_RULE = "loyalty.rule"
 BY_VALUE = "attribute_line_id, product_attribute_value_id, id"
 
 
@@ -91,25 +92,30 @@ class Records:
     taxes: Sequence[Record] = ()
 
 
-def sold_categories(odoo: Odoo, register: Register) -> tuple[int, ...]:
-    """Return the categories the point of sale sells, those below them too; () for all."""
-    if not register.categories:
-        return ()
-    parents = {
-        each["id"]: number(each["parent_id"])
-        for each in odoo.read("pos.category", [], ["parent_id"], context=register.context)
-    }
-    return tuple(each for each in parents if _is_below(each, set(register.categories), parents))
-
-
 def sold_domain(odoo: Odoo, register: Register) -> list[object]:
-    """Return the domain of what the point of sale sells: templates, or products by theirs."""
+    """Return the domain of the templates that the point of sale sells.
+
+    Where it is limited to categories it sells theirs alone, and not those of categories below.
+    """
     domain = register.of_company(
         [["available_in_pos", "=", True], ["sale_ok", "=", True], ["active", "=", True]]
     )
     if register.categories:
-        domain.append(["pos_categ_ids", "in", list(sold_categories(odoo, register))])
+        domain.append(["pos_categ_ids", "in", list(register.categories)])
+    if cards := _cards(odoo, register):
+        domain.append(["id", "not in", cards])
     return domain
+
+
+def _cards(odoo: Odoo, register: Register) -> list[int]:
+    """Return templates of gift cards and eWallets: written by us, no card would come of them."""
+    if not odoo.has_model(_RULE):
+        return []
+    kinds = [["program_type", "in", ["gift_card", "ewallet"]]]
+    rules = odoo.read(_RULE, kinds, ["product_ids"], context=register.context)
+    ids = sorted({each for rule in rules for each in rule["product_ids"]})
+    products = odoo.read_ids("product.product", ids, ["product_tmpl_id"], context=register.context)
+    return sorted({number(each["product_tmpl_id"]) or 0 for each in products.values()})
 
 
 def read_records(odoo: Odoo, register: Register, ids: Sequence[int], context: Record) -> Records:
@@ -218,14 +224,3 @@ def _of_templates(
         for record in odoo.read(model, domain, fields, order=order, context=context):
             found[record["id"]] = record
     return found
-
-
-def _is_below(category: int, sold: set[int], parents: Mapping[int, int | None]) -> bool:
-    seen: set[int] = set()
-    above: int | None = category
-    while above is not None and above not in seen:
-        if above in sold:
-            return True
-        seen.add(above)
-        above = parents.get(above)
-    return False

@@ -32,6 +32,7 @@ def read_signs(odoo: Odoo, register: Register, sold: list[object], context: Reco
         "values": _stamps(
             odoo, "product.template.attribute.value", [["ptav_active", "=", True]], context
         ),
+        "names of values": _stamps(odoo, "product.attribute.value", [], context),
         "attributes": _stamps(odoo, "product.attribute", [], context),
         "categories": _stamps(odoo, "pos.category", [], context),
         "taxes": _stamps(

@@ -21,10 +21,10 @@ class House:
         self.server = rig.server
         self._opened: list[OdooAdapter] = []
 
-    def open(self, **options: Any) -> OdooAdapter:  # noqa: ANN401 -- any option
+    def open(self, currency: str = "EUR", **options: Any) -> OdooAdapter:  # noqa: ANN401 -- any option
         """Open the adapter, with these options beside those of the rig."""
         checked = OdooOptions.model_validate({**self.rig.options(), **options})
-        self._opened.append(OdooAdapter(checked, self.rig.context()))
+        self._opened.append(OdooAdapter(checked, self.rig.context(currency)))
         return self._opened[-1]
 
     def close(self) -> None:

@@ -21,6 +21,8 @@ account.tax: name char, amount float, amount_type selection, price_include boole
  sequence integer, company_id many2one, active boolean, type_tax_use selection
 product.category: name char, parent_id many2one
 product.attribute: name char, display_type selection, create_variant selection, sequence integer
+product.attribute.value: name char, attribute_id many2one
+loyalty.rule: program_type selection, product_ids many2many
 product.template.attribute.line: product_tmpl_id many2one, attribute_id many2one,
  value_ids many2many, product_template_value_ids one2many, sequence integer, active boolean
 product.template.attribute.value: name char, attribute_line_id many2one, attribute_id many2one,

@@ -148,6 +148,10 @@ class Store:
             extras = record["product_template_attribute_value_ids"]
             values = (self.record("product.template.attribute.value", each) for each in extras)
             return template["list_price"] + sum(each["price_extra"] for each in values)
+        if name == "name" and record.get("product_attribute_value_id"):
+            return self.record("product.attribute.value", record["product_attribute_value_id"])[
+                name
+            ]
         if name == "refunded_qty":
             return -sum(
                 line["qty"]
