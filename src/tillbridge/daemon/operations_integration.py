@@ -10,8 +10,9 @@ from tillbridge.ledger.orders import open_orders
 from tillbridge.model.instant import to_iso
 from tillbridge.service.types import Integration, IntegrationRequest
 from tillbridge.status.ports import Answer
-from tillbridge.stores.integration import Integrated, Seen
+from tillbridge.stores.integration import Integrated
 from tillbridge.stores.integration_plan import Kind, costs_of
+from tillbridge.stores.integration_sight import Seen
 
 _APPLIED_BY_HAND = frozenset(Kind) - {Kind.WAIT}
 

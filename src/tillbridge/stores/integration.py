@@ -12,7 +12,7 @@ from typing import Protocol
 
 from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
-from tillbridge.errors import BridgeError, ConfigError, Conflict, Refused
+from tillbridge.errors import BridgeError, Conflict, Refused
 from tillbridge.i18n import _
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.log import get_logger
@@ -20,10 +20,10 @@ from tillbridge.service.client import ServiceClient
 from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.store_calls import ALREADY_INTEGRATED
 from tillbridge.service.types import Integration, IntegrationRequest, Store
-from tillbridge.stores.choosing import Wish, choose_store
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration_books import IntegrationBooks, Intent
-from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State, plan_of, state_of
+from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State, state_of
+from tillbridge.stores.integration_sight import IntegrationSight, Seen
 from tillbridge.stores.keeper import OwnDoing
 
 log = get_logger()
@@ -51,16 +51,6 @@ class Integrated:
     created: bool
     changed: tuple[str, ...] = ()
     secret_known: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A store as the service has it, beside as it is wanted."""
-
-    store: Store
-    now: Integration | None
-    wanted: IntegrationRequest
-    plan: IntegrationPlan
 
 
 class Verifier(Protocol):
@@ -102,7 +92,6 @@ class Integrator:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._name = name
-        self._settings = settings
         self._client = client
         self._rules = rules or IntegrationRules()
         self._door = door or StoreDoor(name, lambda: None)
@@ -120,6 +109,7 @@ class Integrator:
             auto_accept_orders=settings.auto_accept_orders,
             notification_email=settings.notification_email,
         )
+        self._sight = IntegrationSight(name, settings.store_id, client, self.books, self.wanted)
 
     def attend(self, verifier: Verifier) -> None:
         """Tell `verifier` of new secrets from now on."""
@@ -135,13 +125,18 @@ class Integrator:
     async def look(self) -> Seen:
         """Read the store and its integration, and compare."""
         async with self._lock:
-            return await self._look()
+            return await self._sight.look()
+
+    async def choose(self, store_id: str) -> None:
+        """Take note which of the merchant's stores a person means."""
+        async with self._lock:
+            await self._sight.choose(store_id)
 
     async def integrate(self) -> Integrated:
         """Integrate the store, or take over an integration and bring it in line."""
         async with self._lock:
             await self._resume()
-            store = await self._chosen()
+            store = await self._sight.chosen()
             if state_of(store) is not State.INTEGRATED:
                 await self.books.begin(Intent("make"))
             try:
@@ -162,7 +157,7 @@ class Integrator:
         """
         async with self._lock:
             await self._resume()
-            seen = await self._look()
+            seen = await self._sight.look()
             if seen.plan.kind in kinds:
                 return await self._apply(seen)
             if seen.plan.kind is Kind.REINTEGRATE and seen.plan.changes and Kind.CHANGE in kinds:
@@ -173,14 +168,14 @@ class Integrator:
         """Remove the integration and make a new one, with a new webhook secret."""
         async with self._lock:
             # What was cut off a moment ago is this very thing: it is not done twice.
-            return await self._resume() or await self._replace(await self._chosen())
+            return await self._resume() or await self._replace(await self._sight.chosen())
 
     async def rotate(self) -> Integrated:
         """Get a new webhook secret; the old one is honoured for a while."""
         async with self._lock:
             if resumed := await self._resume():
                 return resumed
-            store = await self._chosen()
+            store = await self._sight.chosen()
             field = self._rules.rotate_field
             if not field or state_of(store) is not State.INTEGRATED:
                 return await self._replace(store)
@@ -190,7 +185,7 @@ class Integrator:
     async def remove(self) -> str:
         """Remove the integration, and let go of the store; return its id."""
         async with self._lock:
-            store_id = await self.books.store_id() or (await self._chosen()).store_id
+            store_id = await self.books.store_id() or (await self._sight.chosen()).store_id
             await self.books.begin(Intent("remove"))
             await self._let_go(store_id)
             return store_id
@@ -208,69 +203,11 @@ class Integrator:
             await self.books.note(seen.store.store_id, seen.now, self.wanted, secret_known=True)
             await self._verifier.refresh(self._name)
 
-    # -- looking
-
-    async def _look(self) -> Seen:
-        store = await self._chosen()
-        state, now, known = state_of(store), None, False
-        if state is State.INTEGRATED:
-            now = await self._integration_of(store.store_id)
-            known = now is not None and await self.books.secret_known(now)
-        plan = plan_of(state, now, self.wanted, secret_known=known)
-        return Seen(store, now, self.wanted, plan)
-
-    async def choose(self, store_id: str) -> None:
-        """Take note which of the merchant's stores a person means.
-
-        Raises ConfigError where the configuration means another one.
-        """
-        if self._settings.store_id not in {None, store_id}:
-            raise ConfigError(
-                _("bridge.toml says store_id = {configured}, and {chosen} was chosen.").format(
-                    configured=f'"{self._settings.store_id}"', chosen=store_id
-                ),
-                fix=_("Correct store_id in the configuration, or choose the same."),
-            )
-        async with self._lock:
-            wish = Wish(self._name, chosen=store_id)
-            await self._free(choose_store(await self._client.stores(), wish))
-            await self.books.note_choice(store_id)
-
-    async def _chosen(self) -> Store:
-        """Choose the store, and note its name for what is printed."""
-        wish = Wish(self._name, self._settings.store_id or "", await self.books.store_id() or "")
-        store = choose_store(await self._client.stores(), wish)
-        await self._free(store)
-        if store.name:
-            await self.books.note_store_name(store.name)
-        return store
-
-    async def _free(self, store: Store) -> None:
-        """Refuse a store that another one of this bridge stands for."""
-        taken = await self.books.taken_by(store.store_id)
-        if taken is not None:
-            raise BridgeError(
-                _("The store {store_id} is connected here already, as {taken}.").format(
-                    store_id=store.store_id, taken=taken
-                ),
-                fix=_("Choose another: tillbridge connect {store} --store-id ID").format(
-                    store=self._name
-                ),
-            )
-
-    async def _integration_of(self, store_id: str) -> Integration | None:
-        try:
-            return await self._client.integration(store_id)
-        except Refused as refused:
-            if refused.code != NOT_INTEGRATED:
-                raise
-            return None
-
     # -- taking over, changing
 
     async def _take_over(self) -> Integrated:
         """Bring an integration in line, whoever made it."""
-        seen = await self._look()
+        seen = await self._sight.look()
         if seen.plan.kind is Kind.ROTATE:
             log.warning("integration.secret_unknown", store=self._name)
             return await self._change(seen, secret_known=False)
@@ -421,11 +358,11 @@ class Integrator:
         if intent is None:
             return None
         log.warning("integration.resumed", store=self._name, begun=intent.kind)
-        store = await self._chosen()
+        store = await self._sight.chosen()
         if intent.kind == "remove":
             await self._let_go(store.store_id)
             return None
-        now = await self._integration_of(store.store_id)
+        now = await self._sight.integration_of(store.store_id)
         ours = now is not None and await self.books.secret_known(now)
         made = ours and intent.kind != "rotate"
         if now is not None and made and now.integration_id != intent.was:

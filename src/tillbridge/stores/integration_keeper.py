@@ -10,7 +10,7 @@ from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.log import get_logger
 from tillbridge.stores.door import StoreDoor
-from tillbridge.stores.integration import Integrator, Seen
+from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import (
     Difference,
     IntegrationPlan,
@@ -18,6 +18,7 @@ from tillbridge.stores.integration_plan import (
     State,
     changed_elsewhere,
 )
+from tillbridge.stores.integration_sight import Seen
 
 log = get_logger()
 
