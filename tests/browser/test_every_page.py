@@ -141,22 +141,24 @@ async def test_every_page_is_light_and_loads_nothing_from_elsewhere(
     browser: Browser, sample: str
 ) -> None:
     async with furnished(sample) as house:
+        page = await browser.new_page()
+        network = await page.context.new_cdp_session(page)
+        await network.send("Network.enable")
+        # A browser that has never been here.
+        await network.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        arrived: list[float] = []
+        network.on("Network.dataReceived", lambda told: arrived.append(told["dataLength"]))
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
 
         async def look(path: str) -> list[str]:
-            # A browser that has never been here: nothing is in its cache.
-            context = await browser.new_context()
-            page = await context.new_page()
-            network = await context.new_cdp_session(page)
-            await network.send("Network.enable")
-            arrived: list[float] = []
-            network.on("Network.dataReceived", lambda told: arrived.append(told["dataLength"]))
-            elsewhere: list[str] = []
-            page.on("request", lambda asked: elsewhere.append(asked.url))
+            await page.goto("about:blank")  # what the page before still does ends here
+            arrived.clear()
+            asked.clear()
             await page.goto(house.url + path, wait_until="load")
-            told = [url for url in elsewhere if not url.startswith(house.url)]
+            told = [url for url in asked if not url.startswith(house.url)]
             if sum(arrived) > BUDGET:
                 told.append(f"{sum(arrived):,.0f} bytes")
-            await context.close()
             return told
 
         assert await faults(await browser.new_page(), house, look) == {}
