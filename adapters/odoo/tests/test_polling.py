@@ -214,6 +214,17 @@ def test_a_key_that_is_refused_is_told_with_its_remedy(house: House) -> None:
     assert "api_key" in caught.value.fix
 
 
+def test_a_database_that_is_not_there_is_told_with_its_remedy(house: House) -> None:
+    pos = house.open(database="elsewhere")
+    with pytest.raises(ExportUnreadable) as caught:
+        pos.read_catalogue()
+    assert not caught.value.passing
+    assert caught.value.fix == "Correct the option database."
+    assert pos.health().detail == "Odoo has no database of that name."
+    with pytest.raises(PosOffline, match="no database of that name"):
+        pos.find_ticket("ord_1")
+
+
 def test_a_busy_database_is_read_again_soon(house: House) -> None:
     pos = house.open()
     pos.read_catalogue()

@@ -8,10 +8,12 @@ from tillbridge_odoo.odoo import LoginRefused
 from tillbridge_odoo.rpc import Fault, NoAnswer
 
 LOGIN_REFUSED = "Odoo refuses the login: the user, the API key or the database is not right."
+NO_DATABASE = "Odoo has no database of that name."
 _LOGIN_FIX = (
     "Make a new API key in Odoo (the user's Preferences, Account Security), and put it where"
-    " api_key says."
+    " api_key says. From Odoo 18 on keys end, after 90 days or less."
 )
+_DATABASE_FIX = "Correct the option database."
 _RIGHTS_FIX = "Give the bridge's user the right Point of Sale: User in Odoo."
 _SERVER_FIX = "Look into Odoo's log; if the option pos or database is wrong, correct it."
 
@@ -29,7 +31,12 @@ _PASSING = (
 
 def is_passing(fault: Fault) -> bool:
     """Return whether Odoo's database was only busy: all undone, and worth asking again."""
-    return fault.kind.endswith(_PASSING)
+    return fault.kind.endswith(_PASSING) and not is_database_unknown(fault)
+
+
+def is_database_unknown(fault: Fault) -> bool:
+    """Return whether there is no database as we name it; Odoo says it as PostgreSQL does."""
+    return fault.kind.endswith("OperationalError") and "does not exist" in fault.text
 
 
 def is_session_lost(fault: Fault) -> bool:
@@ -49,6 +56,8 @@ def reading() -> Iterator[None]:
     except Fault as fault:
         if is_session_lost(fault):
             raise ExportUnreadable(LOGIN_REFUSED, place="Odoo", fix=_LOGIN_FIX) from fault
+        if is_database_unknown(fault):
+            raise ExportUnreadable(NO_DATABASE, place="Odoo", fix=_DATABASE_FIX) from fault
         if is_passing(fault):
             raise ExportUnreadable(
                 "Odoo's database is busy.",
@@ -83,6 +92,8 @@ def nothing_written(failure: NoAnswer | LoginRefused | Fault) -> PosFailure:
         case Fault():
             if is_session_lost(failure):
                 return PosOffline(LOGIN_REFUSED)
+            if is_database_unknown(failure):
+                return PosOffline(f"{NO_DATABASE} {_DATABASE_FIX}")
             if is_passing(failure):
                 return PosOffline("Odoo's database is busy.")
             return PosFailure(failure.text)

@@ -36,6 +36,14 @@ def no_model(model: str) -> OdooFault:
     return user_error(f"Object {model} doesn't exist")
 
 
+def no_database(name: str) -> OdooFault:
+    """Return the failure of a database that is not there, in PostgreSQL's words."""
+    text = (
+        f'connection to server on socket "/run/s" failed: FATAL:  database "{name}" does not exist'
+    )
+    return OdooFault("psycopg2.OperationalError", text)
+
+
 def no_field(model: str, field: str) -> OdooFault:
     """Return the failure of a field that is not there."""
     return OdooFault("builtins.ValueError", f"Invalid field {field!r} on model {model!r}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tillbridge_odoo.emulated.faults import OdooFault, access_denied, no_model
+from tillbridge_odoo.emulated.faults import OdooFault, access_denied, no_database, no_model
 from tillbridge_odoo.emulated.sales import Sales
 from tillbridge_odoo.emulated.store import Store
 
@@ -84,6 +84,8 @@ class EmulatedOdoo:
                 }
             case "common", "authenticate":
                 database, login, key, _agent = args
+                if database != DATABASE:
+                    raise no_database(database)
                 return UID if (database, login, key) == (DATABASE, LOGIN, self.key) else False
             case "object", "execute_kw":
                 return self._execute(*args)
