@@ -421,6 +421,29 @@ def test_a_combo_comes_to_its_price_in_a_currency_without_decimals(house: House)
     assert sum(line["price_unit"] for line in house.lines()) == 1001
 
 
+@pytest.mark.parametrize(
+    ("included", "method", "total", "tax"),
+    [
+        (False, "round_globally", 1726, 225),
+        (False, "round_per_line", 1727, 226),
+        (True, "round_globally", 1501, 196),
+    ],
+)
+def test_taxes_are_rounded_as_the_company_does(
+    house: House, *, included: bool, method: str, total: int, tax: int
+) -> None:
+    house.store.set("res.currency", 1, name="JPY")
+    house.store.set("res.company", 1, tax_calculation_rounding_method=method)
+    rate = house.store.add(
+        "account.tax", amount=15.0, amount_type="percent", price_include=included, company_id=1
+    )
+    ramen, sake = (house.product(name, 1, taxes_id=[rate]) for name in ("Ramen", "Sake"))
+    lines = line_of(f"tmpl-{ramen}", price=751), line_of(f"tmpl-{sake}", price=750)
+    house.open("JPY", orders="paid").write_ticket(order_for(*lines, currency="JPY"), "ord_1")
+    assert house.state() == ["paid"]
+    assert (house.orders()[0]["amount_total"], house.orders()[0]["amount_tax"]) == (total, tax)
+
+
 def test_prices_are_the_orders_own_unless_they_are_to_be_checked(house: House) -> None:
     soup = house.product("Soup", 4.5)
     asked = order_for(line_of(f"tmpl-{soup}", price=400))

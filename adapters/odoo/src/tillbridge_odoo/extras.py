@@ -60,6 +60,6 @@ def _line(
         quantity=1,
         unit=amount,
         extra=Decimal(0),
-        amounts=LineAmounts(amount, amount),
+        amounts=LineAmounts(amount, amount, amount),
         taxes=(),
     )

@@ -10,6 +10,7 @@ from tillbridge_odoo.amounts import rounded
 from tillbridge_odoo.basket import TicketLine
 from tillbridge_odoo.reference import Reference
 from tillbridge_odoo.register import Register, Session
+from tillbridge_odoo.taxes import LineAmounts, together
 
 Json = dict[str, Any]
 _LINE = "pos.order.line"
@@ -19,8 +20,9 @@ _LINE = "pos.order.line"
 class Sale:
     """Everything there is to say of an order. `paid_by` is None for one that staff settles.
 
-    `table` is the table's number where the order may be put on it; `label` is what staff calls the
-    order by, `note` what the customer says. `at` is UTC, as Odoo writes it.
+    `once` says that the company rounds taxes once an order, and not each line's. `table` is the
+    table's number where the order may be put on it; `label` is what staff calls the order by,
+    `note` what the customer says. `at` is UTC, as Odoo writes it.
     """
 
     reference: Reference
@@ -30,6 +32,7 @@ class Sale:
     lines: Sequence[TicketLine]
     at: str
     paid_by: int | None = None
+    once: bool = False
     table: int | None = None
     label: str = ""
     note: str = ""
@@ -37,14 +40,22 @@ class Sale:
     @property
     def total(self) -> Decimal:
         """With taxes, in major units."""
-        total = sum((line.amounts.included for line in self.lines), Decimal(0))
-        return rounded(total, self.register.currency)
+        return self._amounts.included
 
     @property
     def tax(self) -> Decimal:
         """The taxes alone."""
-        without = sum((line.amounts.excluded for line in self.lines), Decimal(0))
-        return self.total - rounded(without, self.register.currency)
+        return self._amounts.included - self._amounts.excluded
+
+    @property
+    def _amounts(self) -> LineAmounts:
+        currency, lines = self.register.currency, [line.amounts for line in self.lines]
+        if self.once:
+            return together(lines, currency)
+        return LineAmounts(
+            rounded(sum((each.excluded for each in lines), Decimal(0)), currency),
+            rounded(sum((each.included for each in lines), Decimal(0)), currency),
+        )
 
 
 @dataclass(frozen=True, slots=True)

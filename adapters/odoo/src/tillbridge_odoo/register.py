@@ -103,6 +103,14 @@ def open_session(odoo: Odoo, register: Register) -> Session | None:
     return Session(found[0]["id"], str(found[0]["name"])) if found else None
 
 
+def rounds_once(odoo: Odoo, register: Register) -> bool:
+    """Return whether the company rounds a tax once an order, and not line by line."""
+    found = odoo.read(
+        "res.company", [["id", "=", register.company]], ["tax_calculation_rounding_method"]
+    )
+    return any(each.get("tax_calculation_rounding_method") == "round_globally" for each in found)
+
+
 def number(value: object) -> int | None:
     """Return the id in a many2one: `[5, "POS/00005"]`, 5, or False for none."""
     if isinstance(value, list | tuple) and value:

@@ -5,7 +5,7 @@ and taxes within a price make up together what lies between the price with and w
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from tillbridge.adapter import ItemTax, TaxComponent
@@ -44,10 +44,27 @@ class Tax:
 
 @dataclass(frozen=True, slots=True)
 class LineAmounts:
-    """What a line comes to, in major units: without and with its taxes."""
+    """What a line comes to, in major units: without and with its taxes, rounded.
+
+    `base` is its price without taxes and `taxes` are they by number, both not rounded: for a
+    company that rounds them once an order.
+    """
 
     excluded: Decimal
     included: Decimal
+    base: Decimal = Decimal(0)
+    taxes: Mapping[int, Decimal] = field(default_factory=dict)
+
+
+def together(lines: Iterable[LineAmounts], currency: str) -> LineAmounts:
+    """Return what lines come to where their prices and each tax are rounded once, for all."""
+    base, taxes = Decimal(0), dict[int, Decimal]()
+    for line in lines:
+        base += line.base
+        for tax, amount in line.taxes.items():
+            taxes[tax] = taxes.get(tax, Decimal(0)) + amount
+    without = rounded(base, currency)
+    return LineAmounts(without, without + sum(rounded(each, currency) for each in taxes.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +103,11 @@ class Taxes:
         if in_price:
             in_price[-1] += total - base - sum(in_price)
         on_top = _on_top(taxes, base, quantity, in_price, currency)
-        return LineAmounts(base, base + sum(in_price) + sum(on_top))
+        return LineAmounts(
+            base,
+            base + sum(in_price) + sum(on_top),
+            *_exact(unit * quantity, quantity, taxes),
+        )
 
     def with_tax(self, unit: Decimal, ids: Sequence[int]) -> Decimal:
         """Return a unit price with all its taxes, not rounded."""
@@ -131,6 +152,19 @@ class Taxes:
                 yield from self._flat(tax.children)
             else:
                 yield tax
+
+
+def _exact(
+    total: Decimal, quantity: int, taxes: Sequence[Tax]
+) -> tuple[Decimal, dict[int, Decimal]]:
+    """Return the price without taxes, and the taxes; nothing is rounded."""
+    base = _without_included(total, quantity, taxes)
+    within = [tax for tax in taxes if tax.included]
+    in_price = _levied(within, base, quantity, None)
+    on_top = _on_top(taxes, base, quantity, in_price, None)
+    added = [tax for tax in taxes if not tax.included]
+    amounts = zip([*within, *added], [*in_price, *on_top], strict=True)
+    return base, {tax.id: amount for tax, amount in amounts}
 
 
 def _without_included(total: Decimal, quantity: int, taxes: Sequence[Tax]) -> Decimal:

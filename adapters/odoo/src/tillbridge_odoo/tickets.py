@@ -36,6 +36,7 @@ from tillbridge_odoo.register import (
     Session,
     find_register,
     open_session,
+    rounds_once,
     text,
 )
 from tillbridge_odoo.rpc import Fault, NoAnswer
@@ -164,6 +165,7 @@ class Tickets:
             lines=lines,
             at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),
             paid_by=paid_by,
+            once=rounds_once(self._odoo, register),
             table=on_table,
             label=" ".join(each for each in (options.reference, number, table_name) if each),
             note=_note(order, "" if on_table is not None else table_name),

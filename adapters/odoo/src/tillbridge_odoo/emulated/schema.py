@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 _COMMON = """
-res.company: name char, currency_id many2one
+res.company: name char, currency_id many2one, tax_calculation_rounding_method selection
 res.currency: name char, active boolean
 res.users: name char, login char, active boolean
 pos.config: name char, active boolean, company_id many2one, currency_id many2one,
