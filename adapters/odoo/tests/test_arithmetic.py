@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tillbridge_odoo.amounts import minor, rounded
 from tillbridge_odoo.names import Kind, named, number_of
 from tillbridge_odoo.reference import Reference, key_in
-from tillbridge_odoo.taxes import Taxes
+from tillbridge_odoo.taxes import Taxes, together
 
 CENT = Decimal("0.01")
 
@@ -154,3 +154,44 @@ def test_two_orders_have_two_receipt_numbers(first: str, second: str) -> None:
 def test_an_id_says_its_kind_and_number(kind: Kind, number: int) -> None:
     assert number_of(named(kind, number), kind) == number
     assert [each for each in Kind if number_of(named(kind, number), each)] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("lines", "total", "tax"),
+    [
+        # What a real Odoo 19 makes of such orders; 21 and 9 are in the price, 10 and 0.25 on top.
+        (
+            "25.26 1 21, 29.83 4 21, 6.94 4 9, 29.70 4 21, 6.44 2 21, 9.75 1 21, 4.55 2 21,"
+            " 20.74 5 21",
+            "426.57",
+            "71.50",
+        ),
+        (
+            "1.68 5 9, 20.10 5 21, 10.21 3 10, 1.46 1 9, 21.68 3 9, 16.77 2 10, 19.57 2 10+0.25,"
+            " 9.91 4 10",
+            "333.14",
+            "38.42",
+        ),
+        ("22.44 3 10, 0.30 3 21, 23.45 3 9, 20.83 2 9", "186.97", "16.14"),
+    ],
+)
+def test_taxes_of_an_order_are_rounded_once_as_odoo_does(lines: str, total: str, tax: str) -> None:
+    known = {"9": 1, "21": 2, "10": 3, "0.25": 4}
+    taxes = Taxes.of(
+        {
+            "id": number,
+            "name": rate,
+            "amount": Decimal(rate),
+            "amount_type": "fixed" if rate == "0.25" else "percent",
+            "price_include": rate in {"9", "21"},
+        }
+        for rate, number in known.items()
+    )
+    amounts = []
+    for line in lines.split(","):
+        price, quantity, rates = line.split()
+        ids = [known[rate] for rate in rates.split("+")]
+        amounts.append(taxes.amounts(Decimal(price), int(quantity), ids, "EUR"))
+    found = together(amounts, "EUR")
+    assert found.included == Decimal(total)
+    assert found.included - found.excluded == Decimal(tax)

@@ -47,24 +47,34 @@ class LineAmounts:
     """What a line comes to, in major units: without and with its taxes, rounded.
 
     `base` is its price without taxes and `taxes` are they by number, both not rounded: for a
-    company that rounds them once an order.
+    company that rounds them once an order. `on_top` says that some are not in the price.
     """
 
     excluded: Decimal
     included: Decimal
     base: Decimal = Decimal(0)
     taxes: Mapping[int, Decimal] = field(default_factory=dict)
+    on_top: bool = False
 
 
 def together(lines: Iterable[LineAmounts], currency: str) -> LineAmounts:
-    """Return what lines come to where their prices and each tax are rounded once, for all."""
+    """Return what lines come to where their prices and each tax are rounded once, for all.
+
+    Where all taxes are in the prices it is what these come to with them that is rounded; else what
+    they come to without.
+    """
+    there = list(lines)
     base, taxes = Decimal(0), dict[int, Decimal]()
-    for line in lines:
+    for line in there:
         base += line.base
         for tax, amount in line.taxes.items():
             taxes[tax] = taxes.get(tax, Decimal(0)) + amount
-    without = rounded(base, currency)
-    return LineAmounts(without, without + sum(rounded(each, currency) for each in taxes.values()))
+    levied = sum((rounded(each, currency) for each in taxes.values()), Decimal(0))
+    if any(line.on_top for line in there):
+        without = rounded(base, currency)
+    else:
+        without = rounded(base + sum(taxes.values()), currency) - levied
+    return LineAmounts(without, without + levied)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +166,15 @@ class Taxes:
 
 def _exact(
     total: Decimal, quantity: int, taxes: Sequence[Tax]
-) -> tuple[Decimal, dict[int, Decimal]]:
-    """Return the price without taxes, and the taxes; nothing is rounded."""
+) -> tuple[Decimal, dict[int, Decimal], bool]:
+    """Return the price without taxes, the taxes, and whether some are on top; nothing rounded."""
     base = _without_included(total, quantity, taxes)
     within = [tax for tax in taxes if tax.included]
     in_price = _levied(within, base, quantity, None)
     on_top = _on_top(taxes, base, quantity, in_price, None)
     added = [tax for tax in taxes if not tax.included]
     amounts = zip([*within, *added], [*in_price, *on_top], strict=True)
-    return base, {tax.id: amount for tax, amount in amounts}
+    return base, {tax.id: amount for tax, amount in amounts}, bool(added)
 
 
 def _without_included(total: Decimal, quantity: int, taxes: Sequence[Tax]) -> Decimal:
