@@ -276,7 +276,7 @@ async def test_a_service_that_refuses_everything_blames_no_item_and_is_not_press
 
 
 async def test_an_86_goes_out_while_a_job_runs_and_stands_after_it(tmp_path: Path) -> None:
-    sandbox = SandboxSettings(job_duration_s=0.4)
+    sandbox = SandboxSettings(job_duration_s=60)
     async with catalogue_house(tmp_path, sandbox) as house:
         await sync(house, dishes(5))
         names: dict[str, dict[str, object]] = {
@@ -290,6 +290,7 @@ async def test_an_86_goes_out_while_a_job_runs_and_stands_after_it(tmp_path: Pat
         await house.flow._availability.round()
         assert not pushing.done()
         assert not (await house.on_sale())["p2"]["available"]
+        await house.linked.driver.jump(61)
         await pushing
         await sync(house)
         await house.flow._availability.round()
@@ -353,7 +354,7 @@ async def test_a_failed_job_is_told_and_pushed_again_in_parts(tmp_path: Path) ->
 
 @pytest.mark.parametrize("kept", [True, False])
 async def test_a_lost_job_is_settled_by_the_sync_status(tmp_path: Path, kept: bool) -> None:
-    sandbox = SandboxSettings(job_duration_s=0.2)
+    sandbox = SandboxSettings(job_duration_s=3)
     async with catalogue_house(tmp_path, sandbox) as house:
         house.pos.menu = dishes(120)
         pushing = asyncio.create_task(house.flow.push_again())
@@ -362,7 +363,7 @@ async def test_a_lost_job_is_settled_by_the_sync_status(tmp_path: Path, kept: bo
         pushing.cancel()
         await asyncio.gather(pushing, return_exceptions=True)
         await house.linked.driver.control("POST", "/jobs/lose", {"keep_work": kept})
-        await asyncio.sleep(0.3)
+        await house.linked.driver.jump(4)
         await house.calls()
         house.flow = house.rebuild()
         assert await sync(house) == ([] if kept else ["POST menus"])
