@@ -36,7 +36,14 @@ class EmulatedOdoo:
         """Furnish it: a company, a restaurant with an open session, and how one can pay."""
         add = self.store.add
         add("res.currency", id=1, name=currency)
-        add("res.company", id=1, name="Trattoria", currency_id=1)
+        rounding = "round_globally" if self.version >= 19 else "round_per_line"
+        add(
+            "res.company",
+            id=1,
+            name="Trattoria",
+            currency_id=1,
+            tax_calculation_rounding_method=rounding,
+        )
         add("stock.picking.type", id=1, name="PoS Orders", warehouse_id=1)
         add("pos.payment.method", id=1, name="Cash", type="cash", is_cash_count=True, company_id=1)
         add("pos.payment.method", id=2, name="Bank", type="bank", company_id=1)
