@@ -61,12 +61,13 @@ async def test_a_till_that_goes_away_is_told_until_somebody_takes_note(world: Wo
         shutil.move(world.till.folder / "away", world.till.orders)
         await until("one about the end", lambda: len(mail.letters) == 3)
         assert "Over: The till cannot be reached" in mail.subjects()[2]
-        kinds = [
-            json.loads(body)["kind"]
-            for path, body, _headers in hook.requests
-            if path == "/hook" and json.loads(body)["code"] == "pos.offline"
-        ]
-        assert kinds == ["open", "again", "over"]
+
+        def kinds() -> list[str]:
+            told = [json.loads(body) for path, body, _headers in hook.requests if path == "/hook"]
+            return [each["kind"] for each in told if each["code"] == "pos.offline"]
+
+        await until("the hook heard of the end, too", lambda: "over" in kinds())
+        assert kinds() == ["open", "again", "over"]
 
         code, out, err = await world.bridge.run("alerts", "test", "--json")
         assert code == 0, out + err
