@@ -159,6 +159,7 @@ class Machine:
             text=True,
             stdin=subprocess.DEVNULL,
             check=False,
+            start_new_session=True,  # in the background systemctl would stop at its terminal
         )
         assert not ok or done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
         return done
