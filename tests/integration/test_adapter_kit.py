@@ -9,20 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.adapter_command import tillbridge
+
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-
-def tillbridge(*arguments: str, cwd: Path) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tillbridge", "adapter", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src")},
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,6 @@
 
 import base64
 import json
-import os
-import subprocess
-import sys
 import threading
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -16,6 +13,7 @@ from urllib.parse import quote
 import pytest
 from pydantic import Field
 
+from tests.support.adapter_command import tillbridge
 from tillbridge.adapter import Adapter, AdapterContext, AdapterOptions, Catalogue, Item, PosOffline
 from tillbridge.adapter.conformance import Case, run_case
 from tillbridge.adapter.conformance.workbook import write_workbook
@@ -263,19 +261,6 @@ def test_what_cannot_be_seen_or_is_there_already_is_told(tmp_path: Path) -> None
     with pytest.raises(BridgeError, match="--with FILE"):
         record(Source(FOLDER, {"menu": "no.csv"}, "EUR", tmp_path), tmp_path / "case")
     assert not (tmp_path / "case").exists()
-
-
-def tillbridge(*arguments: str, cwd: Path) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tillbridge", "adapter", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=90,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 def test_by_command_a_store_is_recorded_and_replayed(tmp_path: Path) -> None:

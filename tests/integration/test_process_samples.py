@@ -1,29 +1,15 @@
 """The sample programs pass the conformance suite, and break it where they are broken."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.adapter_command import tillbridge
+
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "docs/examples"
-
-
-def tillbridge(*arguments: str, cwd: Path) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tillbridge", "adapter", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    )
-    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.slow
