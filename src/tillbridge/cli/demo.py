@@ -76,15 +76,17 @@ def _tell_addresses(stage: Stage) -> None:
 
 
 async def _tell_what_happens(stage: Stage) -> None:
-    """Tell the bridge's log in plain words, as it grows."""
+    """Tell the bridge's log in plain words, as it grows; start a bridge that was killed again."""
     with stage.log_path.open(encoding="utf-8") as log:
         log.seek(0, 2)
-        while stage.bridge_runs():
+        while True:
+            if not stage.bridge_runs():
+                line(_("The bridge has ended. It is started again, as a service manager would."))
+                await stage.start_bridge()
             for text in log.read().splitlines():
                 if told := _in_words(text):
                     line(told)
             await asyncio.sleep(0.2)
-    line(_("The bridge has ended; its log is {path}.").format(path=stage.log_path), level="error")
 
 
 _WORDS = {
