@@ -51,3 +51,12 @@ def test_a_modifier_that_lowers_the_price_is_refused_by_its_row(tmp_path: Path) 
     found = read_modifiers(path, "EUR")
     assert list(found.add_ons) == ["Milk/Oat"]
     assert [row.place for row in found.bad_rows] == ["modifiers.csv, row 3"]
+
+
+@pytest.mark.parametrize(("end", "ended"), [("\n", True), ("\r\n", True), ("", False)])
+def test_a_table_knows_whether_its_file_ends_with_a_line_end(
+    tmp_path: Path, end: str, *, ended: bool
+) -> None:
+    path = tmp_path / "menu.csv"
+    path.write_bytes(f"id,name\n1,Soup{end}".encode())
+    assert CsvExport(path).read().ends_with_newline is ended

@@ -414,3 +414,25 @@ def test_a_renamed_file_without_a_last_line_end_is_believed_at_once(tmp_path: Pa
     (tmp_path / "menu.new").write_text(f"{HEADER}a,Soup,13")
     (tmp_path / "menu.new").replace(tmp_path / "menu.csv")
     assert till.read_catalogue().items["a"].price == 1300
+
+
+@pytest.mark.parametrize(
+    ("end", "ended"), [("\n", True), ("\r\n", True), ("\r", True), ("", False)]
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+def test_a_reading_states_whether_its_file_ends_with_a_line_end(
+    tmp_path: Path, encoding: str, end: str, *, ended: bool
+) -> None:
+    content = f"{HEADER}1,Café,1\n2,Thé,2{end}".encode(encoding)
+    assert menu_till(tmp_path, content).read_catalogue().ends_with_newline is ended
+
+
+def test_add_ons_without_a_last_line_end_count_as_the_menu_does(tmp_path: Path) -> None:
+    (tmp_path / "addons.csv").write_text("group_id,external_id,name,price\ng,a,Ham,1")
+    till = menu_till(tmp_path, HEADER + "1,Soup,1\n", addons="addons.csv")
+    assert till.read_catalogue().ends_with_newline is False
+
+
+def test_a_json_menu_says_nothing_of_line_ends(tmp_path: Path) -> None:
+    till = menu_till(tmp_path, '{"items": []}', menu="menu.json")
+    assert till.read_catalogue().ends_with_newline is None

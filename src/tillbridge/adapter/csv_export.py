@@ -22,11 +22,15 @@ _HEADER_CHARACTERS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """A table as it was exported: `rows` are (number as a spreadsheet counts, fields)."""
+    """A table as it was exported: `rows` are (number as a spreadsheet counts, fields).
+
+    `ends_with_newline` belongs into the `Catalogue` that is made of it.
+    """
 
     name: str
     header: tuple[str, ...]
     rows: tuple[tuple[int, list[str]], ...]
+    ends_with_newline: bool | None = None
 
     def place(self, number: int) -> str:
         """Return how a person finds that row."""
@@ -53,8 +57,7 @@ class CsvExport:
         with reading_whole(self.path):
             text = self._text(read_shared(self.path))
             table = self._table(text)
-            ended = text.endswith(("\n", "\r"))
-            if not ended and self._last.is_being_rewritten(self.path):
+            if not table.ends_with_newline and self._last.is_being_rewritten(self.path):
                 raise still_being_written(self.path.name, "ends without a line end")
             self._last.done(self.path)
         return table
@@ -95,9 +98,10 @@ class CsvExport:
             raise still_being_written(self.path.name, "has no header")
         header = tuple(name.strip() for name in numbered[above][1])
         found = tuple(numbered[above + 1 :])
-        if found and len(found[-1][1]) < len(header) and not text.endswith(("\n", "\r")):
+        ended = text.endswith(("\n", "\r"))
+        if found and len(found[-1][1]) < len(header) and not ended:
             raise still_being_written(self.path.name, f"ends in the middle of row {found[-1][0]}")
-        return CsvTable(self.path.name, header, found)
+        return CsvTable(self.path.name, header, found, ended)
 
     def _rows(self, text: str) -> list[list[str]]:
         delimiter = self.delimiter or _likely_delimiter(text)

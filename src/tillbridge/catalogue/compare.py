@@ -7,7 +7,7 @@ changes looks only at items that the changes touch, and finds what the whole one
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection
 
@@ -161,15 +161,7 @@ def changes_from(export: Catalogue, known: AbstractSet[int]) -> CatalogueChanges
     prints = {item.external_id: fingerprint_of(export, item) for item in export.items.values()}
     fresh = {key: item for key, item in export.items.items() if prints[key] not in known}
     return CatalogueChanges(
-        fresh=Catalogue(
-            items=fresh,
-            categories=export.categories,
-            add_ons=export.add_ons,
-            addon_groups=export.addon_groups,
-            menus=export.menus,
-            bad_rows=export.bad_rows,
-            fingerprints={key: prints[key] for key in fresh},
-        ),
+        fresh=replace(export, items=fresh, fingerprints={key: prints[key] for key in fresh}),
         unseen=frozenset(known - set(prints.values())),
         items_read=len(export.items),
     )

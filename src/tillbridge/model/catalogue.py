@@ -120,6 +120,10 @@ class Catalogue:
 
     `fingerprints` tells, for each item, a stable 64-bit number of the record it was read from; two
     readings with the same number gave the same item. An item without one is compared by content.
+
+    `ends_with_newline` is whether the text that the menu was read from ends with a line end, and
+    None where there is no such text (a database, a workbook, JSON). A table that used to end with
+    one and does not any more may be cut off.
     """
 
     items: Mapping[str, Item] = field(default_factory=dict)
@@ -129,6 +133,7 @@ class Catalogue:
     menus: Mapping[str, Menu] = field(default_factory=dict)
     bad_rows: tuple[BadRow, ...] = ()
     fingerprints: Mapping[str, int] = field(default_factory=dict)
+    ends_with_newline: bool | None = None
 
     @classmethod
     def of(
@@ -141,6 +146,7 @@ class Catalogue:
         menus: Iterable[Menu] = (),
         bad_rows: Iterable[BadRow] = (),
         fingerprints: Mapping[str, int] | None = None,
+        ends_with_newline: bool | None = None,
     ) -> "Catalogue":
         """Build a catalogue from things; of two with the same external id the later one counts."""
         return cls(
@@ -151,6 +157,7 @@ class Catalogue:
             menus={menu.external_id: menu for menu in menus},
             bad_rows=tuple(bad_rows),
             fingerprints=dict(fingerprints or {}),
+            ends_with_newline=ends_with_newline,
         )
 
 

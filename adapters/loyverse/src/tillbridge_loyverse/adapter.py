@@ -75,6 +75,7 @@ class LoyverseAdapter:
                 menus={_MENU.external_id: _MENU},
                 bad_rows=(*found.bad_rows, *modifiers.bad_rows),
                 fingerprints=found.fingerprints,
+                ends_with_newline=table.ends_with_newline,
             )
         )
 

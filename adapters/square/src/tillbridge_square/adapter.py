@@ -85,6 +85,7 @@ class SquareAdapter:
                 menus={_MENU.external_id: _MENU},
                 bad_rows=(*found.bad_rows, *modifiers.bad_rows),
                 fingerprints=found.fingerprints,
+                ends_with_newline=library.ends_with_newline,
             )
         )
 

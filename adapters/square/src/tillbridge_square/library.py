@@ -6,7 +6,7 @@ Columns of a location end in its name, modifier sets and taxes are columns with 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 
@@ -54,6 +54,7 @@ class Library:
     modifier_sets: Mapping[str, str]
     taxes: Mapping[str, TaxComponent]
     locations: tuple[str, ...]
+    ends_with_newline: bool | None = None
 
     def cell(self, cells: Cells, column: str) -> str:
         """Return what stands in a column of a row, "" where there is no such column."""
@@ -71,11 +72,13 @@ class Library:
 
 def read_library(path: Path) -> Library:
     """Read an item library. Raises ExportUnreadable."""
-    name, table = _table(path)
+    name, table, ended = _table(path)
     for place, (_number, cells) in enumerate(table[:_HEADER_WITHIN]):
         header = [_label(cell) for cell in cells]
         if _TOKEN in header:
-            return _library(name, [cell.strip() for cell in cells], header, table[place + 1 :])
+            shown = [cell.strip() for cell in cells]
+            library = _library(name, shown, header, table[place + 1 :])
+            return replace(library, ends_with_newline=ended)
     raise ExportUnreadable(
         f"{path.name} is no item library of Square: it has no column Token.",
         place=f"{name}, row 1",
@@ -83,14 +86,14 @@ def read_library(path: Path) -> Library:
     )
 
 
-def _table(path: Path) -> tuple[str, Sequence[Cells]]:
+def _table(path: Path) -> tuple[str, Sequence[Cells], bool | None]:
     if path.suffix.lower() == ".xlsx":
         sheets = XlsxExport(path).read()
         by_name = {name.casefold(): sheet for name, sheet in sheets.items()}
         sheet = by_name.get("items") or next(iter(sheets.values()))
-        return sheet.place_name, sheet.rows
+        return sheet.place_name, sheet.rows, None
     table = CsvExport(path).read()
-    return table.name, [(1, table.header), *table.rows]
+    return table.name, [(1, table.header), *table.rows], table.ends_with_newline
 
 
 def _label(cell: str) -> str:

@@ -55,7 +55,12 @@ class AddOnsFile:
             add_ons[add_on.external_id] = add_on
             members = tuple(dict.fromkeys((*group.add_ons, add_on.external_id)))
             groups[group.external_id] = replace(group, add_ons=members)
-        return Catalogue(add_ons=add_ons, addon_groups=groups, bad_rows=tuple(bad_rows))
+        return Catalogue(
+            add_ons=add_ons,
+            addon_groups=groups,
+            bad_rows=tuple(bad_rows),
+            ends_with_newline=table.ends_with_newline(),
+        )
 
     def _add_on(self, fields: Mapping[str, str], known: Mapping[str, AddOn]) -> AddOn:
         add_on = AddOn(

@@ -64,6 +64,7 @@ class MenuCsv:
             add_ons=add_ons.add_ons,
             addon_groups=add_ons.addon_groups,
             bad_rows=(*changes.fresh.bad_rows, *add_ons.bad_rows),
+            ends_with_newline=changes.fresh.ends_with_newline and add_ons.ends_with_newline,
         )
         return replace(changes, fresh=fresh)
 
@@ -72,7 +73,7 @@ class MenuCsv:
         drafts = Drafts(MenuRowReader(table, self.currency, self.menu.external_id))
         for number, row, fingerprint in unknown_rows_of_items(table, unseen, self._seed(table)):
             drafts.take(number, row, fingerprint)
-        fresh = drafts.catalogue(self.menu)
+        fresh = replace(drafts.catalogue(self.menu), ends_with_newline=table.ends_with_newline())
         return CatalogueChanges(
             fresh=fresh,
             unseen=frozenset(unseen),

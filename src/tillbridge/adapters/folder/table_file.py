@@ -142,7 +142,7 @@ class Table:
     def _check_end(self, row: list[str], number: int, short_row: int) -> None:
         if row != [_END]:
             raise still_being_written(self.path.name, f"ends inside a quotation in row {number}")
-        if self._ends_with_newline():
+        if self.ends_with_newline():
             return
         if short_row == number - 1:
             raise still_being_written(self.path.name, f"ends in the middle of row {short_row}")
@@ -152,7 +152,8 @@ class Table:
                 self.path.name, f"ends without a line end in row {number - 1}"
             )
 
-    def _ends_with_newline(self) -> bool:
+    def ends_with_newline(self) -> bool:
+        """Return whether the file ends with a line end."""
         with open_shared(self.path) as file:
             file.seek(-min(4, file.seek(0, io.SEEK_END)), io.SEEK_END)
             return file.read().rstrip(b"\0").endswith((b"\n", b"\r"))
