@@ -104,6 +104,12 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("", "", "tillbridge.adapter.modifier_file", ("read_modifiers", "Modifiers")),
     ("", "", "tillbridge.adapter.texts", ("one_line", "plain_text", "without_markup")),
     ("Money and secrets", "", "tillbridge.model.money", ("to_minor", "to_major", "exponent")),
+    (
+        "",
+        "",
+        "tillbridge.model.numbers",
+        ("parse_decimal", "parse_json_int", "parse_json_float"),
+    ),
     ("", "", "tillbridge.adapter.secrets", ("read_secret",)),
     (
         "Testing",

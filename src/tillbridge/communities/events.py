@@ -13,6 +13,7 @@ from tillbridge.errors import Refused
 from tillbridge.ledger.community_orders import KnownParent
 from tillbridge.model.community import ParentOrder
 from tillbridge.model.instant import from_iso
+from tillbridge.model.numbers import parse_finite_float
 from tillbridge.service.community_reading import read_parent
 
 CREATED = "order.created"
@@ -59,7 +60,7 @@ def read_event(event_type: str, body: bytes) -> OrderTold | Other | Unreadable:
     if event_type not in {CREATED, STATUS_CHANGED}:
         return Other(event_type)
     try:
-        envelope = json.loads(body)
+        envelope = json.loads(body, parse_float=parse_finite_float)
         data = envelope["data"]
         order = read_parent(data.get("order", data), f"the event {event_type}")
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):

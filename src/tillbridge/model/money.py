@@ -3,7 +3,9 @@
 Specification: General conventions ("integers in minor units of the store currency").
 """
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
+
+from tillbridge.model.numbers import MAX_EXPONENT, parse_decimal
 
 # ISO 4217: the currencies whose minor unit is not a hundredth.
 _EXPONENTS = {
@@ -31,21 +33,21 @@ def to_minor(amount: str | Decimal, currency: str) -> int:
         # Nearly all amounts are as plain as this, and a menu has thousands.
         whole, point, part = amount.partition(".")
         digits = _EXPONENTS.get(currency.upper(), 2)
-        if amount.isascii() and whole.isdecimal() and len(part) <= digits:
+        if (
+            amount.isascii()
+            and whole.isdecimal()
+            and len(part) <= digits
+            and len(whole) <= MAX_EXPONENT
+        ):
             if part.isdecimal():
                 return int(whole + part.ljust(digits, "0"))
             if not point:
                 return int(whole + "0" * digits)
-        try:
-            value = Decimal(_plain(amount))
-        except InvalidOperation:
-            msg = f"{amount!r} is not an amount of money"
-            raise ValueError(msg) from None
-    else:
-        value = amount
-    if not value.is_finite():
-        msg = f"{amount!r} is not an amount of money"
-        raise ValueError(msg)
+    try:
+        value = parse_decimal(_plain(amount) if isinstance(amount, str) else amount)
+    except ValueError:
+        msg = f"{str(amount)[:40]!r} is not an amount of money"
+        raise ValueError(msg) from None
     digits = exponent(currency)
     scaled = value.scaleb(digits)
     if scaled != scaled.to_integral_value():

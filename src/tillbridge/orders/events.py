@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tillbridge.model.numbers import parse_finite_float
 from tillbridge.model.order import Order, parse_order
 
 
@@ -47,7 +48,7 @@ def read_event(event_type: str, body: bytes) -> Event:
     if event_type not in {"order.created", "order.delivered"}:
         return OtherEvent()
     try:
-        envelope = json.loads(body)
+        envelope = json.loads(body, parse_float=parse_finite_float)
         data = envelope["data"] if isinstance(envelope, Mapping) else None
     except KeyError:
         return Unreadable("the event has no data")
@@ -86,4 +87,13 @@ def _storable(text: str) -> bool:
 
 def order_of(order_id: str, payload: str) -> Order:
     """Return an order as it was received; only its id where the rest has been forgotten ("")."""
-    return parse_order(json.loads(payload) if payload else {"id": order_id})
+    return parse_order(_json(payload) if payload else {"id": order_id})
+
+
+def _json(payload: str) -> object:
+    """Return a stored order; an amount beyond all numbers is one that nobody told (None)."""
+    return json.loads(payload, parse_float=parse_finite_float, parse_constant=_nothing)
+
+
+def _nothing(_constant: str) -> None:
+    """Stand for Infinity and NaN, which an earlier version stored and JSON does not have."""

@@ -7,7 +7,6 @@ import json
 import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn, TypedDict
 
@@ -22,6 +21,7 @@ from tillbridge.errors import (
     Unauthorised,
 )
 from tillbridge.i18n import _
+from tillbridge.model.numbers import parse_json_float
 from tillbridge.service.retry import Kind
 
 CONSENT_REVOKED = "auth.consent_revoked"
@@ -43,7 +43,7 @@ _LONGEST_RETRY_AFTER_S = 24 * 3600.0
 def parse_json(raw: bytes) -> Any:  # noqa: ANN401 -- JSON is anything
     """Return the value in a body, fractions as Decimal. Raises ValueError where it is no JSON."""
     try:
-        return json.loads(raw, parse_float=Decimal, parse_constant=_refuse_constant)
+        return json.loads(raw, parse_float=parse_json_float, parse_constant=_refuse_constant)
     except RecursionError:
         msg = "nested too deeply"
         raise ValueError(msg) from None

@@ -7,6 +7,7 @@ from typing import Any
 from tillbridge.errors import Refused
 from tillbridge.i18n import _
 from tillbridge.model.instant import from_iso
+from tillbridge.model.numbers import parse_decimal
 
 UNREADABLE = "answer.unreadable"
 
@@ -68,7 +69,10 @@ class Fields:
         value = self._body.get(name)
         if isinstance(value, bool) or not isinstance(value, int | Decimal):
             return None
-        return format(value, "f") if isinstance(value, Decimal) else str(value)
+        try:
+            return format(parse_decimal(value), "f")
+        except ValueError:
+            return None
 
     def instant(self, name: str) -> int | None:
         """Return a timestamp in milliseconds since the epoch."""

@@ -203,10 +203,12 @@ def _price(row: Row, identity: str, name: str, currency: str) -> int:
     return price
 
 
-def _amount(value: Decimal | None, currency: str) -> int:
+def _amount(value: object, currency: str) -> int:
     """Return a price in minor units; nothing is 0. Raises ValueError."""
     if value is None:
         return 0
+    if not isinstance(value, Decimal):
+        raise ValueError(f"{str(value)[:40]!r} is not an amount of money")  # noqa: TRY004 -- bad input
     return to_minor("?" if value.is_nan() else value, currency)
 
 

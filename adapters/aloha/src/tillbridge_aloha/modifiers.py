@@ -7,9 +7,11 @@ which ones it had. That is less than the truth and never wrong: each was ordered
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from tillbridge.adapter import AddOn, AddOnGroup
 from tillbridge.adapter.texts import one_line
+from tillbridge.model.numbers import parse_decimal
 from tillbridge_aloha.tables import Row
 
 _MEMBER = re.compile(r"item(\d+)")
@@ -74,7 +76,12 @@ def sold(sales: Sequence[Row], known: Mapping[str, AddOn]) -> Modifiers:
 def number(row: Row, name: str) -> str:
     """Return an id as text; "" for none, which Aloha writes as 0."""
     value = row.get(name)
-    return "" if not value or not value.is_finite() else format(value, "f").split(".")[0]
+    try:
+        # A column of another type holds text, bytes or a date: no id either.
+        number = parse_decimal(value) if isinstance(value, Decimal) else None
+    except ValueError:
+        return ""
+    return format(number, "f").split(".")[0] if number else ""
 
 
 def label(row: Row, *names: str) -> str:

@@ -8,12 +8,14 @@ from typing import Literal
 from tillbridge.adapter import AddOn, AddOnGroup, BadRow, Category, TaxComponent
 from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge.model.money import to_minor
+from tillbridge.model.numbers import parse_decimal
 from tillbridge_clover.workbook import Record, find_sheet, is_transposed, records, transposed
 
 TaxUnit = Literal["auto", "fraction", "percent", "hundredth"]
 _FACTORS = {"fraction": 100, "percent": 1, "hundredth": 10_000}
 # No tax is a fifth of a percent: an export whose rates all are has divided by a hundred twice.
 _NO_REAL_RATE = Decimal("0.002")
+_MAX_MODIFIERS = 10_000
 
 
 @dataclass(slots=True)
@@ -198,8 +200,11 @@ def _taxes(sheet: Sheet, unit: TaxUnit, parts: Parts) -> None:
 
 def _rate(written: str) -> Decimal:
     """Return the number. Raises InvalidOperation for what is none, or no rate."""
-    rate = Decimal(written.rstrip("% "))
-    if not rate.is_finite() or rate < 0:
+    try:
+        rate = parse_decimal(written.rstrip("% "))
+    except ValueError:
+        raise InvalidOperation from None
+    if rate < 0:
         raise InvalidOperation
     return rate / 100 if written.endswith("%") else rate
 
@@ -218,10 +223,10 @@ def _count(text: str) -> int:
     if not text:
         return 0
     try:
-        number = Decimal(text)
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if not number.is_finite() or number < 0:
+        number = parse_decimal(text)
+    except ValueError:
+        number = Decimal(-1)
+    if not 0 <= number <= _MAX_MODIFIERS:
         msg = f"{text!r} is no number of modifiers"
         raise ValueError(msg)
     return int(number)

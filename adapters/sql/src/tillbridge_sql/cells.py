@@ -10,6 +10,7 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from tillbridge.model.instant import from_iso
 from tillbridge.model.money import exponent, to_minor
+from tillbridge.model.numbers import MAX_EXPONENT, parse_decimal
 
 Row = Mapping[str, object]
 
@@ -102,10 +103,10 @@ def number_of(row: Row, column: str) -> int | None:
     if value is None or value == "":
         return None
     try:
-        number = Decimal(str(value).strip())
+        number = parse_decimal(str(value).strip())
         if number == int(number):
             return int(number)
-    except (ArithmeticError, ValueError):
+    except ValueError:
         pass
     raise CellError(column, f"Its {column} is no whole number.", value)
 
@@ -116,10 +117,10 @@ def rate_of(row: Row, column: str = "rate") -> str:
     if value is None:
         raise CellError(column, f"It has no {column}.")
     try:
-        rate = Decimal(repr(value) if isinstance(value, float) else str(value)).quantize(
+        rate = parse_decimal(repr(value) if isinstance(value, float) else str(value)).quantize(
             Decimal("0.000001")
         )
-    except ArithmeticError:
+    except (ArithmeticError, ValueError):
         raise CellError(column, f"Its {column} is no rate.", value) from None
     plain = format(rate, "f")
     return plain.rstrip("0").rstrip(".") or "0"
@@ -147,8 +148,8 @@ def _text(value: object) -> str:
             return value.decode("utf-8", "replace")
         case float() if value.is_integer():
             return str(int(value))
-        case Decimal() if value == value.to_integral_value():
-            return str(int(value))
+        case Decimal() if value.is_finite() and abs(value.adjusted()) <= MAX_EXPONENT:
+            return str(int(value)) if value == value.to_integral_value() else str(value)
         case _:
             return str(value)
 
@@ -158,7 +159,8 @@ def _printable(text: str) -> str:
 
 
 def _rounded(value: float, currency: str) -> int:
-    scaled = Decimal(repr(value)).scaleb(exponent(currency))
-    if not scaled.is_finite():
-        raise ValueError("It is not an amount of money")
+    try:
+        scaled = parse_decimal(repr(value)).scaleb(exponent(currency))
+    except ValueError:
+        raise ValueError("It is not an amount of money") from None
     return int(scaled.quantize(Decimal(1), ROUND_HALF_UP))

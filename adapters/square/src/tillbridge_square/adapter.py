@@ -17,6 +17,7 @@ from tillbridge.adapter import (
 from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.model.numbers import parse_json_int
 from tillbridge_square.catalog import Catalog
 from tillbridge_square.library import read_library
 from tillbridge_square.library_items import MENU_ID, Reading, changes_of
@@ -93,7 +94,8 @@ class SquareAdapter:
         name = self._export.name
         with reading_whole(self._export):
             try:
-                document = json.loads(read_shared(self._export).decode("utf-8-sig"))
+                text = read_shared(self._export).decode("utf-8-sig")
+                document = json.loads(text, parse_int=parse_json_int)
             except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as failure:
                 raise still_being_written(name, "is no whole JSON document") from failure
         try:

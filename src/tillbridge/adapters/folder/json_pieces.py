@@ -14,10 +14,11 @@ import json
 import re
 from array import array
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any, Protocol
 
 from xxhash import xxh3_64_intdigest
+
+from tillbridge.model.numbers import parse_json_float, parse_json_int
 
 _LISTS = frozenset({"menus", "items", "categories", "add_ons", "addon_groups"})
 _BODY, _MENU, _DEEPER = range(3)
@@ -98,7 +99,9 @@ def _no_number(name: str) -> object:
     raise ValueError(f"{name} is not a number that JSON has")
 
 
-_decoder = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_number)
+_decoder = json.JSONDecoder(
+    parse_float=parse_json_float, parse_int=parse_json_int, parse_constant=_no_number
+)
 
 
 class _Pieces:

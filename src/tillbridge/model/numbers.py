@@ -1,0 +1,68 @@
+"""Numbers that come from outside: read only where they are of a size that a number can have.
+
+`int(Decimal("1e999999999"))` and `format(..., "f")` build a billion digits, in C code that lets no
+other thread run meanwhile. What is read here is safe to convert, to format and to calculate with.
+"""
+
+import math
+from decimal import Decimal, InvalidOperation
+
+MAX_EXPONENT = 20
+"""No amount, rate or count has more digits than this before the point, or zeros behind it."""
+
+_MAX_CHARACTERS = 200
+_MAX_BITS = 128
+_MAX_SHOWN = 40
+
+
+def parse_decimal(value: str | int | Decimal) -> Decimal:
+    """Return the number.
+
+    Raises ValueError for text that is no number, for infinity and NaN, and for a number that is
+    too large or too small to mean anything (`1e999999999`).
+    """
+    if isinstance(value, str) and len(value) > _MAX_CHARACTERS:
+        raise ValueError(_shown(value, "is too long for a number"))
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        msg = "a whole number is too large"
+        raise ValueError(msg)
+    try:
+        number = Decimal(value)
+    except InvalidOperation:
+        raise ValueError(_shown(str(value), "is not a number")) from None
+    if not number.is_finite():
+        raise ValueError(_shown(str(value), "is not a number"))
+    if abs(number.adjusted()) > MAX_EXPONENT:
+        raise ValueError(_shown(str(value), "is too large or too small"))
+    return number
+
+
+def parse_json_int(text: str) -> int | str:
+    """Return a whole number of a JSON document (`parse_int`); one that is too long stays text.
+
+    Text fails the check of a field for numbers, and shows what stands in the file: one such number
+    costs one row, not the document.
+    """
+    return int(text) if len(text) <= _MAX_CHARACTERS else text
+
+
+def parse_json_float(text: str) -> Decimal | str:
+    """Return a fraction of a JSON document (`parse_float`); one out of range stays text."""
+    try:
+        return parse_decimal(text)
+    except ValueError:
+        return text
+
+
+def parse_finite_float(text: str) -> float | None:
+    """Return a fraction of a JSON document as a float; None where it is beyond all floats.
+
+    `float("1e400")` is infinity, which `json.dumps` writes as a word that JSON does not have.
+    """
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def _shown(text: str, what: str) -> str:
+    shown = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+    return f"{shown!r} {what}"
