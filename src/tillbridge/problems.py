@@ -1,11 +1,15 @@
 """The registry of problems: every state a person has to know of, with a stable code.
 
-A problem is opened and closed by the part of the bridge that sees it and kept in the ledger; its
-words come from here. `docs/problems.md` explains each, and a test holds the two together.
+Problems follow from state: whoever changes a state reports what is `Found` in a `Scope`, and what
+is open there and not found any more is closed (`ledger.problems.report` in the transaction that
+changes the state, `ProblemDesk.report` for state that is in memory only). The texts come from
+here; `docs/problems.md` explains each, and a test holds the two together.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from tillbridge.i18n import _
 
@@ -49,6 +53,35 @@ class ProblemKind:
     def end(self) -> str:
         """When it ends, in words."""
         return _ENDS[self.ends].format(code=self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A problem that follows from the state as it is now.
+
+    `subject` tells two of a kind apart; `detail` fills the fields of the kind's texts, and holds
+    plain JSON values.
+    """
+
+    code: str
+    subject: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What one report answers for: these codes of one store ("": the bridge itself).
+
+    With a `subject` it answers for that subject alone, with None for all of them.
+    """
+
+    store: str
+    codes: frozenset[str]
+    subject: str | None = None
+
+    def covers(self, code: str, store: str, subject: str) -> bool:
+        """Return whether a report of this scope says whether that problem is open."""
+        return store == self.store and code in self.codes and self.subject in {None, subject}
 
 
 _KINDS = (

@@ -1,11 +1,12 @@
-"""The problem desk: the parts of the bridge report problems here, and that they are over.
+"""The problem desk: what is open now, for whoever asks, and the reports of state in memory.
 
-The desk answers from memory, so it works while the ledger cannot be written too; what it knows is
-written down as soon as it can be.
+The desk answers from memory, so it works while the ledger cannot be written too; what is reported
+to it is written as soon as it can be. Problems that follow from what is in the ledger are reported
+in the transaction that changes it (`ledger.problems.report`); the desk follows.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Self
@@ -17,10 +18,15 @@ from tillbridge.errors import LedgerError
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.problem_history import PastProblem, keep_past
-from tillbridge.ledger.problems import close_problem, open_problem, open_problems
+from tillbridge.ledger.problems import (
+    ProblemsChanged,
+    close_problem,
+    open_problem,
+    open_problems,
+)
 from tillbridge.ledger.writer import Storage
 from tillbridge.log import get_logger
-from tillbridge.problems import PROBLEMS
+from tillbridge.problems import PROBLEMS, Found, Scope
 
 log = get_logger()
 
@@ -42,6 +48,7 @@ class ProblemDesk:
         self._writing: asyncio.Task[None] | None = None
         self._lookers: list[Callable[[], None]] = []
         ledger.on_writable_changed(self._writable_changed)
+        ledger.on_event(self._follow)
 
     @classmethod
     async def start(cls, ledger: Ledger, *, clock: Clock) -> Self:
@@ -52,16 +59,32 @@ class ProblemDesk:
         desk._writable_changed(ledger.storage)
         return desk
 
+    def report(self, scope: Scope, found: Iterable[Found]) -> None:
+        """Make what is open within the scope exactly what is found now.
+
+        For state that is in memory (a probe, a clock, a file that was read). What stays open keeps
+        its `since`. ValueError for a problem outside the scope, KeyError for an unknown code.
+        """
+        now = {(each.code, each.subject): each for each in found}
+        outside = [
+            each for each in now.values() if not scope.covers(each.code, scope.store, each.subject)
+        ]
+        if outside:
+            msg = f"{outside[0].code} is outside the scope of the report"
+            raise ValueError(msg)
+        for code, store, subject in tuple(self._open):
+            if scope.covers(code, store, subject) and (code, subject) not in now:
+                self.close(code, store, subject)
+        for each in now.values():
+            self.open(each.code, scope.store, each.subject, **each.detail)
+
     def open(self, code: str, store: str = "", subject: str = "", **detail: object) -> None:
         """Report a problem; of one that is open only the detail changes. KeyError: no such code."""
-        kind = PROBLEMS[code]
-        key = (code, store, subject)
+        key = (PROBLEMS[code].code, store, subject)
         before = self._open.get(key)
         if before is None:
             self._open[key] = OpenProblem(code, store, subject, self._clock.now_ms(), detail)
-            log.warning(
-                "problem.opened", code=code, severity=kind.severity, store=store, subject=subject
-            )
+            _log_opened(self._open[key])
             self.noticed()
         elif before.detail == detail:
             return
@@ -106,6 +129,19 @@ class ProblemDesk:
         while self._writing is not None:
             await asyncio.shield(self._writing)
 
+    def _follow(self, event: object) -> None:
+        """Take over what a committed write has reported."""
+        if not isinstance(event, ProblemsChanged):
+            return
+        for each in event.over:
+            if self._open.pop(_key(each), None) is not None:
+                log.info("problem.closed", code=each.code, store=each.store, subject=each.subject)
+        for each in event.present:
+            if _key(each) not in self._open:
+                _log_opened(each)
+            self._open[_key(each)] = each
+        self.noticed()
+
     # -- writing it down
 
     def _write_down(self, key: _Key) -> None:
@@ -135,6 +171,20 @@ class ProblemDesk:
         self.close("ledger.unwritable")
         for key in tuple(self._unwritten):
             self._write_down(key)
+
+
+def _key(problem: OpenProblem) -> _Key:
+    return (problem.code, problem.store, problem.subject)
+
+
+def _log_opened(problem: OpenProblem) -> None:
+    log.warning(
+        "problem.opened",
+        code=problem.code,
+        severity=problem.kind.severity,
+        store=problem.store,
+        subject=problem.subject,
+    )
 
 
 def _apply(

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,7 @@ class Ledger:
         self._lock = opened.lock
         self._watchers: list[Callable[[Storage], None]] = []
         self._lookers: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[object], None]] = []
         self._writer = Writer(opened.connection, self._storage_changed, self._written)
         self._readers = reader_engine(data_dir / LEDGER_FILE)
         self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="ledger-reader")
@@ -144,7 +145,17 @@ class Ledger:
         """Call `callback` in the event loop after each commit: something may look different."""
         self._lookers.append(callback)
 
-    def _written(self) -> None:
+    def on_event(self, callback: Callable[[object], None]) -> None:
+        """Call `callback` in the event loop with each event of a commit (`after_commit.publish`).
+
+        It is called before whoever waits for that write goes on.
+        """
+        self._listeners.append(callback)
+
+    def _written(self, events: Sequence[object]) -> None:
+        for event in events:
+            for listener in self._listeners:
+                listener(event)
         for callback in self._lookers:
             callback()
 

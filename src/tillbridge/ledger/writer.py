@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from tillbridge.errors import LedgerError, LedgerUnwritable
 from tillbridge.i18n import _
-from tillbridge.ledger import facts, inbox
+from tillbridge.ledger import after_commit, facts, inbox
 from tillbridge.ledger.database import driver_error, is_damage, is_storage_failure
 from tillbridge.ledger.gather import Gathering
 from tillbridge.log import get_logger
@@ -71,14 +71,14 @@ class Writer:
     """Runs what it is handed in a thread of its own. Made in, and asked from, the event loop.
 
     `on_storage` is called in the event loop whenever the disk's state changes, `on_written` after
-    each commit.
+    each commit with the events that its jobs published, before any of their waiters goes on.
     """
 
     def __init__(
         self,
         connection: Connection,
         on_storage: Callable[[Storage], None],
-        on_written: Callable[[], None],
+        on_written: Callable[[Sequence[object]], None],
     ) -> None:
         self._connection = connection
         self._on_storage = on_storage
@@ -88,6 +88,7 @@ class Writer:
         self._gathering = Gathering[_Asked](self._batches.put)
         self._closed = False
         self._storage = Storage()  # as the thread saw it last
+        self._events: list[object] = []  # of commits that the event loop has not heard of
         self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
         self._thread.start()
 
@@ -121,8 +122,9 @@ class Writer:
             raise LedgerError(_("The ledger is closed."))
         self._gathering.add(asked)
 
-    def _settle(self, answers: Sequence[_Answer]) -> None:
+    def _settle(self, settled: tuple[Sequence[_Answer], Sequence[object]]) -> None:
         """Tell the waiters; those that were cancelled meanwhile need no answer."""
+        answers, events = settled
         for answer in answers:
             if answer.waiter.done():
                 continue
@@ -131,15 +133,16 @@ class Writer:
             else:
                 answer.waiter.set_exception(answer.failure)
         self._gathering.done()
-        self._on_written()
+        self._on_written(events)  # waiters go on only after this turn of the event loop
 
     # -- in the thread
 
     def _run(self) -> None:
         while (batch := self._next()) is not None:
             answers = self._write(batch)
+            events, self._events = self._events, []
             if batch:
-                self._tell(self._settle, answers)
+                self._tell(self._settle, (answers, events))
         self._connection.close()
         self._connection.engine.dispose()
 
@@ -155,6 +158,7 @@ class Writer:
             answers = self._transaction(batch)
         except Exception as failure:  # noqa: BLE001 -- whatever it was, nobody may hear that it is written
             self._roll_back()
+            after_commit.take(self._connection)
             if len(batch) > 1 and not is_storage_failure(failure):
                 # One of them cannot be written at all: let it not cost the others.
                 return [answer for asked in batch for answer in self._write([asked])]
@@ -175,6 +179,7 @@ class Writer:
         answers = self._record(deliveries)
         answers += [self._run_job(asked) for asked in jobs]
         self._sql("COMMIT")
+        self._events += after_commit.take(self._connection)
         return answers
 
     def _record(self, asked: Sequence[_Delivery]) -> list[_Answer]:
@@ -184,7 +189,8 @@ class Writer:
     def _run_job(self, asked: _Job) -> _Answer:
         self._sql("SAVEPOINT job")
         try:
-            value = asked.job(self._connection)
+            with after_commit.undone_together(self._connection):
+                value = asked.job(self._connection)
         except Exception as failure:
             if is_storage_failure(failure):
                 raise  # SQLite may have rolled back all of it
