@@ -168,7 +168,7 @@ def test_the_promised_make_targets_exist() -> None:
 def test_every_decision_has_a_number_of_its_own_and_says_it() -> None:
     decisions = sorted((ROOT / "docs/decisions").glob("0*.md"))
     numbers = [int(path.name[:4]) for path in decisions]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(set(numbers)) == len(numbers), "a number that is given away is never used twice"
     for number, path in zip(numbers, decisions, strict=True):
         assert path.read_text("utf-8").startswith(f"# {number}. "), path.name
 
