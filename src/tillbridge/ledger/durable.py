@@ -4,11 +4,13 @@ import os
 import sys
 from pathlib import Path
 
+from tillbridge.new_files import create_new
+
 
 def write_durably(path: Path, content: bytes) -> None:
     """Put `content` in place of the file, readable by its owner only. Raises OSError."""
     beside = path.with_name(f"{path.name}.new")
-    file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    file = create_new(beside, 0o600)
     try:
         with os.fdopen(file, "wb") as stream:
             as_the_folder_is(path.parent, file)

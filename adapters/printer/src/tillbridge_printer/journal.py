@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
+from tillbridge.adapter.new_files import make_own_folder, write_new
+
 _KEEP_S = 60 * 86_400
 _LOOK_AGAIN_S = 86_400
 
@@ -40,7 +42,9 @@ class Journal:
 
     def begin(self, key: str) -> None:
         """Note that the ticket is going to the printer, before anything of it goes."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        make_own_folder(self.folder.parent)
+        make_own_folder(self.folder)
         self._prune()
         self._write(self._path(key, "begun"), "")
 
@@ -63,10 +67,7 @@ class Journal:
         return self.folder / f"{name}.{ending}"
 
     def _write(self, path: Path, text: str) -> None:
-        with path.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        write_new(path, text.encode("utf-8"))
         self._sync()
 
     def _sync(self) -> None:

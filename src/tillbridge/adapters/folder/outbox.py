@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge.adapter.new_files import NotOurFolder, make_own_folder, write_new
 from tillbridge.adapters.folder.places import wrong_with
 
 _KEEP_S = 60 * 86_400
@@ -66,13 +67,15 @@ class Outbox:
             return
         ready = self._journal / f"{stem}.ready"
         try:
-            self._journal.mkdir(exist_ok=True)
+            make_own_folder(self._journal)
             self._prune()
-            _write_durably(self._journal / f"{stem}.part", content)
+            write_new(self._journal / f"{stem}.part", content)
             (self._journal / f"{stem}.part").replace(ready)
             _sync_folder(self._journal)
-            _write_durably(self._journal / f"{stem}.sent", b"")
+            write_new(self._journal / f"{stem}.sent", b"")
             _sync_folder(self._journal)
+        except NotOurFolder as failure:
+            raise PosOffline(f"{failure.strerror}.") from failure
         except OSError as failure:
             raise _offline(self.folder, failure) from failure
         try:
@@ -115,18 +118,6 @@ def _exists(path: Path) -> bool:
     except FileNotFoundError:
         return False
     return True
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    try:
-        with path.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        with contextlib.suppress(OSError):
-            path.unlink()
-        raise
 
 
 def _sync_folder(folder: Path) -> None:

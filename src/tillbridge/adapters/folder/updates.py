@@ -23,6 +23,7 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
+from tillbridge.adapter.new_files import write_new
 from tillbridge.adapter.sharing import read_shared
 from tillbridge.adapters.folder.places import wrong_with
 
@@ -93,7 +94,7 @@ class UpdateFiles:
         with contextlib.suppress(OSError):
             for error in sorted((self.folder / "bad").glob("*.error")):
                 name = error.name.removesuffix(".error")
-                if error.with_name(name).exists():
+                if _is_plain(error) and error.with_name(name).exists():
                     rows.append(
                         BadRow(
                             place=f"bad/{name}",
@@ -133,7 +134,9 @@ class UpdateFiles:
             with contextlib.suppress(OSError):
                 moved = self._move(file.name, "bad")
                 if moved is not None:
-                    moved.with_name(f"{moved.name}.error").write_text(f"{why}\n", encoding="utf-8")
+                    write_new(
+                        moved.with_name(f"{moved.name}.error"), f"{why}\n".encode(errors="replace")
+                    )
                 del self._suspect[file.name]
 
     def _move(self, name: str, where: str) -> Path | None:
@@ -160,6 +163,11 @@ class UpdateFiles:
                     # Moving a file touches its second time; the first may be whatever the till set.
                     if max(status.st_mtime, status.st_ctime) < oldest:
                         Path(entry.path).unlink()
+
+
+def _is_plain(path: Path) -> bool:
+    """Return whether it is a file and no link, which could name any file of the bridge."""
+    return stat.S_ISREG(path.lstat().st_mode)
 
 
 def _free(folder: Path, name: str) -> Path:
