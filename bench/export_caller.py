@@ -108,6 +108,7 @@ async def flowing(folder: Path, base_url: str) -> AsyncIterator[None]:
         desk=desk,
         clock=clock,
         job_poll_s=2,
+        base_url=base_url,
     )
     events = FolderEvents()
     watch = FileWatch(events, store=STORE, poll_s=2)

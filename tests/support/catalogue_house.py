@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from tests.support.service_link import Linked, linked
 from tillbridge.adapter import AvailabilityReading, TablesReading
 from tillbridge.catalogue.flow import CatalogueFlow
+from tillbridge.catalogue.ports import CatalogueService
 from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings, StoreSettings
 from tillbridge.ledger.facts import put_fact
@@ -93,7 +94,16 @@ class CatalogueHouse:
     desk: Desk
     clock: WallClock
     linked: Linked
-    rebuild: Callable[[], CatalogueFlow]
+    rebuild: Callable[..., CatalogueFlow]
+
+    async def integrated(self, integration_id: str, store_id: str = "st_main") -> None:
+        """Take note of an integration, as connecting does."""
+
+        def note(connection: Connection) -> None:
+            put_fact(connection, "main", "service_store_id", store_id, at=1)
+            put_fact(connection, "main", "integration", {"integration_id": integration_id}, at=1)
+
+        await self.ledger.write(note)
 
     async def calls(self) -> list[str]:
         """The menu writes since the last time this was asked."""
@@ -140,17 +150,22 @@ async def catalogue_house(
         try:
             await ledger.write(_connected)
 
-            def build() -> CatalogueFlow:
+            def build(
+                base_url: str = bench.driver.running.base_url,
+                service: CatalogueService = bench.client,
+                **menu: object,
+            ) -> CatalogueFlow:
                 return CatalogueFlow(
                     "main",
-                    store_settings(),
+                    store_settings(**menu),
                     AssumptionSettings.model_validate(assumptions),
                     pos=pos,
-                    service=bench.client,
+                    service=service,
                     ledger=ledger,
                     desk=desk,
                     clock=clock,
                     job_poll_s=0.01,
+                    base_url=base_url,
                 )
 
             house = CatalogueHouse(pos, build(), ledger, desk, clock, bench, build)

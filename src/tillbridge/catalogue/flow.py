@@ -73,6 +73,7 @@ class CatalogueFlow:
         desk: Desk,
         clock: Clock,
         job_poll_s: float,
+        base_url: str,
     ) -> None:
         self._shared = Shared(
             store,
@@ -84,6 +85,7 @@ class CatalogueFlow:
             menu_lane=Lane(clock),
             availability_lane=Lane(clock),
             tables_lane=Lane(clock),
+            base_url=base_url,
         )
         self._store = store
         self._timezone = ZoneInfo(settings.timezone) if settings.timezone else None

@@ -18,12 +18,14 @@ from tillbridge.catalogue.plan import Kind, plan
 from tillbridge.catalogue.push import Pusher, PushResult
 from tillbridge.catalogue.sending import JobLost, Sender
 from tillbridge.catalogue.shared import Shared
+from tillbridge.catalogue.storefront import MenuStorefront
 from tillbridge.catalogue.wishes import DriftPauses, Wish
 from tillbridge.catalogue.words import counts_of
 from tillbridge.errors import LedgerError, ServiceError
 from tillbridge.ledger import holds, menu
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.menu_refused import forgive_items, refused_items
+from tillbridge.ledger.storefront import whole_is_done, whole_is_due
 from tillbridge.log import get_logger
 from tillbridge.model.catalogue import Catalogue
 
@@ -41,6 +43,7 @@ class MenuRounds:
         self._store = shared.store
         self._ledger = shared.ledger
         self._reading = MenuReading(shared, rules)
+        self._storefront = MenuStorefront(shared)
         self._open_pushes = OpenPushes(shared, jobs)
         sender = Sender(
             shared.ledger,
@@ -54,6 +57,7 @@ class MenuRounds:
         self._one_at_a_time = asyncio.Lock()
         self._wish = Wish()
         self._in_vain = ""  # the digest of a plan that the service refuses as a whole
+        self._doubted = ""  # the digest of a refused plan after which everything was pushed
         self._drift = DriftPauses()
 
     def wish(self, wish: Wish) -> None:
@@ -123,6 +127,9 @@ class MenuRounds:
 
     async def _round(self, wish: Wish) -> Assessment | None:
         store_id = await self._shared.store_id()
+        if store_id is not None and await self._storefront.settle():
+            wish = wish.joined(Wish(whole=True, full=True))
+            self._reading.forget()
         if wish.forgive:
             await self._forgive()
         if store_id is not None and await self._open_pushes.settle(store_id):
@@ -136,13 +143,7 @@ class MenuRounds:
         await self._take_note(assessment)
         if store_id is None:
             return assessment
-        if assessment.reasons:
-            await self._hold(assessment)
-        elif assessment.hold is not None and not assessment.approved:
-            await self._ledger.write(lambda connection: holds.drop_hold(connection, self._store))
-            log.info("menu.hold_dissolved", store=self._store)
-        if not assessment.reasons:
-            self._shared.desk.close("menu.held", self._store)
+        await self._hold_or_release(assessment)
         if assessment.digest != self._in_vain:
             self._in_vain = ""
         if self._in_vain:
@@ -199,6 +200,15 @@ class MenuRounds:
             self._reading.forget()
             await self._tell_refused()
 
+    async def _hold_or_release(self, assessment: Assessment) -> None:
+        if assessment.reasons:
+            await self._hold(assessment)
+            return
+        if assessment.hold is not None and not assessment.approved:
+            await self._ledger.write(lambda connection: holds.drop_hold(connection, self._store))
+            log.info("menu.hold_dissolved", store=self._store)
+        self._shared.desk.close("menu.held", self._store)
+
     async def _hold(self, assessment: Assessment) -> None:
         waits = assessment.hold is not None and assessment.hold.digest == assessment.digest
         if not waits:
@@ -227,7 +237,7 @@ class MenuRounds:
     async def _push(self, store_id: str, assessment: Assessment, wish: Wish) -> None:
         comparison = assessment.comparison
         if not assessment.plan.steps:
-            await self._nothing_to_push(comparison)
+            await self._nothing_to_push(assessment)
             return
         counts = counts_of(comparison.changes)
         log.info(
@@ -263,6 +273,9 @@ class MenuRounds:
         if result.drifted:
             await self.drifted(result.drifted)
             return
+        if result.lacks or (result.failure and self._is_doubtful(assessment)):
+            await self._lacking(result.failure)
+            return
         if result.failure:
             self._in_vain = assessment.digest
             desk.open("menu.push_failed", self._store, SUBJECT, detail=result.failure)
@@ -279,6 +292,8 @@ class MenuRounds:
 
         def finish(connection: Connection) -> None:
             put_fact(connection, self._store, "last_synced_at", at, at=at)
+            if assessment.plan.kind == "full":
+                whole_is_done(connection, self._store)
             if not assessment.reasons:
                 put_fact(connection, self._store, PENDING, len(result.refused), at=at)
                 menu.forget_parts(connection, self._store, gone)
@@ -286,10 +301,12 @@ class MenuRounds:
 
         await self._ledger.write(finish)
 
-    async def _nothing_to_push(self, comparison: Comparison) -> None:
+    async def _nothing_to_push(self, assessment: Assessment) -> None:
         self._all_well()
-        gone = _gone(comparison)
-        if any(gone.values()) and not comparison.changes.needs_push:
+        if assessment.plan.kind == "full":  # of a menu without items: nothing is on either side
+            await self._ledger.write(lambda connection: whole_is_done(connection, self._store))
+        gone = _gone(assessment.comparison)
+        if any(gone.values()) and not assessment.comparison.changes.needs_push:
             await self._ledger.write(
                 lambda connection: menu.forget_parts(connection, self._store, gone)
             )
@@ -307,15 +324,38 @@ class MenuRounds:
         longer than the one before.
         """
         at = self._shared.clock.now_ms()
+
+        def forget(connection: Connection) -> None:
+            menu.forget_items(connection, self._store, external_ids, at=at)
+            whole_is_due(connection, self._store, pending=len(external_ids), at=at)
+
+        await self._ledger.write(forget)
+        self._push_all_soon(items=len(external_ids))
+
+    def _is_doubtful(self, assessment: Assessment) -> bool:
+        """Whether a refused plan may be refused for what the service lacks; once a plan.
+
+        What differs is told on the ground of what the service had: a service that lost some of that
+        refuses a change which it takes as part of a full push.
+        """
+        if assessment.plan.kind == "full" or self._doubted == assessment.digest:
+            return False
+        self._doubted = assessment.digest
+        return True
+
+    async def _lacking(self, why: str) -> None:
+        """Take note that the service lacks what it once took, and push it all."""
+        at = self._shared.clock.now_ms()
         await self._ledger.write(
-            lambda connection: menu.forget_items(connection, self._store, external_ids, at=at)
+            lambda connection: whole_is_due(connection, self._store, pending=1, at=at)
         )
+        self._push_all_soon(detail=why)
+
+    def _push_all_soon(self, **told: object) -> None:
         self._reading.forget()
         self._wish = self._wish.joined(Wish(full=True))
         pause = self._drift.pause(self._shared.clock.monotonic())
-        log.warning(
-            "menu.drifted", store=self._store, items=len(external_ids), pushed_in_s=round(pause)
-        )
+        log.warning("menu.drifted", store=self._store, pushed_in_s=round(pause), **told)
         self._poke_after(pause)
 
     def _poke_after(self, pause: float) -> None:

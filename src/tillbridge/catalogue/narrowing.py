@@ -19,6 +19,8 @@ from tillbridge.catalogue.plan import (
     menus_of,
     needed,
 )
+from tillbridge.ledger.menu_rows import Parts
+from tillbridge.model.catalogue import Item
 
 _PLACE = re.compile(r"(?:menus\W{0,2}(\d+)\W{1,3})?\b(items|add|update|delete)(?:\[|\.|/)(\d+)")
 _QUOTED = re.compile("[\"'`\u2018\u201c]([^\"'`\u2019\u201d]+)[\"'`\u2019\u201d]")
@@ -37,6 +39,24 @@ def named_in(message: str, step: Step) -> frozenset[str]:
     for word in _WORD.findall(message):
         found.update(each for each in (word, word.rstrip(".:!?")) if each in ids)
     return frozenset(found | set(_by_place(message, step)))
+
+
+def lacking_in(message: str, step: Step) -> frozenset[str]:
+    """Return the ids of parts that the message names, which the step refers to and does not tell.
+
+    Such a category, add-on or group was told before: the service has lost it.
+    """
+    items: tuple[Item, ...] = ()
+    parts = Parts()
+    if isinstance(step, PushBatch):
+        items, parts = (*step.add, *step.update), step.parts
+    elif isinstance(step, PatchItem):
+        items = (step.item,)
+    told = parts.categories.keys() | parts.add_ons.keys() | parts.addon_groups.keys()
+    needed_ids = {each for item in items for each in (*item.categories, *item.addon_groups)}
+    needed_ids.update(each for group in parts.addon_groups.values() for each in group.add_ons)
+    named = {*_QUOTED.findall(message), *_WORD.findall(message)}
+    return frozenset((needed_ids - told) & named)
 
 
 def divide(step: Step, named: AbstractSet[str]) -> tuple[Step, ...]:

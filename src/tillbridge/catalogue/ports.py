@@ -4,7 +4,7 @@ The daemon hands in `adapters.runner.PosRunner`, `service.client.ServiceClient` 
 `ledger.desk.ProblemDesk`; tests hand in something small.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
@@ -93,8 +93,10 @@ class CatalogueService(Protocol):
         """PATCH the item."""
         ...
 
-    async def push_tables(self, store_id: str, tables: Sequence[Table]) -> list[TableQr]:
-        """POST tables."""
+    async def push_tables(
+        self, store_id: str, tables: Sequence[Table], *, cleared: Collection[str] = ()
+    ) -> list[TableQr]:
+        """POST tables; `cleared` have lost their zone."""
         ...
 
 

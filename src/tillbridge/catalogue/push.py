@@ -32,7 +32,8 @@ class PushResult:
 
     `drifted` are items that the service turned out not to know. `failure` is why something of the
     plan was not taken, in words ("" if all was taken or is refused item by item). `reservation` is
-    what the service did not take of items that it did, in its words.
+    what the service did not take of items that it did, in its words. `lacks`: it was refused for
+    something that the service has taken before and does not know now.
     """
 
     taken: int = 0
@@ -40,6 +41,7 @@ class PushResult:
     drifted: frozenset[str] = frozenset()
     failure: str = ""
     reservation: str = ""
+    lacks: bool = False
 
 
 @dataclass(slots=True)
@@ -49,6 +51,7 @@ class _Course:
     drifted: set[str] = field(default_factory=set)
     failure: str = ""
     reservation: str = ""
+    lacks: bool = False
 
 
 class Pusher:
@@ -73,6 +76,8 @@ class Pusher:
         """
         course = _Course()
         for step in plan.steps:
+            if course.lacks:
+                break
             wanted = ids_of(step) - course.refused.keys()
             if wanted == ids_of(step):
                 await self._settle(store_id, step, records, left, course)
@@ -85,6 +90,7 @@ class Pusher:
             frozenset(course.drifted),
             course.failure,
             course.reservation,
+            course.lacks,
         )
 
     async def _settle(
@@ -112,6 +118,9 @@ class Pusher:
                 course.taken += len(ids_of(part) - sent.missing)
                 continue
             course.failure = course.failure or sent.message
+            if sent.lacks:  # no item is to blame
+                course.lacks = True
+                return
             smaller = _smaller(part, sent)
             if smaller:
                 queue.extendleft(reversed(smaller))

@@ -23,7 +23,7 @@ from tillbridge.catalogue.digest import ContentDigest
 from tillbridge.catalogue.in_flight import InFlight
 from tillbridge.catalogue.jobs import JobEnd, Jobs
 from tillbridge.catalogue.last_word import restated, word_of, words_of
-from tillbridge.catalogue.narrowing import ids_of, named_in
+from tillbridge.catalogue.narrowing import ids_of, lacking_in, named_in
 from tillbridge.catalogue.pending import Pending, pending_text
 from tillbridge.catalogue.plan import (
     PatchItem,
@@ -44,6 +44,7 @@ from tillbridge.service.types import PushAccepted
 
 ITEM_NOT_FOUND = "menu.item_not_found"
 _BODY_REFUSED = frozenset({400, 413, 422})
+_REFERENCE_REFUSED = frozenset({400, 404, 422})
 
 
 class Sender:
@@ -173,6 +174,8 @@ class Sender:
             if failure.code == ITEM_NOT_FOUND:
                 missing = named_in(failure.text, step) or ids_of(step)
                 return Sent("refused", failure.text, missing=missing)
+            if failure.status in _REFERENCE_REFUSED and lacking_in(failure.text, step):
+                return Sent("refused", failure.text, lacks=True)
             if failure.status in _BODY_REFUSED:
                 return Sent("refused", failure.text, named_in(failure.text, step))
             raise

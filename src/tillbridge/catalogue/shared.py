@@ -29,6 +29,7 @@ class Shared:
     menu_lane: Lane
     availability_lane: Lane
     tables_lane: Lane
+    base_url: str = ""  # of the service
     in_flight: InFlight = field(default_factory=InFlight)
     words: Mapping[str, Availability] | None = None
     unsure: set[str] = field(default_factory=set)

@@ -64,6 +64,13 @@ def put_accepted(
     drop_fact(connection, store, HOLD)
 
 
+def forget_accepted(connection: Connection, store: str) -> None:
+    """Forget the accepted plan: another storefront has never had it. Printed codes stay known."""
+    put_tables(connection, store, ())
+    for fact in (HOLD, SYNCED):
+        drop_fact(connection, store, fact)
+
+
 def put_printed(
     connection: Connection,
     store: str,

@@ -15,6 +15,8 @@ from tillbridge.catalogue.shared import Shared
 from tillbridge.catalogue.table_books import FloorBooks, FloorHold
 from tillbridge.catalogue.table_codes import after_printing, dead_codes, known_codes
 from tillbridge.errors import Conflict, LedgerError, Refused, ServiceError
+from tillbridge.ledger import storefront as storefronts
+from tillbridge.ledger.storefront import Kinship, Storefront, kinship
 from tillbridge.ledger.tables import AcceptedTable
 from tillbridge.log import get_logger
 from tillbridge.model.table import Table
@@ -146,12 +148,12 @@ class TableRounds:
         reading = await self._reader.read(self._shared.pos.read_tables)
         if reading is None:
             return None
+        storefront = await self._settled()
         books = await self.books()
         self._tell_dead(books.dead)
         plan = self._plan(reading, books)
         self._reader.tell_bad_rows(plan.bad_rows)
-        store_id = await self._shared.store_id()
-        if store_id is None:
+        if storefront is None:
             return plan
         if plan.waits:
             await self._hold(plan, books.hold)
@@ -161,11 +163,43 @@ class TableRounds:
             if books.hold is not None:
                 await self._dissolve()
         if plan.changes or (self._anyway and (plan.wanted or books.accepted)):
-            await self._push(store_id, plan, books)
+            await self._push(storefront, plan, books)
         else:
             all_well(self._store, lane=self._lane, desk=self._shared.desk, subject=SUBJECT)
         self._anyway = False
         return plan
+
+    async def _settled(self) -> Storefront | None:
+        """Return the storefront that the store is connected to; None where it is to none.
+
+        A plan that another storefront accepted, or an integration before this one, is pushed again;
+        the new storefront is remembered once it has taken it.
+        """
+
+        def read(connection: Connection) -> tuple[Storefront | None, Storefront | None]:
+            return (
+                storefronts.remembered_storefront(connection, self._store, storefronts.TABLES),
+                storefronts.current_storefront(connection, self._store, self._shared.base_url),
+            )
+
+        known, now = await self._shared.ledger.read(read)
+        if now is None:
+            return None
+        relation = kinship(known, now)
+        at = self._shared.clock.now_ms()
+
+        def settle(connection: Connection) -> None:
+            if relation is Kinship.SAME:
+                storefronts.remember_storefront(
+                    connection, self._store, storefronts.TABLES, now, at=at
+                )
+            elif relation is Kinship.OTHER:
+                table_books.forget_accepted(connection, self._store)
+
+        if relation is Kinship.OTHER or (relation is Kinship.SAME and known != now):
+            await self._shared.ledger.write(settle)
+        self._anyway |= relation is not Kinship.SAME
+        return now
 
     def _plan(self, reading: TablesReading, books: FloorBooks) -> FloorPlan:
         hold = books.hold
@@ -202,11 +236,15 @@ class TableRounds:
 
     # -- pushing
 
-    async def _push(self, store_id: str, plan: FloorPlan, books: FloorBooks) -> None:
+    async def _push(self, storefront: Storefront, plan: FloorPlan, books: FloorBooks) -> None:
         if plan.digest == self._in_vain:
             return  # refused before, and nothing has changed
         try:
-            answers = await self._shared.service.push_tables(store_id, plan.wanted)
+            answers = await self._shared.service.push_tables(
+                storefront.store_id,
+                plan.wanted,
+                cleared={each.table.external_id for each in books.accepted if each.table.zone},
+            )
         except (Refused, Conflict):
             self._in_vain = plan.digest
             raise
@@ -218,6 +256,9 @@ class TableRounds:
 
         def remember(connection: Connection) -> None:
             table_books.put_accepted(connection, self._store, now, at=at)
+            storefronts.remember_storefront(
+                connection, self._store, storefronts.TABLES, storefront, at=at
+            )
             table_books.put_printed(connection, self._store, printed, dead, at=at)
 
         await self._shared.ledger.write(remember)

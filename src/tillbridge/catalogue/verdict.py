@@ -20,7 +20,8 @@ class Sent:
     `refused` means that nothing of it was taken; `partial` that some of it was not, of which
     `named` are known by name (the rest is acknowledged), or that nobody can tell which (none are).
     `missing` are items that the service does not know. `reserved` says that every item was taken,
-    but not everything about them: `message` tells what.
+    but not everything about them: `message` tells what. `lacks`: it was refused for a category,
+    add-on or group that the service was told before, and does not know now.
     """
 
     verdict: Literal["taken", "partial", "refused"]
@@ -28,6 +29,7 @@ class Sent:
     named: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
     reserved: bool = False
+    lacks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,7 @@ class StoreRooms:
             desk=house.desk,
             clock=house.clock,
             job_poll_s=house.settings.service.job_poll_s,
+            base_url=house.settings.service.base_url,
         )
         self.standing = StoreStanding(
             name,

@@ -218,6 +218,15 @@ def unrecorded_items(connection: Connection, store: str) -> dict[str, AcceptedIt
     return _items(connection, menu_items.c.store == store, menu_items.c.fingerprint.is_(None))
 
 
+def all_ids(connection: Connection, store: str) -> frozenset[str]:
+    """Return the external ids of all accepted items."""
+    return frozenset(
+        connection.execute(
+            select(menu_items.c.external_id).where(menu_items.c.store == store)
+        ).scalars()
+    )
+
+
 def accepted_ids(
     connection: Connection, store: str, external_ids: Collection[str]
 ) -> frozenset[str]:

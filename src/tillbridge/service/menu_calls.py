@@ -5,7 +5,7 @@ does no harm; what the state is read for is to learn whether a push of unknown o
 take the service long, was applied already.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from tillbridge.errors import Refused
@@ -120,10 +120,18 @@ class MenuCalls(Calls):
         )
         return types.parse_patch(answer.body, operation)
 
-    async def push_tables(self, store_id: str, tables: Sequence[Table]) -> list[types.TableQr]:
-        """Push the floor plan whole: tables that are missing from it are deactivated."""
+    async def push_tables(
+        self, store_id: str, tables: Sequence[Table], *, cleared: Collection[str] = ()
+    ) -> list[types.TableQr]:
+        """Push the floor plan whole: tables that are missing from it are deactivated.
+
+        `cleared` are the external ids of tables that have lost their zone: an upsert without the
+        field may leave the old one, so theirs is sent empty.
+        """
         operation = "tables.push"
-        body = await encode({"tables": [_table(table) for table in tables]})
+        body = await encode(
+            {"tables": [_table(each, cleared=each.external_id in cleared) for each in tables]}
+        )
         # No call reads tables; the repeat's answer is the state.
         outcome = await self._write(
             (operation, "POST", ("pos", "stores", store_id, "tables")),
@@ -154,10 +162,10 @@ class MenuCalls(Calls):
         return settle
 
 
-def _table(table: Table) -> dict[str, Any]:
+def _table(table: Table, *, cleared: bool) -> dict[str, Any]:
     body: dict[str, Any] = {"external_id": table.external_id, "name": table.name}
     if table.seats is not None:
         body["seats"] = table.seats
-    if table.zone:
+    if table.zone or cleared:
         body["zone"] = table.zone
     return body

@@ -291,7 +291,7 @@ class Integrator:
             raise
         finally:
             await self._verifier.refresh(self._name)
-        await self.books.note(store_id, made.integration, self.wanted, secret_known=True)
+        await self.books.note(store_id, made.integration, self.wanted, secret_known=True, made=True)
         if not keep_intent:
             await self.books.finished()
         await self._verifier.refresh(self._name)
@@ -367,7 +367,8 @@ class Integrator:
         made = ours and intent.kind != "rotate"
         if now is not None and made and now.integration_id != intent.was:
             # The secret is on disk; only what comes after it was cut off.
-            await self.books.note(store.store_id, now, self.wanted, secret_known=True)
+            self._door.shut("being integrated anew")  # its opening lets the flows know
+            await self.books.note(store.store_id, now, self.wanted, secret_known=True, made=True)
             await self._verifier.refresh(self._name)
             self._door.open()
             await self._reopen(store.store_id, intent)

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from tillbridge.clock import Clock
 from tillbridge.ledger.facts import all_facts, drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.storefront import INTEGRATION_MADE
 from tillbridge.service.types import Integration, IntegrationRequest
 from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State
 from tillbridge.stores.vaulted import (
@@ -113,9 +114,18 @@ class IntegrationBooks:
     # -- how it is
 
     async def note(
-        self, store_id: str, now: Integration, wanted: IntegrationRequest, *, secret_known: bool
+        self,
+        store_id: str,
+        now: Integration,
+        wanted: IntegrationRequest,
+        *,
+        secret_known: bool,
+        made: bool = False,
     ) -> None:
-        """Note an integration as the service has it; what it did not tell is as it was asked."""
+        """Note an integration as the service has it; what it did not tell is as it was asked.
+
+        `made`: this bridge has just made it, so that it is another one than before.
+        """
         location_id = now.external_store_id or wanted.external_store_id
         if secret_known:
             await asyncio.to_thread(
@@ -144,6 +154,8 @@ class IntegrationBooks:
             put_fact(db, self._store, "service_store_id", store_id, at=at)
             put_fact(db, self._store, "integration", fact, at=at)
             put_fact(db, self._store, "webhook_secret", secret, at=at)
+            if made:
+                put_fact(db, self._store, INTEGRATION_MADE, {"at": at}, at=at)
             drop_fact(db, self._store, "integration_removed")
 
         await self._ledger.write(write)
