@@ -102,6 +102,27 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("reading_whole", "still_being_written", "LastRead"),
     ),
     ("", "", "tillbridge.adapter.modifier_file", ("read_modifiers", "Modifiers")),
+    (
+        "What is sold online",
+        "",
+        "tillbridge.adapter.sale_options",
+        (
+            "SaleOptions",
+            "StockOptions",
+            "TaxOptions",
+            "PriceOptions",
+            "SaleRules",
+            "NotForSale",
+            "chosen_taxes",
+            "is_sold_out",
+        ),
+    ),
+    (
+        "",
+        "",
+        "tillbridge.model.export_facts",
+        ("ExportFacts", "ExportWarning", "FileEncoding", "LeftOut"),
+    ),
     ("", "", "tillbridge.adapter.texts", ("one_line", "plain_text", "without_markup")),
     ("Money and secrets", "", "tillbridge.model.money", ("to_minor", "to_major", "exponent")),
     (

@@ -6,6 +6,8 @@ All prices are integer minor units; every `external_id` is the POS's own stable 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tillbridge.model.export_facts import ExportFacts
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -124,6 +126,8 @@ class Catalogue:
     `ends_with_newline` is whether the text that the menu was read from ends with a line end, and
     None where there is no such text (a database, a workbook, JSON). A table that used to end with
     one and does not any more may be cut off.
+
+    `facts` are what the reading found out about the export itself.
     """
 
     items: Mapping[str, Item] = field(default_factory=dict)
@@ -134,9 +138,10 @@ class Catalogue:
     bad_rows: tuple[BadRow, ...] = ()
     fingerprints: Mapping[str, int] = field(default_factory=dict)
     ends_with_newline: bool | None = None
+    facts: ExportFacts = field(default_factory=ExportFacts)
 
     @classmethod
-    def of(
+    def of(  # noqa: PLR0913 -- an argument for each field
         cls,
         items: Iterable[Item] = (),
         *,
@@ -147,6 +152,7 @@ class Catalogue:
         bad_rows: Iterable[BadRow] = (),
         fingerprints: Mapping[str, int] | None = None,
         ends_with_newline: bool | None = None,
+        facts: ExportFacts | None = None,
     ) -> "Catalogue":
         """Build a catalogue from things; of two with the same external id the later one counts."""
         return cls(
@@ -158,6 +164,7 @@ class Catalogue:
             bad_rows=tuple(bad_rows),
             fingerprints=dict(fingerprints or {}),
             ends_with_newline=ends_with_newline,
+            facts=facts or ExportFacts(),
         )
 
 

@@ -1,0 +1,199 @@
+"""Options that adapters of exports share: what of an export is sold online, and how.
+
+Derive an adapter's options from those that its export can answer, so that no option is offered
+which nothing reads:
+
+    class MyOptions(SaleOptions, StockOptions, TaxOptions, PriceOptions): ...
+
+and pass every item through `SaleRules.offered` when it is made, before it is added to the
+catalogue; give `SaleRules.facts()` to the catalogue.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Literal, TypeVar
+
+from pydantic import Field
+
+from tillbridge.adapter.failures import ExportUnreadable
+from tillbridge.adapter.registration import AdapterOptions
+from tillbridge.adapter.texts import one_line
+from tillbridge.model.catalogue import AddOn, AddOnGroup, Item, Variant
+from tillbridge.model.export_facts import ExportFacts, ExportWarning, LeftOut
+from tillbridge.model.menu_summary import has_priced_choice
+
+T = TypeVar("T")
+
+ZeroPrices = Literal["sell", "leave_out", "refuse"]
+
+
+class SaleOptions(AdapterOptions):
+    """Which items of an export are sold online."""
+
+    zero_prices: ZeroPrices = Field(
+        "sell",
+        description='Items and sizes at zero: "sell" them for nothing, "leave_out" (not sold '
+        'online) or "refuse" (a bad row each, for a person to mend).',
+    )
+    leave_out_categories: tuple[str, ...] = Field(
+        (), description="Categories whose items are not sold online, by their names."
+    )
+
+
+class StockOptions(AdapterOptions):
+    """When an item whose stock the till counts is sold out."""
+
+    sold_out_at_stock: Decimal | None = Field(
+        None,
+        description="Items of which the till counts this many or fewer are sold out; "
+        "without it stock is not looked at.",
+    )
+
+
+class TaxOptions(AdapterOptions):
+    """Which of the taxes that an export marks are charged online."""
+
+    taxes: tuple[str, ...] | None = Field(
+        None, description="The taxes that count online, by their names; without it all do."
+    )
+
+
+class PriceOptions(AdapterOptions):
+    """How the prices of an export are written."""
+
+    decimal: Literal[".", ","] | None = Field(
+        None,
+        description="The sign before the cents of prices; without it, the file's prices show it.",
+    )
+
+
+class NotForSale(ValueError):
+    """An item that the options refuse; `text` and `fix` are for its bad row."""
+
+    def __init__(self, text: str, fix: str) -> None:
+        super().__init__(text)
+        self.text = text
+        self.fix = fix
+
+
+@dataclass(slots=True)
+class SaleRules:
+    """Applies the options to the items of one reading, and takes note of what is left out.
+
+    `groups` and `add_ons` are all that the export has; `category_names` gives the names of
+    categories whose ids are not their names.
+    """
+
+    options: SaleOptions
+    groups: Mapping[str, AddOnGroup] = field(default_factory=dict)
+    add_ons: Mapping[str, AddOn] = field(default_factory=dict)
+    category_names: Mapping[str, str] = field(default_factory=dict)
+    _left_out: list[LeftOut] = field(default_factory=list, init=False)
+    _found: set[str] = field(default_factory=set, init=False)
+
+    def offered(self, item: Item, place: str = "") -> Item | None:
+        """Return the item as it is sold, None if it is left out. Raises NotForSale.
+
+        A size at zero is left out of an item whose other sizes cost something.
+        """
+        if category := self._left_out_category(item):
+            self.leave_out(LeftOut(item.name, "category", category, place))
+            return None
+        if self.options.zero_prices == "sell" or item.product_type == "addon":
+            return item
+        if has_priced_choice(item, self.groups, self.add_ons):
+            return item
+        free = [variant for variant in item.variants if variant.price == 0]
+        if not free and (item.variants or item.price > 0):
+            return item
+        if self.options.zero_prices == "refuse":
+            which = f"{item.name} ({free[0].variant_name})" if free else item.name
+            raise NotForSale(
+                f'"{which}" costs nothing, and zero_prices is "refuse".',
+                "Give it a price in the till, or set zero_prices to leave_out or sell.",
+            )
+        return self._without(item, free, place)
+
+    def leave_out(self, left_out: LeftOut) -> None:
+        """Take note of something that is not sold for a reason of the adapter's own."""
+        self._left_out.append(left_out)
+
+    def facts(self, export: str) -> ExportFacts:
+        """Return what was left out, with a warning for each category that there is not.
+
+        To be called when every item of the reading has passed: items of a category that is left
+        out are read each time, so a category that did not occur is not in the `export`.
+        """
+        missing = [
+            name
+            for name in self.options.leave_out_categories
+            if one_line(name).casefold() not in self._found
+        ]
+        return ExportFacts(
+            left_out=tuple(self._left_out),
+            warnings=tuple(
+                ExportWarning(
+                    place=export,
+                    text=f'No item is in a category "{name}", which the option '
+                    "leave_out_categories names.",
+                    fix="Correct the name as the till writes it, or remove it from the option.",
+                )
+                for name in missing
+            ),
+        )
+
+    def _left_out_category(self, item: Item) -> str:
+        if not self.options.leave_out_categories:
+            return ""
+        wanted = {one_line(name).casefold() for name in self.options.leave_out_categories}
+        for category in item.categories:
+            name = self.category_names.get(category, category)
+            key = one_line(name).casefold()
+            if key in wanted:
+                self._found.add(key)
+                return name
+        return ""
+
+    def _without(self, item: Item, free: Sequence[Variant], place: str) -> Item | None:
+        paid = tuple(variant for variant in item.variants if variant.price > 0)
+        if not paid:
+            self.leave_out(LeftOut(item.name, "zero_price", place=place))
+            return None
+        for variant in free:
+            name = f"{item.name} ({variant.variant_name})"
+            self.leave_out(LeftOut(name, "zero_price", place=place))
+        return replace(
+            item,
+            price=min(variant.price for variant in paid),
+            available=any(variant.available for variant in paid),
+            variants=paid,
+        )
+
+
+def chosen_taxes(
+    options: TaxOptions, taxes: Iterable[tuple[str, T]], *, export: str
+) -> tuple[T, ...]:
+    """Return those of `taxes` (name and value) that count online, in the export's order.
+
+    Raises ExportUnreadable for a name that the export does not have: its tax would be lost.
+    """
+    there = [(one_line(name), value) for name, value in taxes]
+    if options.taxes is None:
+        return tuple(value for _name, value in there)
+    wanted = {one_line(name).casefold(): name for name in options.taxes}
+    missing = wanted.keys() - {name.casefold() for name, _value in there}
+    if missing:
+        listed = ", ".join(f'"{name}"' for name in dict(there)) or "none"
+        raise ExportUnreadable(
+            f'{export} has no tax "{wanted[min(missing)]}"; it has {listed}.',
+            place=export,
+            fix="Correct the option taxes.",
+        )
+    return tuple(value for name, value in there if name.casefold() in wanted)
+
+
+def is_sold_out(options: StockOptions, stock: Decimal | None) -> bool:
+    """Return whether so few are left; `stock` is None for what the till does not count."""
+    limit = options.sold_out_at_stock
+    return limit is not None and stock is not None and stock <= limit
