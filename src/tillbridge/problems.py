@@ -403,6 +403,22 @@ _KINDS = (
         Ends.DAY,
     ),
     ProblemKind(
+        "order.duplicate",
+        Severity.DOWN,
+        _("Order {order} is in the till {count} times: {tickets}. {detail}"),
+        _("Tell the kitchen to make it once, and cancel the younger one in the till: {younger}"),
+    ),
+    ProblemKind(
+        "order.ticket_taken_back",
+        Severity.WARNING,
+        _(
+            "The till had a ticket too many of order {order} and the bridge cancelled it: "
+            "{ticket}; {why}."
+        ),
+        _("Tell the kitchen, in case it has been sent there. Nothing else is to be done."),
+        Ends.NOTE,
+    ),
+    ProblemKind(
         "order.untold",
         Severity.WARNING,
         _("{count} orders wait to be told to the service."),

@@ -6,13 +6,14 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter import (
     BadRow,
     Health,
+    ListedTicket,
     PosFailure,
     Ticket,
     TicketMark,
@@ -52,6 +53,10 @@ class Till:
         self.cancels_tickets = True
         self.marks_tickets = False
         self.hold_older_than_s = 0.0
+        self.late_write_s = 0.0
+        self.lists_tickets = False
+        self.listed: list[ListedTicket] = []
+        self.cancel_listed_fails: PosFailure | None = None
         self.marked: list[tuple[str, frozenset[TicketMark]]] = []
         self.tells_updates = True
         self.on_write: Callable[[Order], Awaitable[None]] | None = None
@@ -84,6 +89,17 @@ class Till:
     async def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
         self.tickets.pop(key, None)
         self.withdrawn.append(key)
+
+    async def list_tickets(self) -> Sequence[ListedTicket]:
+        return list(self.listed)
+
+    async def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
+        if self.cancel_listed_fails:
+            raise self.cancel_listed_fails
+        self.listed = [
+            replace(each, live=False) if each.record == ticket.record else each
+            for each in self.listed
+        ]
 
     async def read_updates(self) -> Sequence[TicketUpdate]:
         return list(self.news.values())

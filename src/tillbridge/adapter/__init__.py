@@ -15,6 +15,7 @@ from tillbridge.adapter.protocols import (
     CancelsTickets,
     Closes,
     HoldsLateOrders,
+    ListsTickets,
     MarksTickets,
     NamesFiles,
     ReadsAvailability,
@@ -26,12 +27,15 @@ from tillbridge.adapter.protocols import (
     TellsTicketUpdates,
     TellsTrouble,
     TellsUnreadableUpdates,
+    WritesLate,
     WritesTickets,
 )
 from tillbridge.adapter.readings import AvailabilityReading, TablesReading
 from tillbridge.adapter.registration import API_VERSION, Adapter, AdapterContext, AdapterOptions
 from tillbridge.adapter.tickets import (
+    Advice,
     Health,
+    ListedTicket,
     RejectReason,
     Ticket,
     TicketMark,
@@ -62,6 +66,7 @@ __all__ = [
     "AdapterOptions",
     "AddOn",
     "AddOnGroup",
+    "Advice",
     "AtCapacity",
     "Availability",
     "AvailabilityReading",
@@ -78,6 +83,8 @@ __all__ = [
     "Item",
     "ItemTax",
     "ItemUnavailable",
+    "ListedTicket",
+    "ListsTickets",
     "MarksTickets",
     "Menu",
     "NamesFiles",
@@ -107,5 +114,6 @@ __all__ = [
     "TicketStatus",
     "TicketUpdate",
     "Variant",
+    "WritesLate",
     "WritesTickets",
 ]

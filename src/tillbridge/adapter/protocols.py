@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 
 from tillbridge.adapter.changes import Change
 from tillbridge.adapter.readings import AvailabilityReading, TablesReading
-from tillbridge.adapter.tickets import Health, Ticket, TicketMark, TicketUpdate
+from tillbridge.adapter.tickets import Health, ListedTicket, Ticket, TicketMark, TicketUpdate
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges
 from tillbridge.model.order import Order
 
@@ -102,6 +102,38 @@ class HoldsLateOrders(Protocol):
 
     def hold_older_than_s(self) -> float:
         """Return how old an order may be (seconds since it was placed); 0 holds none."""
+        ...
+
+
+@runtime_checkable
+class WritesLate(Protocol):
+    """Writes into a POS that may carry out a write after its answer was given up.
+
+    `find_ticket` may then say None of a ticket that is still to come. The core writes no second
+    ticket until that time is over, and waits twice as long after each further unknown outcome.
+    """
+
+    def late_write_s(self) -> float:
+        """Return how long a write may take effect after its answer was given up, in seconds."""
+        ...
+
+
+@runtime_checkable
+class ListsTickets(Protocol):
+    """Lists the tickets in the POS, so that one too many and one that is gone are noticed."""
+
+    def list_tickets(self) -> Sequence[ListedTicket]:
+        """Return all tickets written with a key in the last two days, in any state, oldest first.
+
+        Raises PosOffline.
+        """
+        ...
+
+    def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
+        """Cancel this ticket, and no other of the same key; cancelling it twice does nothing.
+
+        Raises a PosFailure; a plain one where a person has to do it, because staff has begun it.
+        """
         ...
 
 

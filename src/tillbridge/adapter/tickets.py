@@ -11,6 +11,20 @@ class Ticket:
     reference: str
 
 
+@dataclass(frozen=True, slots=True)
+class ListedTicket:
+    """One of the tickets that the POS holds under a key.
+
+    `record` names it among several with the same key, in the POS's own terms. `live` is False for
+    one that is cancelled or given back.
+    """
+
+    key: str
+    reference: str
+    record: str
+    live: bool = True
+
+
 class TicketMark(StrEnum):
     """What is said on a ticket of paper, so that a person reads it before anything else."""
 
@@ -57,8 +71,22 @@ class TicketUpdate:
 
 
 @dataclass(frozen=True, slots=True)
+class Advice:
+    """Something in the POS that spoils orders although they are written: what, and the remedy."""
+
+    text: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
-    """Whether the POS can be reached now. `detail` is one plain sentence for the technician."""
+    """Whether the POS can be reached now. `detail` is one plain sentence for the technician.
+
+    `closed` is a plain sentence where the POS is there and takes no orders now (no open session):
+    the store is paused until it is "" again. `advice` stays until the POS is set up otherwise.
+    """
 
     online: bool
     detail: str = ""
+    closed: str = ""
+    advice: tuple[Advice, ...] = ()

@@ -23,6 +23,8 @@ from tillbridge.adapter import (
     ExportUnreadable,
     Health,
     HoldsLateOrders,
+    ListedTicket,
+    ListsTickets,
     MarksTickets,
     NamesFiles,
     Order,
@@ -42,6 +44,7 @@ from tillbridge.adapter import (
     TicketMark,
     TicketOutcomeUnknown,
     TicketUpdate,
+    WritesLate,
     WritesTickets,
 )
 from tillbridge.adapters.worker import Worker
@@ -133,11 +136,19 @@ class PosRunner:
         """How old an order may be without a person asking for it (seconds); 0 for any age."""
         if not isinstance(self._pos, HoldsLateOrders):
             return 0.0
-        try:
-            return float(self._pos.hold_older_than_s())
-        except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
-            self._fault("hold_older_than_s", failure)
+        return self._seconds("hold_older_than_s", self._pos.hold_older_than_s)
+
+    @property
+    def late_write_s(self) -> float:
+        """How long a write may take effect after its answer was given up (seconds); 0: never."""
+        if not isinstance(self._pos, WritesLate):
             return 0.0
+        return self._seconds("late_write_s", self._pos.late_write_s)
+
+    @property
+    def lists_tickets(self) -> bool:
+        """Whether the POS lists its tickets, so that one too many and one that is gone are seen."""
+        return isinstance(self._pos, ListsTickets)
 
     @property
     def tells_updates(self) -> bool:
@@ -264,6 +275,27 @@ class PosRunner:
             "cancel_ticket", lambda: pos.cancel_ticket(order, key, reason), NoneType, PosFailure
         )
 
+    async def list_tickets(self) -> Sequence[ListedTicket]:
+        """Return the tickets in the POS, oldest first. Raises PosOffline."""
+        if not isinstance(self._pos, ListsTickets):
+            raise _unable("ListsTickets")
+        pos = self._pos
+        return await self._about_tickets(
+            "list_tickets", lambda: tuple(pos.list_tickets()), tuple, PosOffline
+        )
+
+    async def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
+        """Take back this ticket and no other; safe to repeat. Raises PosFailure."""
+        if not isinstance(self._pos, ListsTickets):
+            raise _unable("ListsTickets")
+        pos = self._pos
+        await self._about_tickets(
+            "cancel_listed_ticket",
+            lambda: pos.cancel_listed_ticket(ticket, order, reason),
+            NoneType,
+            TicketOutcomeUnknown,
+        )
+
     async def read_updates(self) -> Sequence[TicketUpdate]:
         """Return the news not yet handled, oldest first. Raises PosOffline."""
         if not isinstance(self._pos, TellsTicketUpdates):
@@ -320,6 +352,13 @@ class PosRunner:
                 self._fault("close", failure)
         self._reading.close()
         self._tickets.close()
+
+    def _seconds(self, operation: str, call: Callable[[], float]) -> float:
+        try:
+            return float(call())
+        except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
+            self._fault(operation, failure)
+            return 0.0
 
     async def _read(self, operation: str, call: Callable[[], T], kind: type[T]) -> T:
         try:

@@ -103,6 +103,40 @@ def open_orders(connection: Connection, store: str) -> list[OrderRow]:
     )
 
 
+def cancelled_among(connection: Connection, store: str, order_ids: Collection[str]) -> set[str]:
+    """Return those of the orders that are cancelled."""
+    found: set[str] = set()
+    ids = list(order_ids)
+    for start in range(0, len(ids), 500):
+        found.update(
+            connection.scalars(
+                select(orders.c.order_id).where(
+                    orders.c.store == store,
+                    orders.c.order_id.in_(ids[start : start + 500]),
+                    orders.c.wanted == OrderState.CANCELLED.value,
+                )
+            )
+        )
+    return found
+
+
+def never_written_since(connection: Connection, store: str, since_ms: int) -> list[OrderRow]:
+    """Return cancelled orders closed since then whose write was begun and left nothing in the POS.
+
+    A write whose outcome is unknown may take effect after that.
+    """
+    return _all(
+        connection,
+        select(orders).where(
+            orders.c.store == store,
+            orders.c.closed_at >= since_ms,
+            orders.c.ticket == TicketState.REFUSED.value,
+            orders.c.wanted == OrderState.CANCELLED.value,
+            orders.c.attempts > 0,
+        ),
+    )
+
+
 def orders_on_paper(connection: Connection, store: str) -> list[OrderRow]:
     """Return the store's orders that are on paper and that nobody has seen to, over or not."""
     references = (ON_PAPER, PERHAPS_ON_PAPER_ONLY)

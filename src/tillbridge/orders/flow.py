@@ -26,6 +26,7 @@ from tillbridge.orders.intake import Intake
 from tillbridge.orders.marks import ByHand
 from tillbridge.orders.ports import OrderEffects, OrderPos, OrderService
 from tillbridge.orders.presence import PosPresence
+from tillbridge.orders.reconciling import TicketReconciler
 from tillbridge.orders.staff import StaffRequests
 from tillbridge.orders.telling import Teller
 from tillbridge.orders.updates import UpdateReader
@@ -93,6 +94,7 @@ class OrdersFlow:
             books, peers.pos, self._presence, peers.effects, self._order_changed
         )
 
+        self._reconciler = TicketReconciler(books, peers.pos, self._presence, self._updates.take)
         self._staff = StaffRequests(
             books, peers.effects, self._presence, self._writer, self._teller
         )
@@ -156,6 +158,7 @@ class OrdersFlow:
             )
             if self._peers.pos.tells_updates:
                 group.create_task(self._updates.run(self._settings.pos.poll_s), name="updates")
+            group.create_task(self._reconciler.run(self._settings.pos.poll_s), name="reconciler")
             if self._paper is not None:
                 group.create_task(self._paper.watch(_FALLBACK_EVERY_S), name="fallback")
             group.create_task(self._tidy_up(), name="tidy")

@@ -8,7 +8,14 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
-from tillbridge.adapter import BadRow, Health, Ticket, TicketMark, TicketUpdate
+from tillbridge.adapter import (
+    BadRow,
+    Health,
+    ListedTicket,
+    Ticket,
+    TicketMark,
+    TicketUpdate,
+)
 from tillbridge.model.order import Order, ReasonCode
 
 
@@ -28,6 +35,16 @@ class OrderPos(Protocol):
     @property
     def hold_older_than_s(self) -> float:
         """How old an order may be without a person asking for it; 0 for any age."""
+        ...
+
+    @property
+    def late_write_s(self) -> float:
+        """How long a write may take effect after its answer was given up (s); 0: never."""
+        ...
+
+    @property
+    def lists_tickets(self) -> bool:
+        """Whether the POS lists its tickets."""
         ...
 
     @property
@@ -54,6 +71,14 @@ class OrderPos(Protocol):
 
     async def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
         """Take a written ticket back."""
+        ...
+
+    async def list_tickets(self) -> Sequence[ListedTicket]:
+        """Return the tickets of the last two days in the POS, oldest first."""
+        ...
+
+    async def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
+        """Take back this ticket, and no other of the same order."""
         ...
 
     async def read_updates(self) -> Sequence[TicketUpdate]:

@@ -129,7 +129,7 @@ class UpdateReader:
         """Read and keep all there is."""
         try:
             for update in await self._pos.read_updates():
-                await self._keep(update)
+                await self.take(update)
                 await self._pos.update_handled(update)
             self._tell_unreadable(await self._pos.unreadable_updates())
         except PosFailure as failure:
@@ -151,7 +151,8 @@ class UpdateReader:
             desk.close("pos.update_unreadable", store, place)
         self._unreadable = {each.place for each in bad}
 
-    async def _keep(self, update: TicketUpdate) -> None:
+    async def take(self, update: TicketUpdate) -> None:
+        """Keep a piece of news, and bring about what follows from it."""
         store, order_id = self._books.store, update.order_id
         cancelled = cancellation(update) if update.status is TicketStatus.REJECTED else None
         if cancelled is not None:

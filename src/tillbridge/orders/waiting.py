@@ -53,9 +53,17 @@ class Waiting:
     offline: bool = False
     held: bool = False  # until a person asks for it, or its time is up
     unsure: bool = False  # the POS may have it, and did not say
+    unknown_outcomes: int = 0
+    may_land_until: float = -math.inf  # a write of unknown outcome may take effect until then
     paper_at: float = math.inf  # when it goes to the printer that stands in
     paper_failures: int = 0
     maybe_on_paper: bool = False  # ... which may have it, from before or from a try that broke off
+
+    def outcome_unknown(self, now: float, late_write_s: float) -> None:
+        """Note that a write may yet take effect; twice as long as after the one before."""
+        self.unknown_outcomes += 1
+        wait_s = late_write_s * 2.0 ** min(self.unknown_outcomes - 1, 30)
+        self.may_land_until = max(self.may_land_until, now + wait_s)
 
     def due(self, pos_from: float) -> float:
         """Return when something is to be done, where the POS may be tried from `pos_from` on."""

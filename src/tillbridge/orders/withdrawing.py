@@ -6,6 +6,7 @@ from tillbridge.model.order import ReasonCode
 from tillbridge.orders.events import order_of
 from tillbridge.orders.marks import HowEnded
 from tillbridge.orders.ports import OrderPos
+from tillbridge.orders.putting import MayStillLand
 from tillbridge.orders.reasons import customer_text
 
 
@@ -16,15 +17,20 @@ async def _surely_none(pos: OrderPos, key: str) -> bool:
         return False
 
 
-async def withdraw(pos: OrderPos, row: OrderRow, *, on_paper: bool) -> HowEnded:
+async def withdraw(
+    pos: OrderPos, row: OrderRow, *, on_paper: bool, may_land: bool = False
+) -> HowEnded:
     """Take the ticket back if the POS has it, and can; return how it ended. Raises PosFailure.
 
-    `on_paper`: the printer that stands in for the POS had it, and has told the kitchen.
+    `on_paper`: the printer that stands in for the POS had it, and has told the kitchen. `may_land`:
+    a write may yet take effect, so a POS that does not have the ticket is asked again later.
     """
     key = row.order_id
     if row.ticket_reference == ON_PAPER:
         return "taken_back"
     if row.ticket is TicketState.WRITING and await _surely_none(pos, key):
+        if may_land:
+            raise MayStillLand
         return "taken_back" if on_paper else "never_written"
     if not pos.cancels_tickets:
         return "left_to_person"

@@ -35,7 +35,7 @@ from tillbridge.orders.holding import LateOrders
 from tillbridge.orders.outcomes import Outcomes
 from tillbridge.orders.ports import OrderEffects, OrderPos
 from tillbridge.orders.presence import PosPresence
-from tillbridge.orders.putting import put
+from tillbridge.orders.putting import MayStillLand, put
 from tillbridge.orders.reasons import (
     Cancellation,
     cancellation,
@@ -114,6 +114,8 @@ class TicketWriter:
             entry = self._waiting.add(row.order_id, phase, deadline)
             if known is None or afresh:
                 self._take_up(entry, row, age_ms)
+            if known is None and not afresh and entry.unsure and row.attempts:
+                self._may_have_been_sent(entry, row)
             self._wake.set()
 
     def _take_up(self, entry: Waiting, row: OrderRow, age_ms: int) -> None:
@@ -123,6 +125,11 @@ class TicketWriter:
             left_s = remaining_s(age_ms, self._paper.after_s)
             at_once = row.last_failure.partition(":")[0] in {"refused", "held"}
             entry.paper_at = self._books.clock.monotonic() + (0 if at_once else left_s)
+
+    def _may_have_been_sent(self, entry: Waiting, row: OrderRow) -> None:
+        """Note that the process may have ended while the POS was writing the order."""
+        age_s = max(0.0, (self._books.clock.now_ms() - row.updated_at) / 1000)
+        entry.outcome_unknown(self._books.clock.monotonic() - age_s, self._pos.late_write_s)
 
     def tell_on_paper(self, row: OrderRow) -> None:
         """Let a person know of an order that is on paper, and that nobody has seen to."""
@@ -210,7 +217,13 @@ class TicketWriter:
                 return  # it has changed: the next round looks again
             log.info("order.writing", store=self._books.store, order=order_id)
         try:
-            ticket = await put(self._pos, self._late, row, ask_first=ask_first)
+            ticket = await put(
+                self._pos,
+                self._late,
+                row,
+                ask_first=ask_first,
+                may_land=self._may_land(entry),
+            )
         except PosFailure as failure:
             await self._failed(entry, row, failure)
             return
@@ -218,6 +231,9 @@ class TicketWriter:
             entry.held, entry.offline = True, False
             return
         await self._has_ticket(entry, row, ticket)
+
+    def _may_land(self, entry: Waiting) -> bool:
+        return self._books.clock.monotonic() < entry.may_land_until
 
     async def _has_ticket(self, entry: Waiting, row: OrderRow, ticket: Ticket) -> None:
         # First, as it happened: while the ticket is kept, its news may tell that the POS is away.
@@ -234,11 +250,15 @@ class TicketWriter:
                 await self._cancel(entry, row, cancellation(failure), pos_has_none=True)
                 return
         waits = await self._outcomes.not_written(row, failure)
-        entry.unsure = entry.unsure or isinstance(failure, TicketOutcomeUnknown)
+        lands = isinstance(failure, MayStillLand)
+        if isinstance(failure, TicketOutcomeUnknown) and not lands:
+            entry.unsure = True
+            entry.outcome_unknown(self._books.clock.monotonic(), self._pos.late_write_s)
         await self._back_off(entry, failure)
         if refused:
             entry.paper_at = -math.inf  # there is no point in waiting
-        if waits and not entry.offline and entry.failures >= _TELL_AFTER_FAILURES:
+        told = not entry.offline and not lands and entry.failures >= _TELL_AFTER_FAILURES
+        if waits and told:
             self._outcomes.tell_not_written(row, failure)
 
     async def _back_off(self, entry: Waiting, failure: PosFailure) -> None:
@@ -282,7 +302,7 @@ class TicketWriter:
 
     async def _print(self, paper: "Paper", entry: Waiting, row: OrderRow) -> None:
         """Print the order; but where the POS has it after all, it goes on."""
-        ticket, surely_none = await self._in_till(row) if entry.unsure else (None, True)
+        ticket, surely_none = await self._in_till(entry, row) if entry.unsure else (None, True)
         if ticket is not None:
             await self._has_ticket(entry, row, ticket)
             return
@@ -320,7 +340,7 @@ class TicketWriter:
     async def _give_up_writing(self, entry: Waiting, row: OrderRow) -> None:
         """End an order whose time is up; but where the POS has it after all, it goes on."""
         entry.deadline = math.inf
-        ticket, surely_none = await self._in_till(row)
+        ticket, surely_none = await self._in_till(entry, row)
         if ticket is not None:
             entry.deadline = self._books.clock.monotonic() + GRACE_S  # to be confirmed
             await self._has_ticket(entry, row, ticket)
@@ -329,7 +349,7 @@ class TicketWriter:
             surely_none = False  # the kitchen may have it: it is told that it is off
         await self._give_up(entry, row, pos_has_none=surely_none)
 
-    async def _in_till(self, row: OrderRow) -> tuple[Ticket | None, bool]:
+    async def _in_till(self, entry: Waiting, row: OrderRow) -> tuple[Ticket | None, bool]:
         """Return the ticket that the POS has, and whether it surely has none."""
         if row.ticket is TicketState.WAITING:
             return None, True
@@ -345,7 +365,7 @@ class TicketWriter:
                 reason=failure_note(failure),
             )
             return None, False
-        return ticket, ticket is None
+        return ticket, ticket is None and not self._may_land(entry)
 
     async def _give_up(self, entry: Waiting, row: OrderRow, *, pos_has_none: bool) -> None:
         entry.deadline = math.inf
@@ -376,7 +396,7 @@ class TicketWriter:
             entry.next_try = self._books.clock.monotonic() + self._pause(entry.failures)
             return
         try:
-            how = await withdraw(self._pos, row, on_paper=on_paper)
+            how = await withdraw(self._pos, row, on_paper=on_paper, may_land=self._may_land(entry))
         except PosFailure as failure:
             if after_failure(failure) is AfterFailure.RETRY:
                 await self._back_off(entry, failure)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from tillbridge.adapter.protocols import (
     CancelsTickets,
     HoldsLateOrders,
+    ListsTickets,
     MarksTickets,
     NamesFiles,
     ReadsAvailability,
@@ -15,6 +16,7 @@ from tillbridge.adapter.protocols import (
     TellsChanges,
     TellsTicketUpdates,
     TellsUnreadableUpdates,
+    WritesLate,
     WritesTickets,
 )
 
@@ -27,6 +29,8 @@ CAPABILITIES: Mapping[str, type] = {
     "marks": MarksTickets,
     "cancel": CancelsTickets,
     "late": HoldsLateOrders,
+    "late_writes": WritesLate,
+    "list": ListsTickets,
     "updates": TellsTicketUpdates,
     "unreadable_updates": TellsUnreadableUpdates,
     "health": ReportsHealth,

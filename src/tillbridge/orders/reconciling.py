@@ -1,0 +1,283 @@
+"""Compares the tickets in the POS with the ledger, and mends what no single call can see.
+
+A POS whose writes hang while its reads answer carries out a write after everybody has given it up:
+the order is there twice, or there although it was cancelled. And a ticket that staff deletes
+leaves nothing that could tell of it.
+"""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tillbridge.adapter import (
+    ListedTicket,
+    PosFailure,
+    RejectReason,
+    TicketStatus,
+    TicketUpdate,
+)
+from tillbridge.i18n import _
+from tillbridge.ledger import order_log, orders
+from tillbridge.ledger.order_log import LogEntry
+from tillbridge.ledger.orders import OrderRow, TicketState, is_on_paper
+from tillbridge.log import get_logger
+from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.orders import marks
+from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.closing import is_to_be_withdrawn
+from tillbridge.orders.deadlines import AfterFailure, after_failure
+from tillbridge.orders.events import order_of
+from tillbridge.orders.ports import OrderPos
+from tillbridge.orders.presence import PosPresence
+from tillbridge.orders.reasons import customer_text, failure_note
+
+log = get_logger()
+
+_MANY = "order.duplicate"
+_MENDED = "order.ticket_taken_back"
+# How long a POS is asked for a ticket of a cancelled order that it did not have, and how often.
+_LATE_MS = 3600 * 1000
+_FIRST_LOOK_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Surplus:
+    """The tickets of one order that have to leave the POS, oldest first, and why."""
+
+    tickets: tuple[ListedTicket, ...]
+    why: str = ""
+
+
+def surplus_of(
+    row: OrderRow, log_of_order: Sequence[LogEntry], live: Sequence[ListedTicket]
+) -> Surplus:
+    """Return which of an order's live tickets are too many. The oldest one is the order's own.
+
+    Of a cancelled order all are, but for one that was left to a person. The writer takes back the
+    ticket of an order that is being cancelled.
+    """
+    if row.wanted is not OrderState.CANCELLED:
+        return Surplus(tuple(live[1:]), _("the till has carried out a write twice"))
+    if is_to_be_withdrawn(row):
+        return Surplus(())
+    ended = [each.detail.get("how") for each in log_of_order if each.event == "order.withdrawn"]
+    left = live[1:] if ended and ended[-1] == "left_to_person" else live
+    return Surplus(tuple(left), _("the order is cancelled"))
+
+
+def missing(rows: Sequence[OrderRow], tickets: Sequence[ListedTicket]) -> list[OrderRow]:
+    """Return the open orders whose ticket was in the POS, and is not listed in any state."""
+    listed = {ticket.key for ticket in tickets}
+    return [
+        row
+        for row in rows
+        if row.ticket is TicketState.WRITTEN
+        and row.wanted is not OrderState.CANCELLED
+        and row.ticket_reference != marks.BY_HAND
+        and not is_on_paper(row)
+        and row.order_id not in listed
+    ]
+
+
+class TicketReconciler:
+    """Reconciles one store's tickets. `on_update` takes what follows as news from the POS."""
+
+    def __init__(
+        self,
+        books: StoreBooks,
+        pos: OrderPos,
+        presence: PosPresence,
+        on_update: Callable[[TicketUpdate], Awaitable[None]],
+    ) -> None:
+        self._books = books
+        self._pos = pos
+        self._presence = presence
+        self._on_update = on_update
+        self._refused: dict[str, str] = {}  # by record: why the POS does not cancel that ticket
+        self._looks: dict[str, tuple[float, float]] = {}  # by order: when next, and how long after
+        self._failing = ""
+
+    async def run(self, every_s: float) -> None:
+        """Reconcile until cancelled."""
+        while True:
+            if self._presence.online:
+                await self.reconcile()
+            await asyncio.sleep(every_s)
+
+    async def reconcile(self) -> None:
+        """Compare once, and mend what differs. A POS that does not answer is asked again later."""
+        try:
+            if self._pos.lists_tickets:
+                await self._compare()
+            else:
+                await self._look_for_late()
+        except PosFailure as failure:
+            note = failure_note(failure)
+            if note != self._failing:
+                log.warning("tickets.not_compared", store=self._books.store, reason=note)
+            self._failing = note
+        else:
+            self._failing = ""
+
+    # -- a POS that lists its tickets
+
+    async def _compare(self) -> None:
+        before = await self._books.ledger.read(
+            lambda connection: orders.open_orders(connection, self._books.store)
+        )
+        tickets = await self._pos.list_tickets()
+        live: dict[str, list[ListedTicket]] = {}
+        for ticket in tickets:
+            if ticket.live:
+                live.setdefault(ticket.key, []).append(ticket)
+        several = await self._several(live)
+        self._close_mended(several)
+        for row in missing(before, tickets):
+            if await self._pos.find_ticket(row.order_id) is None:
+                log.warning("ticket.deleted", store=self._books.store, order=row.order_id)
+                await self._on_update(_deleted(row.order_id))
+
+    async def _several(self, live: Mapping[str, Sequence[ListedTicket]]) -> set[str]:
+        """Take back what is too many; return the orders of which too much is left."""
+        left = set()
+        cancelled = await self._books.ledger.read(
+            lambda connection: orders.cancelled_among(connection, self._books.store, live)
+        )
+        for key, tickets in live.items():
+            if len(tickets) > 1 or key in cancelled:
+                row, entries = await self._order(key)
+                if row is None:
+                    continue
+                surplus = surplus_of(row, entries, tickets)
+                taken = [await self._take_back(row, each, surplus.why) for each in surplus.tickets]
+                if not all(taken):
+                    left.add(key)
+                    self._tell(row, tickets, surplus)
+        return left
+
+    async def _order(self, order_id: str) -> tuple[OrderRow | None, list[LogEntry]]:
+        store = self._books.store
+        return await self._books.ledger.read(
+            lambda connection: (
+                orders.get_order(connection, store, order_id),
+                order_log.life(connection, store, order_id),
+            )
+        )
+
+    async def _take_back(self, row: OrderRow, ticket: ListedTicket, why: str) -> bool:
+        """Cancel one ticket; return whether it is cancelled."""
+        if ticket.record in self._refused:
+            return False
+        order = order_of(row.order_id, row.payload)
+        reason = customer_text(row.reason_code or ReasonCode.OTHER)
+        try:
+            await self._pos.cancel_listed_ticket(ticket, order, reason)
+        except PosFailure as failure:
+            if after_failure(failure) is AfterFailure.RETRY:
+                raise
+            self._refused[ticket.record] = failure.message or failure_note(failure)
+            return False
+        await self._taken_back(row, ticket.reference, ticket.record, why)
+        return True
+
+    def _tell(self, row: OrderRow, tickets: Sequence[ListedTicket], surplus: Surplus) -> None:
+        store, order_id = self._books.store, row.order_id
+        if row.wanted is OrderState.CANCELLED:
+            self._books.desk.open("order.not_withdrawn", store, order_id, order=order_id)
+            return
+        why = next(
+            (
+                self._refused[each.record]
+                for each in surplus.tickets
+                if each.record in self._refused
+            ),
+            "",
+        )
+        self._books.desk.open(
+            _MANY,
+            store,
+            order_id,
+            order=row.order_number or order_id,
+            count=len(tickets),
+            tickets=", ".join(each.record for each in tickets),
+            younger=", ".join(each.record for each in surplus.tickets),
+            detail=why,
+        )
+
+    def _close_mended(self, several: set[str]) -> None:
+        for problem in self._books.desk.current():
+            mine = (problem.code, problem.store) == (_MANY, self._books.store)
+            if mine and problem.subject not in several:
+                self._books.desk.close(_MANY, self._books.store, problem.subject)
+
+    # -- a POS that only finds them one by one
+
+    async def _look_for_late(self) -> None:
+        """Ask for tickets of cancelled orders that the POS did not have, less and less often."""
+        now_ms, now = self._books.clock.now_ms(), self._books.clock.monotonic()
+        rows = await self._books.ledger.read(
+            lambda connection: orders.never_written_since(
+                connection, self._books.store, now_ms - _LATE_MS
+            )
+        )
+        self._looks = {
+            row.order_id: self._looks.get(row.order_id, (-math.inf, _FIRST_LOOK_S)) for row in rows
+        }
+        for row in rows:
+            due, pause = self._looks[row.order_id]
+            if now >= due and await self._was_unknown(row):
+                self._looks[row.order_id] = (now + pause, 2 * pause)
+                await self._take_back_late(row)
+
+    async def _was_unknown(self, row: OrderRow) -> bool:
+        """Return whether a write of the order ended without the POS saying how, then or since."""
+        _row, entries = await self._order(row.order_id)
+        if any(each.event in {"ticket.taken_back", "ticket.rejected"} for each in entries):
+            return False
+        return any(
+            (each.event == "order.withdrawn" and each.detail.get("how") == "never_written")
+            or (each.event == "order.wait" and "no_answer" in str(each.detail.get("reason")))
+            for each in entries
+        )
+
+    async def _take_back_late(self, row: OrderRow) -> None:
+        ticket = await self._pos.find_ticket(row.order_id)
+        if ticket is None:
+            return
+        if not self._pos.cancels_tickets:
+            self._books.desk.open(
+                "order.not_withdrawn", self._books.store, row.order_id, order=row.order_id
+            )
+            return
+        reason = customer_text(row.reason_code or ReasonCode.OTHER)
+        await self._pos.cancel_ticket(order_of(row.order_id, row.payload), row.order_id, reason)
+        await self._taken_back(row, ticket.reference, ticket.reference, _("the order is cancelled"))
+
+    async def _taken_back(self, row: OrderRow, reference: str, record: str, why: str) -> None:
+        store, order_id = self._books.store, row.order_id
+        now_ms = self._books.clock.now_ms()
+        await self._books.keep(
+            lambda connection: order_log.log_event(
+                connection, store, order_id, "ticket.taken_back", now_ms, record=record, why=why
+            )
+        )
+        log.warning("ticket.taken_back", store=store, order=order_id, record=record, why=why)
+        self._books.desk.open(
+            _MENDED,
+            store,
+            order_id,
+            order=row.order_number or order_id,
+            ticket=f"{reference} ({record})" if record != reference else reference,
+            why=why,
+        )
+
+
+def _deleted(order_id: str) -> TicketUpdate:
+    return TicketUpdate(
+        key=f"{order_id} deleted",
+        order_id=order_id,
+        status=TicketStatus.REJECTED,
+        reason=RejectReason.OTHER,
+        message=_("The ticket was deleted in the till."),
+    )

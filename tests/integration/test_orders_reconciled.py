@@ -1,0 +1,236 @@
+"""A till whose writes hang while its reads answer: waited out, found, taken back, and reported."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.order_house import House, Life
+from tillbridge.adapter import ListedTicket, PosFailure, TicketOutcomeUnknown
+from tillbridge.ledger.order_log import LogEntry
+from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.model.order import Order, OrderState
+from tillbridge.orders.reconciling import surplus_of
+from tillbridge.orders.waiting import Phase, Waiting
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    house = House(tmp_path)
+    house.till.late_write_s = 100.0
+    return house
+
+
+class HangingWrites:
+    """Every write is sent and never answered; `tried` are the instants (monotonic, s)."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.tried: list[float] = []
+        house.till.on_write = self
+
+    async def __call__(self, _order: Order) -> None:
+        self.tried.append(self.house.clock.monotonic())
+        raise TicketOutcomeUnknown("The till has not answered for 6 seconds.")
+
+    async def reached(self, life: Life, count: int) -> None:
+        await life.until(lambda: len(self.tried) == count)
+
+
+async def asked_again(life: Life) -> None:
+    """Wait until the till has been asked for the ticket a few times more."""
+    till = life.house.till
+    before = len(till.asked)
+    await life.until(lambda: len(till.asked) > before + 3)
+
+
+def record(number: int, *, key: str = "ord_1", live: bool = True) -> ListedTicket:
+    return ListedTicket(key, "40281-937-0552", f"record {number}", live)
+
+
+async def test_nothing_is_written_again_while_the_first_write_may_take_effect(house: House) -> None:
+    writes = HangingWrites(house)
+    async with house.life() as life:
+        await life.order("ord_1")
+        await asked_again(life)
+        assert len(writes.tried) == 1
+        house.till.tickets["ord_1"] = "#late"
+        row = await life.until_told("ord_1", "accepted")
+    assert row.ticket_reference == "#late"
+    assert len(writes.tried) == 1
+
+
+async def test_after_each_unknown_outcome_the_wait_is_twice_as_long(tmp_path: Path) -> None:
+    house = House(tmp_path, accept_within_s=1000)
+    house.till.late_write_s = 100.0
+    writes = HangingWrites(house)
+    async with house.life() as life:
+        await life.order("ord_1")
+        for count, wait_s in ((1, 100), (2, 200), (3, 400)):
+            await writes.reached(life, count)
+            await asked_again(life)
+            house.clock.both_s += wait_s - 20
+            await asked_again(life)
+            assert len(writes.tried) == count
+            house.clock.both_s += 30
+
+
+async def test_a_restart_does_not_write_while_the_last_write_may_take_effect(house: House) -> None:
+    begun = asyncio.Event()
+
+    async def hang(_order: Order) -> None:
+        begun.set()
+        await asyncio.sleep(60)
+
+    house.till.on_write = hang
+    async with house.life() as life:
+        await life.order("ord_1")
+        await begun.wait()
+    house.till.on_write = None
+    async with house.life() as life:
+        await asked_again(life)
+        assert house.till.written == []
+        house.clock.both_s += 101
+        await life.until_told("ord_1", "accepted")
+    assert house.till.written == ["ord_1"]
+
+
+async def test_a_ticket_that_comes_after_the_deadline_is_taken_back(house: House) -> None:
+    house.till.late_write_s = 1000.0
+    HangingWrites(house)
+    async with house.life() as life:
+        await life.order("ord_1")
+        await asked_again(life)
+        house.clock.both_s += 130
+        await life.until_told("ord_1", "cancelled")
+        row = await life.row("ord_1")
+        assert row is not None
+        assert row.closed_at is None, "the till may still write it"
+        house.till.tickets["ord_1"] = "#late"
+        house.clock.both_s += 1
+        row = await life.until_closed("ord_1")
+    assert row.ticket is TicketState.WITHDRAWN
+    assert house.till.withdrawn == ["ord_1"]
+
+
+async def test_a_ticket_that_comes_after_all_waiting_is_found_and_taken_back(house: House) -> None:
+    house.till.late_write_s = 0.0
+    HangingWrites(house)
+    async with house.life() as life:
+        await life.order("ord_1")
+        house.clock.both_s += 130
+        await life.until_closed("ord_1")
+        house.till.tickets["ord_1"] = "#late"
+        house.clock.both_s += 60
+        await life.until(lambda: house.till.withdrawn == ["ord_1"])
+        await life.until(lambda: "order.ticket_taken_back" in life.problems())
+        assert "ticket.taken_back" in await life.events("ord_1")
+        house.clock.both_s += 600
+        await asyncio.sleep(0.3)
+    assert house.till.withdrawn == ["ord_1"], "once"
+
+
+async def test_the_younger_of_two_tickets_is_cancelled_and_reported(house: House) -> None:
+    house.till.lists_tickets = True
+    house.till.listed = [record(1)]
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        house.till.listed = [record(1), record(2)]
+        await life.until(lambda: "order.ticket_taken_back" in life.problems())
+        assert [each.live for each in house.till.listed] == [True, False]
+        (problem,) = (each for each in life.desk.current() if each.code.startswith("order."))
+        assert "record 2" in problem.text
+        assert (await life.row("ord_1")).ticket is TicketState.WRITTEN  # type: ignore[union-attr] # it is known
+
+
+async def test_a_second_ticket_that_staff_has_begun_is_left_to_a_person(house: House) -> None:
+    house.till.lists_tickets = True
+    house.till.listed = [record(1), record(2)]
+    house.till.cancel_listed_fails = PosFailure("The kitchen has it.")
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: "order.duplicate" in life.problems())
+        (problem,) = (each for each in life.desk.current() if each.code == "order.duplicate")
+        for part in ("record 1", "record 2", "The kitchen has it."):
+            assert part in problem.text
+        assert "record 2" in problem.fix
+        assert "record 1" not in problem.fix
+        house.till.listed = [record(1), record(2, live=False)]
+        await life.until(lambda: "order.duplicate" not in life.problems())
+
+
+async def test_every_ticket_of_a_cancelled_order_is_cancelled(house: House) -> None:
+    house.till.lists_tickets = True
+    house.till.late_write_s = 0.0
+    HangingWrites(house)
+    async with house.life() as life:
+        await life.order("ord_1")
+        house.clock.both_s += 130
+        await life.until_closed("ord_1")
+        house.till.listed = [record(number) for number in (1, 2, 3)]
+        await life.until(lambda: not any(each.live for each in house.till.listed))
+
+
+async def test_an_order_whose_ticket_was_deleted_meanwhile_is_cancelled(house: House) -> None:
+    house.till.lists_tickets = True
+    house.till.listed = [record(1)]
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+    house.till.listed, house.till.tickets = [], {}
+    async with house.life() as life:
+        await life.until_told("ord_1", "cancelled")
+    assert house.service.cancels == [("ord_1", "OTHER", "The ticket was deleted in the till.")]
+
+
+async def test_an_older_ticket_that_is_not_listed_any_more_is_not_deleted(house: House) -> None:
+    house.till.lists_tickets = True
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        await asked_again(life)
+        row = await life.row("ord_1")
+    assert row is not None
+    assert row.wanted is OrderState.ACCEPTED
+
+
+_ROWS = st.builds(
+    OrderRow,
+    store=st.just("main"),
+    order_id=st.just("ord_1"),
+    received_at=st.just(0),
+    payload=st.just("{}"),
+    wanted=st.sampled_from(OrderState),
+    told=st.sampled_from(OrderState),
+    ticket=st.sampled_from(TicketState),
+)
+_HOW = st.sampled_from([[], ["never_written"], ["taken_back"], ["left_to_person"]])
+
+
+@given(row=_ROWS, how=_HOW, count=st.integers(0, 5))
+def test_one_live_ticket_stays_of_an_order_and_none_of_a_cancelled_one(
+    row: OrderRow, how: list[str], count: int
+) -> None:
+    entries = [LogEntry(0, "order.withdrawn", {"how": each}) for each in how]
+    live = [record(number) for number in range(count)]
+    surplus = surplus_of(row, entries, live).tickets
+    stays = [each for each in live if each not in surplus]
+    if row.wanted is not OrderState.CANCELLED:
+        assert stays == live[:1]
+    elif row.ticket in {TicketState.WRITING, TicketState.WRITTEN}:
+        assert stays == live, "the writer takes it back"
+    else:
+        assert stays == (live[:1] if how == ["left_to_person"] else [])
+
+
+@given(late_s=st.floats(0, 300), gaps=st.lists(st.floats(0, 1000), min_size=1, max_size=8))
+def test_the_time_in_which_a_write_may_land_never_shrinks(late_s: float, gaps: list[float]) -> None:
+    entry, now, before = Waiting("ord_1", 1, Phase.WRITE, 0.0), 0.0, 0.0
+    for count, gap in enumerate(gaps):
+        now += gap
+        entry.outcome_unknown(now, late_s)
+        assert entry.may_land_until >= max(before, now + late_s * 2**count)
+        before = entry.may_land_until
