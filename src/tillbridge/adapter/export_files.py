@@ -11,12 +11,7 @@ from tillbridge.adapter.failures import ExportUnreadable
 
 def still_being_written(name: str, what: str) -> ExportUnreadable:
     """Return the failure of a file that is not finished; it mends itself."""
-    return ExportUnreadable(
-        f"{name} {what}; it is probably still being written.",
-        place=name,
-        fix="Nothing to do while the till writes it. If this stays, export again.",
-        passing=True,
-    )
+    return ExportUnreadable.still_being_written(name, what)
 
 
 _QUIET_S = 1.0

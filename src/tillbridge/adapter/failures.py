@@ -6,6 +6,8 @@ An adapter only states the fact; it never retries.
 
 from collections.abc import Iterable
 
+from tillbridge.parsing.failures import Unreadable
+
 
 class PosFailure(Exception):
     """The POS refused; `message` holds the POS's own words. By itself: reason OTHER."""
@@ -46,16 +48,13 @@ class TicketOutcomeUnknown(PosFailure):
     """
 
 
-class ExportUnreadable(Exception):
+class ExportUnreadable(Unreadable):
     """The export as a whole cannot be read now (missing, locked, half-written, not a table).
 
     The last good menu stays. `place` names file and row, `fix` says what to do; `passing` is True
     for what mends itself (still being written, locked by the till), which is read again soon.
     """
 
+    # The reference of the API shows how it is made.
     def __init__(self, text: str, *, place: str = "", fix: str = "", passing: bool = False) -> None:
-        super().__init__(text)
-        self.text = text
-        self.place = place
-        self.fix = fix
-        self.passing = passing
+        super().__init__(text, place=place, fix=fix, passing=passing)

@@ -102,6 +102,12 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     (
         "",
         "",
+        "tillbridge.adapter.isolation",
+        ("call_in_child", "IsolatedReader", "Limits", "ChildFailed"),
+    ),
+    (
+        "",
+        "",
         "tillbridge.adapter.export_files",
         ("reading_whole", "still_being_written", "LastRead"),
     ),
