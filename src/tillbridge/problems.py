@@ -48,6 +48,7 @@ class ProblemKind:
     fix: str
     ends: Ends = Ends.CAUSE
     one: str = ""  # the text where `count` or `days` is 1
+    defaults: Mapping[str, str] = field(default_factory=dict)  # of fields that were not filled in
 
     @property
     def end(self) -> str:
@@ -236,8 +237,9 @@ _KINDS = (
     ProblemKind(
         "pos.offline",
         Severity.DOWN,
-        _("The till cannot be reached: {detail}"),
-        _("Check that the till is on and connected. Orders wait and are written when it is back."),
+        _("The till takes no orders now: {detail}"),
+        _("{remedy} Orders wait, and are written as soon as the till takes them."),
+        defaults={"remedy": _("Check that the till is on and connected.")},
     ),
     ProblemKind(
         "pos.update_unreadable",

@@ -47,7 +47,9 @@ async def test_a_problem_appears_and_goes_by_itself(browser: Browser, house: Pag
     house.control.facts = replace(before, problems=(offline,))
     await change(house)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Needs help now")
-    await expect(page.locator("#problems")).to_contain_text("The till cannot be reached: unplugged")
+    await expect(page.locator("#problems")).to_contain_text(
+        "The till takes no orders now: unplugged"
+    )
     await expect(page).to_have_title("Down · tillbridge")
     house.control.facts = replace(before, problems=())
     await change(house)

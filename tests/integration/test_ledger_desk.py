@@ -20,7 +20,7 @@ async def test_a_problem_outlives_a_restart_with_its_words(tmp_path: Path) -> No
     async with opened(tmp_path, clock) as ledger:
         desk = await ProblemDesk.start(ledger, clock=clock)
         (problem,) = desk.current()
-        assert problem.text == "The till cannot be reached: no heartbeat {since}"
+        assert problem.text == "The till takes no orders now: no heartbeat {since}"
         assert problem.since == clock.at_ms
         assert desk.is_open("pos.offline", "main")
         desk.close("pos.offline", "main")
@@ -78,7 +78,7 @@ async def test_a_missing_field_does_not_hide_the_problem(tmp_path: Path) -> None
     async with opened(tmp_path, clock) as ledger:
         desk = await ProblemDesk.start(ledger, clock=clock)
         desk.open("pos.offline", "main")
-        assert desk.current()[0].text == "The till cannot be reached: ?"
+        assert desk.current()[0].text == "The till takes no orders now: ?"
         await desk.settle()
 
 

@@ -167,13 +167,16 @@ async def test_a_write_that_finds_the_till_offline_is_told_although_probes_are_g
     house: House,
 ) -> None:
     async def folder_is_gone(_order: Order) -> None:
-        raise PosOffline("no such folder")
+        raise PosOffline("no such folder", fix="Mount the share.")
 
     house.till.on_write = folder_is_gone
     async with house.life() as life:
         await life.order("ord_1")
         await life.until(lambda: "pos.offline" in life.problems())
         await asyncio.sleep(0.15)  # three good probes
+        (told,) = [each for each in life.desk.current() if each.code == "pos.offline"]
+        assert told.text == "The till takes no orders now: no such folder"
+        assert told.fix.startswith("Mount the share. Orders wait"), "the cause's own remedy"
         assert house.effects.presence == ["online", "offline"]
         house.till.on_write = None
         await life.until_told("ord_1", "accepted")

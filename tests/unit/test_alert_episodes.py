@@ -258,7 +258,7 @@ def test_a_message_says_what_is_wrong_since_when_and_what_to_do() -> None:
         OFFLINE,
         waiting="2 orders wait for the till, the oldest for 3 minutes.",
     )
-    assert told.subject == "Trattoria: The till cannot be reached: no answer"
+    assert told.subject == "Trattoria: The till takes no orders now: no answer"
     assert "2 orders wait for the till, the oldest for 3 minutes." in told.lines
     assert OFFLINE.fix in told.lines
     assert "Code: pos.offline" in told.lines
@@ -270,7 +270,7 @@ def test_a_message_says_what_is_wrong_since_when_and_what_to_do() -> None:
 
 def test_a_message_about_an_end_asks_for_nothing() -> None:
     told = message(Due("over", (key_of(OFFLINE),)), OFFLINE)
-    assert told.subject == "Trattoria: Over: The till cannot be reached: no answer"
+    assert told.subject == "Trattoria: Over: The till takes no orders now: no answer"
     assert "What to do:" not in told.lines
 
 

@@ -1,5 +1,7 @@
+import errno
 import json
 import os
+import pwd
 import time
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from tests.support.folder_till import open_till
 from tillbridge.adapter import PosFailure, PosOffline, RejectReason, TicketStatus, TicketUpdate
 from tillbridge.adapters.folder.updates import UpdateFiles
+from tillbridge.model.order import parse_order
 
 
 @pytest.fixture
@@ -211,7 +214,8 @@ def test_a_heartbeat_that_is_touched_is_a_till_that_is_there(tmp_path: Path) -> 
     os.utime(beat, (now - 300, now - 300))
     health = till.health()
     assert not health.online
-    assert "5 minutes" in health.detail
+    assert "no sign of life since" in health.detail
+    assert str(beat) in health.detail
 
 
 def test_folders_that_vanish_are_a_till_that_is_offline(tmp_path: Path) -> None:
@@ -236,4 +240,79 @@ def test_a_folder_that_may_not_be_written_is_told_before_an_order_comes(
     health = till.health()
     assert not health.online
     assert str(closed) in health.detail
-    assert "service install" in health.detail, "what to do"
+    assert f"chown -R {pwd.getpwuid(os.geteuid()).pw_name}: {closed}" in health.fix, "what to do"
+
+
+FOLDERS = ["orders", "orders/.tillbridge", "updates", "updates/done", "updates/bad"]
+
+
+@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.parametrize("how", ["rights", "writing"])
+def test_every_folder_that_is_written_into_is_tried_before_an_order_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, how: str
+) -> None:
+    till = open_till(tmp_path, menu="menu.csv", orders_dir="orders", updates_dir="updates")
+    for each in FOLDERS:
+        (tmp_path / each).mkdir(exist_ok=True)
+    closed = tmp_path / name
+    real = os.open
+
+    def refused(path: str | Path, flags: int, mode: int = 0o777) -> int:
+        if Path(path).parent == closed:  # as a share does whose rights lie
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, flags, mode)
+
+    if how == "rights":
+        monkeypatch.setattr(os, "access", lambda path, _mode: path != closed)
+    else:
+        monkeypatch.setattr(os, "open", refused)
+    health = till.health()
+    assert not health.online
+    assert f"{closed}, which belongs to" in health.detail
+    assert str(closed) in health.fix
+    monkeypatch.undo()
+    assert till.health().online, "as soon as it may be written again"
+
+
+def test_a_probe_leaves_nothing_behind_and_makes_no_folder(tmp_path: Path) -> None:
+    till = open_till(tmp_path, menu="menu.csv", orders_dir="orders", updates_dir="updates")
+    assert till.health().online
+    assert sorted(str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*")) == [
+        "orders",
+        "updates",
+    ]
+
+
+def test_a_full_disk_is_found_before_an_order_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    till = open_till(tmp_path, menu="menu.csv", orders_dir="orders", updates_dir="updates")
+
+    def full(_file: int, _content: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", full)
+    health = till.health()
+    assert not health.online
+    assert "is full" in health.detail
+    assert "Free space" in health.fix
+
+
+def test_a_write_that_is_refused_names_the_folder_that_refused_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    till = open_till(tmp_path, menu="menu.csv", orders_dir="orders", updates_dir="updates")
+    journal = tmp_path / "orders/.tillbridge"
+    journal.mkdir()
+    real = os.open
+
+    def refused(path: str | Path, flags: int, mode: int = 0o777) -> int:
+        if Path(path).parent == journal:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(PosOffline) as failure:
+        till.write_ticket(parse_order({"id": "ord_1", "items": []}), "ord_1")
+    assert f"{journal}, which belongs to" in failure.value.message
+    assert str(journal) in failure.value.fix

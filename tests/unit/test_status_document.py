@@ -63,7 +63,7 @@ def test_the_worst_problem_leads() -> None:
     told = document(facts(ending, offline), NOW)
     assert told["verdict"]["level"] == "down"
     assert told["verdict"]["text"] == (
-        "The till cannot be reached: no heartbeat. (And 1 more problem.)"
+        "The till takes no orders now: no heartbeat. (And 1 more problem.)"
     )
     assert [problem["code"] for problem in told["problems"]] == ["pos.offline", "consent.ending"]
     assert told["problems"][1]["fix"].endswith("tillbridge connect main")

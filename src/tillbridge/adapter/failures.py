@@ -10,18 +10,24 @@ from tillbridge.parsing.failures import Unreadable
 
 
 class PosFailure(Exception):
-    """The POS refused; `message` holds the POS's own words. By itself: reason OTHER."""
+    """The POS refused; `message` holds the POS's own words. By itself: reason OTHER.
 
-    def __init__(self, message: str = "") -> None:
+    `fix` is one sentence that says what a person should do about it, where the adapter knows.
+    """
+
+    def __init__(self, message: str = "", *, fix: str = "") -> None:
         super().__init__(message)
         self.message = message
+        self.fix = fix
 
 
 class ItemUnavailable(PosFailure):
     """These items (external ids) cannot be sold now: ITEM_OUT_OF_STOCK, and they are 86ed."""
 
-    def __init__(self, message: str = "", *, external_ids: Iterable[str] = ()) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str = "", *, external_ids: Iterable[str] = (), fix: str = ""
+    ) -> None:
+        super().__init__(message, fix=fix)
         self.external_ids = tuple(external_ids)
 
 

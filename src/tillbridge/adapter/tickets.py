@@ -84,9 +84,12 @@ class Health:
 
     `closed` is a plain sentence where the POS is there and takes no orders now (no open session):
     the store is paused until it is "" again. `advice` stays until the POS is set up otherwise.
+    `fix` is one sentence that says what to do about one that is not online, where the cause is
+    known: a login that is refused needs another password, not a look at the till's plug.
     """
 
     online: bool
     detail: str = ""
     closed: str = ""
     advice: tuple[Advice, ...] = ()
+    fix: str = ""

@@ -45,4 +45,5 @@ class OpenProblem:
         return self.kind.fix.format_map(self._fields())
 
     def _fields(self) -> _Fields:
-        return _Fields({"store": self.store, "subject": self.subject, **self.detail})
+        own = {"store": self.store, "subject": self.subject}
+        return _Fields({**self.kind.defaults, **own, **self.detail})

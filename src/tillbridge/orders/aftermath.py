@@ -1,5 +1,6 @@
 """What a cancel brings about in other rooms. Contract: Failures of a POS."""
 
+from tillbridge.adapter import PosOffline
 from tillbridge.orders.ports import OrderEffects
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import Cancellation
@@ -18,6 +19,6 @@ async def bring_about(
     if cancellation.price_mismatch:
         await effects.price_mismatch()
     if cancellation.pos_offline:
-        await presence.write_failed(cancellation.message)
+        await presence.write_failed(PosOffline(cancellation.message))
     if cancellation.lost_to_absence:
         effects.order_lost()

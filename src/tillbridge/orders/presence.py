@@ -2,13 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
+from tillbridge.adapter import Health, PosFailure
 from tillbridge.ledger.facts import put_fact
 from tillbridge.log import get_logger
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.ports import OrderEffects, OrderPos
 
 log = get_logger()
+
+_NEWS_EVERY_S = 30.0  # a POS that is away may say so in other words with each probe
 
 
 class PosPresence:
@@ -30,7 +34,10 @@ class PosPresence:
         self._effects = effects
         self._probe_ok = True
         self._writes_ok = True
-        self._told: bool | None = None
+        self._refused: Health | None = None  # what the last write that failed said
+        self._told: Health | None = None
+        self._told_at = 0.0  # monotonic
+        self._since_ms = 0
         self._seen_at: int | None = None
         self._wake = asyncio.Event()
 
@@ -57,18 +64,21 @@ class PosPresence:
             self._seen_at = self._books.clock.now_ms()
         if health.online and not anything_to_write:
             self._writes_ok = True
-        await self._tell(health.detail)
+        await self._tell(health)
 
-    async def write_failed(self, detail: str) -> None:
+    async def write_failed(self, failure: PosFailure) -> None:
         """Take note that the POS could not be reached for a write."""
+        known = None if self._writes_ok else self._refused
         self._writes_ok = False
-        await self._tell(detail)
+        if known is None or failure.fix or not known.fix:
+            self._refused = Health(online=False, detail=failure.message, fix=failure.fix)
+        await self._tell(self._refused or Health(online=False))
 
     async def write_worked(self) -> None:
         """Take note that the POS has just taken or found a ticket, or said no to one."""
         self._writes_ok = True
         if self._probe_ok:
-            await self._tell("")
+            await self._tell(Health(online=True))
 
     def probe_soon(self) -> None:
         """Probe without waiting for the next round."""
@@ -92,24 +102,42 @@ class PosPresence:
             except TimeoutError:
                 pass
 
-    async def _tell(self, detail: str) -> None:
-        online = self.online
-        if online is self._told:
-            return
-        first, self._told = self._told is None, online
-        if online:
-            self._books.desk.close("pos.offline", self._books.store)
-            if not first:
-                log.info("pos.online", store=self._books.store)
-            self._effects.pos_online()
-        else:
-            log.warning("pos.offline", store=self._books.store, detail=detail)
-            self._books.desk.open("pos.offline", self._books.store, detail=detail or "?")
-            self._effects.pos_offline(detail)
+    async def _tell(self, health: Health) -> None:
+        if not self.online and health.online and self._refused is not None:
+            health = self._refused  # the probe is good, and what was tried last was not
+        now, before = self._books.clock.monotonic(), self._told
+        if before is not None and before.online is self.online:
+            same = self.online or (before.detail, before.fix) == (health.detail, health.fix)
+            if same or (before.fix == health.fix and now - self._told_at < _NEWS_EVERY_S):
+                return
+        self._told, self._told_at = replace(health, online=self.online), now
+        self._report(health)
+        if before is None or before.online is not self.online:
+            self._since_ms = self._books.clock.now_ms()
+            self._changed(first=before is None, detail=health.detail)
+        fact = {"online": self.online, "since_ms": self._since_ms, "detail": health.detail}
         now_ms = self._books.clock.now_ms()
-        fact = {"online": online, "since_ms": now_ms, "detail": detail}
         await self._books.keep(
             lambda connection: put_fact(
                 connection, self._books.store, "pos_health", fact, at=now_ms
             ),
         )
+
+    def _report(self, health: Health) -> None:
+        """Open or close the problem; its remedy is the one that the failure brought along."""
+        if self.online:
+            self._books.desk.close("pos.offline", self._books.store)
+            return
+        remedy = {"remedy": health.fix} if health.fix else {}
+        self._books.desk.open(
+            "pos.offline", self._books.store, detail=health.detail or "?", **remedy
+        )
+
+    def _changed(self, *, first: bool, detail: str) -> None:
+        if self.online:
+            if not first:
+                log.info("pos.online", store=self._books.store)
+            self._effects.pos_online()
+        else:
+            log.warning("pos.offline", store=self._books.store, detail=detail)
+            self._effects.pos_offline(detail)

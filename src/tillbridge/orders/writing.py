@@ -268,7 +268,7 @@ class TicketWriter:
         entry.next_try = now + self._pause(entry.failures)
         if entry.offline:
             self._waiting.hold_all(now + self._pause(self._waiting.pos_failures + 1))
-            await self._presence.write_failed(failure.message)
+            await self._presence.write_failed(failure)
 
     def _pause(self, failures: int) -> float:
         return backoff_s(failures, self._policy.retry_s, self._policy.retry_cap_s)

@@ -14,7 +14,13 @@ from tillbridge.adapter import (
     TicketUpdate,
 )
 from tillbridge.adapter.secrets import read_secret
-from tillbridge_odoo.failures import LOGIN_REFUSED, NO_DATABASE, is_database_unknown
+from tillbridge_odoo.failures import (
+    DATABASE_FIX,
+    LOGIN_FIX,
+    LOGIN_REFUSED,
+    NO_DATABASE,
+    is_database_unknown,
+)
 from tillbridge_odoo.odoo import Account, LoginRefused, Odoo
 from tillbridge_odoo.options import RECORDED, OdooOptions
 from tillbridge_odoo.reader import Reader
@@ -77,10 +83,10 @@ class OdooAdapter:
         except NoAnswer as failure:
             return Health(online=False, detail=failure.text)
         except LoginRefused:
-            return Health(online=False, detail=LOGIN_REFUSED)
+            return Health(online=False, detail=LOGIN_REFUSED, fix=LOGIN_FIX)
         except Fault as fault:
             if is_database_unknown(fault):
-                return Health(online=False, detail=NO_DATABASE)
+                return Health(online=False, detail=NO_DATABASE, fix=DATABASE_FIX)
             return Health(online=False, detail=f"Odoo answers: {fault.text}")
         return Health(online=True, detail=f"Odoo {version[0]}.{version[1]}, user {uid}")
 

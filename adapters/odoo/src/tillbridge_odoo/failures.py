@@ -9,11 +9,11 @@ from tillbridge_odoo.rpc import Fault, NoAnswer
 
 LOGIN_REFUSED = "Odoo refuses the login: the user, the API key or the database is not right."
 NO_DATABASE = "Odoo has no database of that name."
-_LOGIN_FIX = (
+LOGIN_FIX = (
     "Make a new API key in Odoo (the user's Preferences, Account Security), and put it where"
     " api_key says. From Odoo 18 on keys end, after 90 days or less."
 )
-_DATABASE_FIX = "Correct the option database."
+DATABASE_FIX = "Correct the option database."
 _RIGHTS_FIX = "Give the bridge's user the right Point of Sale: User in Odoo."
 _SERVER_FIX = "Look into Odoo's log; if the option pos or database is wrong, correct it."
 
@@ -52,12 +52,12 @@ def reading() -> Iterator[None]:
     except NoAnswer as failure:
         raise PosOffline(failure.text) from failure
     except LoginRefused as failure:
-        raise ExportUnreadable(LOGIN_REFUSED, place="Odoo", fix=_LOGIN_FIX) from failure
+        raise ExportUnreadable(LOGIN_REFUSED, place="Odoo", fix=LOGIN_FIX) from failure
     except Fault as fault:
         if is_session_lost(fault):
-            raise ExportUnreadable(LOGIN_REFUSED, place="Odoo", fix=_LOGIN_FIX) from fault
+            raise ExportUnreadable(LOGIN_REFUSED, place="Odoo", fix=LOGIN_FIX) from fault
         if is_database_unknown(fault):
-            raise ExportUnreadable(NO_DATABASE, place="Odoo", fix=_DATABASE_FIX) from fault
+            raise ExportUnreadable(NO_DATABASE, place="Odoo", fix=DATABASE_FIX) from fault
         if is_passing(fault):
             raise ExportUnreadable(
                 "Odoo's database is busy.",
@@ -88,12 +88,12 @@ def nothing_written(failure: NoAnswer | LoginRefused | Fault) -> PosFailure:
         case NoAnswer():
             return PosOffline(failure.text)
         case LoginRefused():
-            return PosOffline(LOGIN_REFUSED)
+            return PosOffline(LOGIN_REFUSED, fix=LOGIN_FIX)
         case Fault():
             if is_session_lost(failure):
-                return PosOffline(LOGIN_REFUSED)
+                return PosOffline(LOGIN_REFUSED, fix=LOGIN_FIX)
             if is_database_unknown(failure):
-                return PosOffline(f"{NO_DATABASE} {_DATABASE_FIX}")
+                return PosOffline(NO_DATABASE, fix=DATABASE_FIX)
             if is_passing(failure):
                 return PosOffline("Odoo's database is busy.")
             return PosFailure(failure.text)

@@ -20,7 +20,7 @@ from tillbridge.adapter import (
     TablesReading,
 )
 from tillbridge.adapter.secrets import read_secret
-from tillbridge_sql.asking import Asking, offline_words
+from tillbridge_sql.asking import Asking, offline_as
 from tillbridge_sql.changes import Listener
 from tillbridge_sql.database import Database, OfflineError, place_of
 from tillbridge_sql.menu import read_menu
@@ -75,7 +75,8 @@ class SqlAdapter:
         try:
             self._database.read(lambda connection: connection.exec_driver_sql("SELECT 1").scalar())
         except OfflineError as offline:
-            return Health(online=False, detail=offline_words(offline.error))
+            away = offline_as(offline.error)
+            return Health(online=False, detail=away.message, fix=away.fix)
         except SQLAlchemyError as error:
             return Health(
                 online=False, detail=f"The database refuses the bridge: {words_of(error)}"

@@ -13,11 +13,13 @@ from tillbridge_sql.cells import Row
 from tillbridge_sql.database import Database, OfflineError
 from tillbridge_sql.queries import Queries
 from tillbridge_sql.statements import Statement
-from tillbridge_sql.trouble import Trouble, trouble_of, words_of
+from tillbridge_sql.trouble import Trouble, is_login_refused, trouble_of, words_of
 
 T = TypeVar("T")
 
 Values = Mapping[str, object]
+
+_LOGIN_FIX = "Correct the user and the password in the options of the store's adapter."
 
 
 class Asking:
@@ -57,17 +59,17 @@ class Asking:
         try:
             return self.database.read(work)
         except OfflineError as offline:
-            raise PosOffline(offline_words(offline.error)) from None
+            raise offline_as(offline.error) from None
         except StatementFailed as failed:
             if failed.passing:
-                raise PosOffline(offline_words(failed.error)) from None
+                raise offline_as(failed.error) from None
             raise ExportUnreadable(
                 f"The database refuses the query: {words_of(failed.error)}",
                 place=failed.statement.place,
                 fix="Correct the query, or give the user of the database the right to read there.",
             ) from None
         except SQLAlchemyError as error:
-            raise PosOffline(offline_words(error)) from None
+            raise offline_as(error) from None
 
 
 class StatementFailed(SQLAlchemyError):
@@ -95,6 +97,8 @@ def rows_of(connection: Connection, statement: Statement, values: Values) -> Seq
     return [dict(zip(columns, row, strict=True)) for row in result]
 
 
-def offline_words(error: SQLAlchemyError) -> str:
-    """Return in a sentence that the database does not answer."""
-    return f"The database does not answer: {words_of(error)}"
+def offline_as(error: SQLAlchemyError) -> PosOffline:
+    """Return what the core is told where the database does not answer, or lets nobody in."""
+    if is_login_refused(error):
+        return PosOffline(f"The database refuses the login: {words_of(error)}", fix=_LOGIN_FIX)
+    return PosOffline(f"The database does not answer: {words_of(error)}")

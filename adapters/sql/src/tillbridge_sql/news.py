@@ -7,13 +7,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tillbridge.adapter import (
     PosFailure,
-    PosOffline,
     RejectReason,
     TicketStatus,
     TicketUpdate,
 )
 from tillbridge_sql import cells
-from tillbridge_sql.asking import Asking, StatementFailed, offline_words, rows_of
+from tillbridge_sql.asking import Asking, StatementFailed, offline_as, rows_of
 from tillbridge_sql.cells import CellError, Row
 from tillbridge_sql.order_values import of_key
 from tillbridge_sql.trouble import Trouble, trouble_of, words_of
@@ -62,7 +61,7 @@ class News:
                 if last or trouble is Trouble.REFUSED:
                     if trouble is Trouble.REFUSED:
                         raise PosFailure(f"news_handled: {words_of(error)}") from None
-                    raise PosOffline(offline_words(error)) from None
+                    raise offline_as(error) from None
         return None
 
 

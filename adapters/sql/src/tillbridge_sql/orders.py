@@ -23,7 +23,7 @@ from tillbridge.adapter import (
     TicketOutcomeUnknown,
 )
 from tillbridge_sql import cells
-from tillbridge_sql.asking import Asking, StatementFailed, offline_words, rows_of
+from tillbridge_sql.asking import Asking, StatementFailed, offline_as, rows_of
 from tillbridge_sql.engines import check_tables
 from tillbridge_sql.order_values import OrderValues, Values, of_key
 from tillbridge_sql.statements import Statement
@@ -277,7 +277,7 @@ class _Run:
 def _refusal(failure: SQLAlchemyError, error: SQLAlchemyError, trouble: Trouble) -> PosFailure:
     """Return what the core is told where surely nothing was written."""
     if trouble is Trouble.OFFLINE:
-        return PosOffline(offline_words(error))
+        return offline_as(error)
     if trouble is Trouble.BUSY:
         return PosOffline(f"The database is busy, and gave way each time: {words_of(error)}")
     place = f"{failure.statement.place}: " if isinstance(failure, StatementFailed) else ""

@@ -30,6 +30,8 @@ _OFFLINE_NUMBERS = frozenset(
 )
 _VALUES_NUMBERS = _DUPLICATE_NUMBERS | _TEXT_NUMBERS | {1264, 1292, 1365, 1406, 1411}
 
+_LOGIN_NUMBERS = frozenset({1044, 1045, 1698})
+
 _TEXT_WORDS = 200
 
 
@@ -51,6 +53,17 @@ def trouble_of(error: SQLAlchemyError) -> Trouble:
     name = type(error.orig).__name__
     offline = name in {"OperationalError", "InterfaceError", "ConnectionTimeout"}
     return Trouble.OFFLINE if offline and not _is_sqlite(error) else Trouble.REFUSED
+
+
+def is_login_refused(error: SQLAlchemyError) -> bool:
+    """Return whether the database is there, and does not let this user in."""
+    if not isinstance(error, DBAPIError):
+        return False
+    if (number := _number(error)) is not None:
+        return number in _LOGIN_NUMBERS
+    if state := getattr(error.orig, "sqlstate", None):
+        return str(state).startswith("28")
+    return "authentication failed" in str(error.orig)
 
 
 def is_certain(error: SQLAlchemyError) -> bool:

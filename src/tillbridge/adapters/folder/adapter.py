@@ -8,7 +8,14 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from tillbridge.adapter import Adapter, AdapterContext
+from tillbridge.adapter import (
+    Adapter,
+    AdapterContext,
+    Order,
+    PosOffline,
+    Ticket,
+    TicketOutcomeUnknown,
+)
 from tillbridge.adapters.folder.health import FolderHealth
 from tillbridge.adapters.folder.options import FolderOptions
 from tillbridge.adapters.folder.orders import OrderFiles
@@ -54,7 +61,7 @@ class FolderAdapter:
 
             self.read_tables = TablesFile.of(tables, options).read_tables
         orders = OrderFiles.of(orders_dir)
-        self.write_ticket = orders.write_ticket
+        self._orders = orders
         self.find_ticket = orders.find_ticket
         self.cancel_ticket = orders.cancel_ticket
         updates = UpdateFiles(updates_dir)
@@ -63,9 +70,23 @@ class FolderAdapter:
         self.unreadable_updates = updates.unreadable_updates
         written = (orders_dir, updates_dir)
         folders = dict.fromkeys(file.parent for file in self._menu_files)
-        self.health = FolderHealth(
-            tuple(folders), path(options.heartbeat), options.heartbeat_s, written=written
-        ).health
+        self._health = FolderHealth(
+            tuple(folders),
+            path(options.heartbeat),
+            options.heartbeat_s,
+            written=written,
+            own=(updates_dir / "done", updates_dir / "bad"),
+            private=(orders.orders.journal,),
+        )
+        self.health = self._health.health
+
+    def write_ticket(self, order: Order, key: str) -> Ticket:
+        """Write the order as a file. Raises PosOffline, TicketOutcomeUnknown."""
+        try:
+            return self._orders.write_ticket(order, key)
+        except (PosOffline, TicketOutcomeUnknown):
+            self._health.look_again()
+            raise
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the menu, and the add-ons beside it."""

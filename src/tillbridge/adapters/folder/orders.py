@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter import Order, PosFailure, PosOffline, Ticket
+from tillbridge.adapter.folders import trouble_of
 from tillbridge.adapters.folder.outbox import Outbox
 from tillbridge.adapters.folder.safe_names import safe_stem
 
@@ -43,9 +44,8 @@ class OrderFiles:
         try:
             self.cancelled.folder.mkdir(exist_ok=True)
         except OSError as failure:
-            raise PosOffline(
-                f"The folder {self.cancelled.folder} cannot be made: {failure.strerror}."
-            ) from failure
+            trouble = trouble_of(self.cancelled.folder, failure)
+            raise PosOffline(trouble.text, fix=trouble.fix) from failure
         self.cancelled.put(stem, _content({"order_id": order.id, "reason": reason}))
 
 

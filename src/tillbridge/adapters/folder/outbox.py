@@ -22,13 +22,14 @@ Only renames within one file system and new empty files are used, which network 
 import contextlib
 import errno
 import os
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
-from tillbridge.adapter.new_files import NotOurFolder, make_own_folder, write_new
-from tillbridge.adapters.folder.places import wrong_with
+from tillbridge.adapter.folders import trouble_of
+from tillbridge.adapter.new_files import make_own_folder, write_new
 
 _KEEP_S = 60 * 86_400
 _LOOK_AGAIN_S = 86_400
@@ -44,7 +45,8 @@ class Outbox:
     _pruned_at: float | None = field(default=None, init=False)
 
     @property
-    def _journal(self) -> Path:
+    def journal(self) -> Path:
+        """The bridge's own folder beside the files."""
         return self.folder / ".tillbridge"
 
     def holds(self, stem: str) -> bool:
@@ -53,8 +55,8 @@ class Outbox:
             if _exists(self.folder / f"{stem}.json"):
                 return True
             self.folder.stat()  # a share that has vanished knows nothing, not even a no
-            sent = _exists(self._journal / f"{stem}.sent")
-            return sent and not _exists(self._journal / f"{stem}.ready")
+            sent = _exists(self.journal / f"{stem}.sent")
+            return sent and not _exists(self.journal / f"{stem}.ready")
         except OSError as failure:
             raise _offline(self.folder, failure) from failure
 
@@ -65,17 +67,18 @@ class Outbox:
         """
         if self.holds(stem):
             return
-        ready = self._journal / f"{stem}.ready"
+        ready = self.journal / f"{stem}.ready"
         try:
-            make_own_folder(self._journal)
+            is_new = not self.journal.is_dir()
+            make_own_folder(self.journal)
+            if is_new:
+                _give_to_owner_of(self.folder, self.journal)
             self._prune()
-            write_new(self._journal / f"{stem}.part", content)
-            (self._journal / f"{stem}.part").replace(ready)
-            _sync_folder(self._journal)
-            write_new(self._journal / f"{stem}.sent", b"")
-            _sync_folder(self._journal)
-        except NotOurFolder as failure:
-            raise PosOffline(f"{failure.strerror}.") from failure
+            write_new(self.journal / f"{stem}.part", content)
+            (self.journal / f"{stem}.part").replace(ready)
+            _sync_folder(self.journal)
+            write_new(self.journal / f"{stem}.sent", b"")
+            _sync_folder(self.journal)
         except OSError as failure:
             raise _offline(self.folder, failure) from failure
         try:
@@ -86,15 +89,15 @@ class Outbox:
                 raise _offline(self.folder, failure) from failure
         try:
             _sync_folder(self.folder)
-            _sync_folder(self._journal)
+            _sync_folder(self.journal)
         except OSError as failure:
-            raise TicketOutcomeUnknown(wrong_with(self.folder, failure)) from failure
+            raise _unknown(self.folder, failure) from failure
 
     def _is_out(self, ready: Path) -> bool:
         try:
             return not _exists(ready)
         except OSError as failure:
-            raise TicketOutcomeUnknown(wrong_with(self.folder, failure)) from failure
+            raise _unknown(self.folder, failure) from failure
 
     def _prune(self) -> None:
         """Forget what was put out long ago: nobody asks for it any more."""
@@ -103,7 +106,7 @@ class Outbox:
             return
         self._pruned_at = now
         oldest = time.time() - _KEEP_S
-        with os.scandir(self._journal) as entries:
+        with os.scandir(self.journal) as entries:
             for entry in entries:
                 # One that cannot be removed must not keep an order from going out.
                 with contextlib.suppress(OSError):
@@ -137,4 +140,17 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _offline(folder: Path, failure: OSError) -> PosOffline:
-    return PosOffline(wrong_with(folder, failure))
+    trouble = trouble_of(folder, failure)
+    return PosOffline(trouble.text, fix=trouble.fix)
+
+
+def _unknown(folder: Path, failure: OSError) -> TicketOutcomeUnknown:
+    trouble = trouble_of(folder, failure)
+    return TicketOutcomeUnknown(trouble.text, fix=trouble.fix)
+
+
+def _give_to_owner_of(folder: Path, made: Path) -> None:
+    """Give what root has made to the owner of the folder around it, who writes there next."""
+    if sys.platform != "win32" and os.geteuid() == 0:
+        around = folder.stat()
+        os.chown(made, around.st_uid, around.st_gid)

@@ -23,9 +23,9 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
+from tillbridge.adapter.folders import trouble_of
 from tillbridge.adapter.new_files import write_new
 from tillbridge.adapter.sharing import read_shared
-from tillbridge.adapters.folder.places import wrong_with
 
 _MAX_BYTES = 1 << 20
 _SETTLE_S = 1.0
@@ -86,7 +86,7 @@ class UpdateFiles:
                 moved.rename(_free(self.folder, name))
             self._prune_done()
         except OSError as failure:
-            raise PosOffline(wrong_with(self.folder, failure)) from failure
+            raise _offline(self.folder, failure) from failure
 
     def unreadable_updates(self) -> Sequence[BadRow]:
         """Return what lies in `bad/`, until a person has cleared it away."""
@@ -115,7 +115,7 @@ class UpdateFiles:
                             if stat.S_ISREG(status.st_mode):
                                 found.append(_Found(entry.name, _signature(status)))
         except OSError as failure:
-            raise PosOffline(wrong_with(self.folder, failure)) from failure
+            raise _offline(self.folder, failure) from failure
         return sorted(found, key=lambda file: file.age_key)
 
     def _content(self, file: _Found) -> bytes:
@@ -168,6 +168,11 @@ class UpdateFiles:
 def _is_plain(path: Path) -> bool:
     """Return whether it is a file and no link, which could name any file of the bridge."""
     return stat.S_ISREG(path.lstat().st_mode)
+
+
+def _offline(folder: Path, failure: OSError) -> PosOffline:
+    trouble = trouble_of(folder, failure)
+    return PosOffline(trouble.text, fix=trouble.fix)
 
 
 def _free(folder: Path, name: str) -> Path:

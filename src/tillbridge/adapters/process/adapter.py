@@ -115,7 +115,7 @@ class ProcessAdapter:
         except (NotAsked, NotAnswered) as failure:
             return Health(online=False, detail=str(failure))
         except PosFailure as failure:
-            return Health(online=False, detail=failure.message)
+            return Health(online=False, detail=failure.message, fix=failure.fix)
         return found
 
     def trouble(self) -> str:

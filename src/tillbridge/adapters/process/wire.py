@@ -262,14 +262,15 @@ class BadRowsSaid(Message):
 
 
 class HealthSaid(Message):
-    """Whether the till can be reached, and a plain sentence where it cannot."""
+    """Whether the till takes orders; where not, a plain sentence, and one that says what to do."""
 
     online: bool
     detail: str = ""
+    fix: str = ""
 
     def value(self) -> Health:
         """Return it as the model has it."""
-        return Health(self.online, self.detail)
+        return Health(self.online, self.detail, fix=self.fix)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,8 @@ def verdict(adapter: str, health: Health, *, asked: bool) -> Finding:
             _("The till is not there ({adapter}): {detail}").format(
                 adapter=adapter, detail=health.detail or _("it does not say why")
             ),
-            _("Check that the till is on and connected, and the paths and rights in [..pos]."),
+            health.fix
+            or _("Check that the till is on and connected, and the paths and rights in [..pos]."),
             **details,
         )
     if not asked:
