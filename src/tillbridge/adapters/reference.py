@@ -135,6 +135,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ),
     ("", "", "tillbridge.adapter.texts", ("one_line", "plain_text", "without_markup")),
     ("Money and secrets", "", "tillbridge.model.money", ("to_minor", "to_major", "exponent")),
+    ("", "", "tillbridge.adapter.prices", ("PriceReader", "BadPrice")),
     (
         "",
         "",

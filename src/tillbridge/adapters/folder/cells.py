@@ -9,13 +9,10 @@ from functools import lru_cache
 
 from tillbridge.adapter import BadRow
 from tillbridge.model.instant import from_iso
-from tillbridge.model.money import to_minor
+from tillbridge.model.money import MAX_PRICE, to_minor
 
 MAX_TEXT = 500
 """No name of a dish is longer; what is, is a quotation mark that was never closed."""
-
-MAX_PRICE = 10**12
-"""In minor units. Anything above is a misplaced number, and would not fit a ledger for ever."""
 
 _YES = frozenset("true t yes y 1 x on ja j si sí oui o sim da ano wahr vrai verdadero".split())
 _NO = frozenset("false f no n 0 off nein non não nao ne falsch faux falso".split())

@@ -1,0 +1,107 @@
+"""The prices of one export: read by the export's own convention, refused where that is in doubt.
+
+    prices = PriceReader.of(all_price_texts, currency, options.decimal)
+    try:
+        price = prices.read(written, column="Price [Bar]", name="Latte")
+    except BadPrice as bad:
+        ...  # a bad row: bad.text, bad.fix, bad.column, bad.value
+
+The reader is a value: make it part of what `KnownRecords` is told of the meaning of a record, since
+one row can change what another one's price means.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tillbridge.model.amount_text import (
+    DecimalSign,
+    DoubtfulAmount,
+    ForeignAmount,
+    decimal_sign_of,
+)
+from tillbridge.model.money import MAX_PRICE, to_major, to_minor
+
+_EXAMPLE = 450  # minor units
+_MAX_SHOWN = 60
+
+
+class BadPrice(ValueError):
+    """A price that cannot be used: in which column, what stands there, and what to do."""
+
+    def __init__(self, column: str, value: str, text: str, fix: str) -> None:
+        super().__init__(text)
+        self.column = column
+        self.value = value
+        self.text = text
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class PriceReader:
+    """Reads price texts of one export in `currency`, with the `decimal` sign it uses ("" if open).
+
+    `chosen` is whether a person set that sign by the option `decimal`.
+    """
+
+    currency: str
+    decimal: DecimalSign = ""
+    chosen: bool = False
+
+    @classmethod
+    def of(
+        cls, written: Iterable[str], currency: str, decimal: DecimalSign | None = None
+    ) -> "PriceReader":
+        """Return the reader for an export whose prices are `written` so.
+
+        `written` is every text of all money columns, known records too; `decimal` the option.
+        """
+        if decimal:
+            return cls(currency, decimal, chosen=True)
+        return cls(currency, decimal_sign_of(written, currency))
+
+    def read(self, written: str, *, column: str, name: str) -> int:
+        """Return a price in minor units, not negative. Raises BadPrice.
+
+        `column` is the column as the file calls it, `name` what the price is of.
+        """
+        try:
+            price = to_minor(written, self.currency, decimal=self.decimal)
+        except ValueError as failure:
+            raise BadPrice(
+                column,
+                written[:_MAX_SHOWN],
+                f'The price of "{name}" is wrong: {column} {failure}.',
+                self._fix(failure),
+            ) from failure
+        if not 0 <= price <= MAX_PRICE:
+            what = "is below zero" if price < 0 else "is too large for a price"
+            shown = written.strip()[:_MAX_SHOWN]
+            raise BadPrice(
+                column,
+                shown,
+                f'The price of "{name}" is wrong: {column} {shown!r} {what}.',
+                "Correct the price in the till.",
+            )
+        return price
+
+    @property
+    def example(self) -> str:
+        """Return how a price is written in this export: 4.50, 4,50, or 450 yen."""
+        return to_major(_EXAMPLE, self.currency).replace(".", self.decimal or ".")
+
+    def _fix(self, failure: ValueError) -> str:
+        if isinstance(failure, ForeignAmount):
+            return f"Correct the price, or the store's currency ({self.currency}) in bridge.toml."
+        if isinstance(failure, DoubtfulAmount) and not self.decimal:
+            return (
+                'Set the option decimal to the sign that the file has before cents: "." or ",". '
+                f"Or write the price like {self.example}."
+            )
+        if isinstance(failure, DoubtfulAmount) and not self.chosen:
+            return (
+                f"Write it like {self.example}; or set the option decimal, if the others are wrong."
+            )
+        return (
+            f"Write it as a number such as {self.example}, "
+            f"or correct the store's currency ({self.currency}) in bridge.toml."
+        )

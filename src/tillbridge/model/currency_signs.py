@@ -1,0 +1,158 @@
+"""Which currencies a sign or word beside an amount can mean. Pure.
+
+Only what people write beside prices: a sign that is missing here is refused, never guessed.
+"""
+
+_DOLLARS = (
+    "USD CAD AUD NZD MXN COP CLP ARS UYU DOP CUP HKD SGD TWD BND BBD BSD BZD BMD KYD FJD GYD JMD "
+    "LRD NAD SBD SRD TTD XCD"
+)
+_OF_SIGN = {
+    "$": _DOLLARS,
+    "us$": "USD",
+    "u$s": "USD",
+    "ca$": "CAD",
+    "can$": "CAD",
+    "c$": "CAD NIO",
+    "a$": "AUD",
+    "au$": "AUD",
+    "nz$": "NZD",
+    "mx$": "MXN",
+    "mex$": "MXN",
+    "col$": "COP",
+    "hk$": "HKD",
+    "s$": "SGD",
+    "nt$": "TWD",
+    "rd$": "DOP",
+    "j$": "JMD",
+    "tt$": "TTD",
+    "r$": "BRL",
+    "€": "EUR",
+    "£": "GBP EGP LBP SYP SDG SSP FKP GIP SHP",
+    "¥": "JPY CNY",
+    "円": "JPY",
+    "元": "CNY TWD HKD",
+    "₩": "KRW",
+    "원": "KRW",
+    "₫": "VND",
+    "đ": "VND",
+    "฿": "THB",
+    "บาท": "THB",
+    "₱": "PHP",
+    "rm": "MYR",
+    "rp": "IDR",
+    "rp.": "IDR",
+    "₹": "INR",
+    "₨": "INR PKR LKR NPR MUR SCR",
+    "rs": "INR PKR LKR NPR MUR SCR",
+    "rs.": "INR PKR LKR NPR MUR SCR",
+    "৳": "BDT",
+    "tk": "BDT",
+    "tk.": "BDT",
+    "៛": "KHR",
+    "₭": "LAK",
+    "₮": "MNT",
+    "₽": "RUB",
+    "руб": "RUB BYN",
+    "руб.": "RUB BYN",
+    "р": "RUB BYN",
+    "р.": "RUB BYN",
+    "br": "BYN ETB",
+    "₴": "UAH",
+    "грн": "UAH",
+    "грн.": "UAH",
+    "₸": "KZT",
+    "тг": "KZT",
+    "тг.": "KZT",
+    "₾": "GEL",
+    "֏": "AMD",
+    "₼": "AZN",
+    "₺": "TRY",
+    "tl": "TRY",
+    "zł": "PLN",
+    "zl": "PLN",
+    "kč": "CZK",
+    "ft": "HUF",
+    "lei": "RON MDL",
+    "leu": "RON MDL",
+    "лв": "BGN",
+    "лв.": "BGN",
+    "din": "RSD",
+    "din.": "RSD",
+    "дин": "RSD",
+    "дин.": "RSD",
+    "km": "BAM",
+    "ден": "MKD",
+    "ден.": "MKD",
+    "kr": "SEK NOK DKK ISK",
+    "kr.": "SEK NOK DKK ISK",
+    "fr": "CHF XOF XAF XPF",
+    "fr.": "CHF XOF XAF XPF",
+    "sfr": "CHF",
+    "sfr.": "CHF",
+    "f": "XOF XAF XPF",
+    "cfa": "XOF XAF",
+    "fcfa": "XOF XAF",
+    "f cfa": "XOF XAF",
+    "s/": "PEN",
+    "s/.": "PEN",
+    "bs": "BOB VES",
+    "bs.": "BOB VES",
+    "₲": "PYG",
+    "gs": "PYG",
+    "gs.": "PYG",
+    "b/.": "PAB",
+    "q": "GTQ",
+    "l": "HNL",
+    "₡": "CRC",
+    "₪": "ILS",
+    "dh": "AED MAD",
+    "dhs": "AED MAD",
+    "sr": "SAR",
+    "qr": "QAR",
+    "kd": "KWD",
+    "bd": "BHD",
+    "jd": "JOD",
+    "dt": "TND",
+    "le": "EGP",
+    "l.e.": "EGP",
+    "e£": "EGP",
+    "د.إ": "AED",
+    "د.م.": "MAD",
+    "ر.س": "SAR",
+    "ر.ق": "QAR",
+    "د.ك": "KWD",
+    "د.ب": "BHD",
+    "ر.ع.": "OMR",
+    "د.أ": "JOD",
+    "د.ت": "TND",
+    "د.ع": "IQD",
+    "ل.ل": "LBP",
+    "ج.م": "EGP",
+    "r": "ZAR",
+    "ksh": "KES",
+    "tsh": "TZS",
+    "ush": "UGX",
+    "₦": "NGN",
+    "₵": "GHS",
+    "gh₵": "GHS",
+}
+_CURRENCIES = {sign: frozenset(codes.split()) for sign, codes in _OF_SIGN.items()}
+_CODE_LENGTH = 3
+
+
+def is_sign(text: str) -> bool:
+    """Return whether `text` is a sign or word of some currency that is known here."""
+    return text.casefold() in _CURRENCIES
+
+
+def names_currency(text: str) -> bool:
+    """Return whether `text` can be the name of a currency: a known sign, or a code like EUR."""
+    is_code = len(text) == _CODE_LENGTH and text.isascii() and text.isalpha()
+    return is_code or is_sign(text)
+
+
+def means(text: str, currency: str) -> bool:
+    """Return whether `text`, a sign or a code, can mean `currency` (ISO 4217)."""
+    code = currency.upper()
+    return text.upper() == code or code in _CURRENCIES.get(text.casefold(), ())
