@@ -206,6 +206,15 @@ _KINDS = (
         _("If orders are missing, get a new one: tillbridge integration rotate-secret {store}"),
     ),
     ProblemKind(
+        "receiver.crowded",
+        Severity.WARNING,
+        _("More connections come to the receiver than it serves at once."),
+        _(
+            "If this lasts, put a reverse proxy or a tunnel in front of the receiver, or block the "
+            "senders in the firewall. Deliveries still get through, some of them later."
+        ),
+    ),
+    ProblemKind(
         "public_address.unreachable",
         Severity.DOWN,
         _("The public address does not lead to this bridge: {detail}"),

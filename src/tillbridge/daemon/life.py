@@ -174,6 +174,8 @@ class _Life:
             from tillbridge.daemon import fleeting  # noqa: PLC0415 -- (as above)
 
             tasks |= fleeting.tasks(self._house, self._operations.status)
+        if self._page is not None:
+            tasks |= self._page.tasks()
         if (probe := self._address_probe()) is not None:
             tasks["public_address"] = probe.run()
         if self._manager.watchdog_s is not None:
