@@ -251,6 +251,12 @@ _KINDS = (
         defaults={"remedy": _("Check that the till is on and connected.")},
     ),
     ProblemKind(
+        "pos.setup",
+        Severity.WARNING,
+        _("The till is set up in a way that spoils orders: {detail}"),
+        _("{remedy}"),
+    ),
+    ProblemKind(
         "pos.update_unreadable",
         Severity.WARNING,
         _("The till wrote an order update that cannot be read: {detail}"),
@@ -449,8 +455,20 @@ _KINDS = (
     ProblemKind(
         "store.paused",
         Severity.WARNING,
-        _("The store is paused by the bridge because the till is offline."),
-        _("It is resumed by itself when the till is back."),
+        _("The bridge has paused the store: {detail}."),
+        _(
+            "It is resumed by itself when the till is back and stays; a person opens it sooner "
+            "with: tillbridge store resume {store}"
+        ),
+    ),
+    ProblemKind(
+        "store.closed_in_till",
+        Severity.WARNING,
+        _("The store takes no orders because the till takes none: {detail}"),
+        _(
+            "Open the till for orders, as at the beginning of a day; the store opens then by "
+            "itself."
+        ),
     ),
     # -- the store
     ProblemKind(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from tillbridge.adapter import (
     PosFailure,
     PosOffline,
+    StoreClosed,
     Ticket,
     TicketOutcomeUnknown,
 )
@@ -244,6 +245,8 @@ class TicketWriter:
 
     async def _failed(self, entry: Waiting, row: OrderRow, failure: PosFailure) -> None:
         refused = after_failure(failure) is AfterFailure.CANCEL
+        if isinstance(failure, StoreClosed):
+            self._presence.probe_soon()
         if refused:
             await self._pos_answered()
             if self._paper is None or not may_stand_in(failure):
