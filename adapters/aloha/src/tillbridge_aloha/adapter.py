@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 
 from tillbridge.adapter import (
@@ -21,6 +20,7 @@ from tillbridge.adapter import (
 from tillbridge.adapter.export_files import still_being_written
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.model.money import to_minor
+from tillbridge.model.numbers import parse_decimal
 from tillbridge_aloha.modifiers import Modifiers, declared, label, number, sold
 from tillbridge_aloha.options import AlohaOptions
 from tillbridge_aloha.tables import Row, find_table, read_table
@@ -195,21 +195,13 @@ def _price(row: Row, identity: str, name: str, currency: str) -> int:
     if row.get("askprice") == "Y":
         raise _Slip(f'"{name}" has an open price: a storefront cannot sell it')
     try:
-        price = _amount(row.get("price"), currency)
+        # A number of the file, not a text of a person: its point is a point.
+        price = to_minor(parse_decimal(row.get("price", "0")), currency)
     except ValueError as failure:
         raise _Slip(f'The price of "{name}" is wrong: {failure}') from failure
     if price < 0:
         raise _Slip(f'"{name}" has a price below zero')
     return price
-
-
-def _amount(value: object, currency: str) -> int:
-    """Return a price in minor units; nothing is 0. Raises ValueError."""
-    if value is None:
-        return 0
-    if not isinstance(value, Decimal):
-        raise ValueError(f"{str(value)[:40]!r} is not an amount of money")  # noqa: TRY004 -- bad input
-    return to_minor("?" if value.is_nan() else value, currency)
 
 
 def _members(rows: Sequence[Row], names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

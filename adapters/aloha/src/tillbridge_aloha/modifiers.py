@@ -7,7 +7,6 @@ which ones it had. That is less than the truth and never wrong: each was ordered
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from tillbridge.adapter import AddOn, AddOnGroup
 from tillbridge.adapter.texts import one_line
@@ -75,19 +74,17 @@ def sold(sales: Sequence[Row], known: Mapping[str, AddOn]) -> Modifiers:
 
 def number(row: Row, name: str) -> str:
     """Return an id as text; "" for none, which Aloha writes as 0."""
-    value = row.get(name)
     try:
-        # A column of another type holds text, bytes or a date: no id either.
-        number = parse_decimal(value) if isinstance(value, Decimal) else None
+        found = parse_decimal(row.get(name, ""))
     except ValueError:
         return ""
-    return format(number, "f").split(".")[0] if number else ""
+    return format(found, "f").split(".")[0] if found else ""
 
 
 def label(row: Row, *names: str) -> str:
     r"""Return the first name that says something; a literal `\n` in it is a line break."""
     for name in names:
-        clean = one_line(str(row.get(name) or "").replace("\\n", " "))
+        clean = one_line(row.get(name, "").replace("\\n", " "))
         if clean:
             return clean
     return ""

@@ -11,8 +11,9 @@ from tillbridge.adapter import AdapterOptions
 
 def _known(name: str) -> str:
     try:
+        b"".decode(name)  # some codecs are none of texts
         return codecs.lookup(name).name
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise ValueError('is no encoding; try "cp1251", "cp866", "cp850" or "cp1252"') from None
 
 
