@@ -19,6 +19,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.export_files import still_being_written
 from tillbridge.adapter.known_records import KnownRecords
+from tillbridge.adapter.sale_options import NotForSale, SaleRules
 from tillbridge.model.money import to_minor
 from tillbridge.model.numbers import parse_decimal
 from tillbridge_aloha.modifiers import Modifiers, declared, label, number, sold
@@ -27,15 +28,15 @@ from tillbridge_aloha.tables import Row, find_table, read_table
 
 _MENU = Menu("menu", "Menu")
 # Part of every fingerprint. Raise it when the same records come to mean another item.
-_READING_VERSION = 1
+_READING_VERSION = 2
 _TABLES = ("ITM", "CAT", "CIT", "MOD", "GNDITEM")
 
 
 @dataclass(frozen=True, slots=True)
 class _Priced:
-    """A row of ITM.DBF with its price, in minor units."""
+    """A record of ITM.DBF: where it stands, and its price in minor units."""
 
-    row: Row
+    place: str
     identity: str
     name: str
     price: int
@@ -90,23 +91,32 @@ class AlohaAdapter:
         modifiers = self._modifiers(rows, priced)
         stopped = (self._options.stop_list or "").casefold()
         stops = {category for category, name in names.items() if name.casefold() == stopped}
-        records = KnownRecords(known, _READING_VERSION)
+        rules = SaleRules(self._options, modifiers.groups, modifiers.add_ons, names)
+        records = KnownRecords(known, _READING_VERSION, rules.meaning())
         items: dict[str, Item] = {}
         fingerprints: dict[str, int] = {}
         used: set[str] = set()
         for identity, each in priced.items():
-            if not each.price and self._options.zero_prices != "sell":
-                continue
             categories = members.get(identity, ())
             listed = tuple([category for category in categories if category not in stops])
-            used.update(listed)
             available = len(listed) == len(categories)
             groups = modifiers.of_item.get(identity, ())
+            if wrong := [
+                modifiers.refused[group] for group in groups if group in modifiers.refused
+            ]:
+                bad_rows.append(
+                    _bad_row(each.place, f'"{each.name}" cannot be ordered: {wrong[0]}', identity)
+                )
+                continue
             told = (identity, each.name, str(each.price), "on" if available else "off")
             fingerprint = records.new((*told, *listed, "groups", *groups))
             if fingerprint is not None:
-                items[identity] = _item(each, listed, groups, available=available)
+                item = _item(each, listed, groups, available=available)
+                if not self._is_offered(item, each.place, rules, bad_rows):
+                    continue
+                items[identity] = item
                 fingerprints[identity] = fingerprint
+            used.update(listed)
         return records.changes(
             Catalogue.of(
                 items.values(),
@@ -116,8 +126,17 @@ class AlohaAdapter:
                 menus=[_MENU],
                 bad_rows=bad_rows,
                 fingerprints=fingerprints,
+                facts=rules.facts("CAT.DBF"),
             )
         )
+
+    @staticmethod
+    def _is_offered(item: Item, place: str, rules: SaleRules, bad_rows: list[BadRow]) -> bool:
+        try:
+            return rules.offered(item, place) is not None
+        except NotForSale as failure:
+            bad_rows.append(BadRow(place, failure.text, failure.fix, item.external_id))
+            return False
 
     def _path(self, name: str) -> Path | None:
         try:
@@ -145,17 +164,10 @@ class AlohaAdapter:
                     raise _Slip(f'It has the id of "{seen[identity]}"')
                 price = _price(row, identity, name, self._currency)
             except ValueError as failure:
-                bad_rows.append(
-                    BadRow(
-                        place=f"ITM.DBF, record {place}",
-                        text=f"{failure}.",
-                        fix="Correct the item in Aloha Manager; it counts after the next refresh.",
-                        external_id=identity,
-                    )
-                )
+                bad_rows.append(_bad_row(f"ITM.DBF, record {place}", str(failure), identity))
                 continue
             seen[identity] = name
-            yield _Priced(row, identity, name, price)
+            yield _Priced(f"ITM.DBF, record {place}", identity, name, price)
 
     def _modifiers(
         self, rows: Mapping[str, Sequence[Row] | None], priced: Mapping[str, _Priced]
@@ -182,6 +194,15 @@ def _item(
         categories=categories,
         addon_groups=groups,
         menus=(_MENU.external_id,),
+    )
+
+
+def _bad_row(place: str, text: str, identity: str) -> BadRow:
+    return BadRow(
+        place=place,
+        text=f"{text}.",
+        fix="Correct the item in Aloha Manager; it counts after the next refresh.",
+        external_id=identity,
     )
 
 

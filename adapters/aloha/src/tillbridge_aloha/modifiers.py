@@ -24,6 +24,7 @@ class Modifiers:
     groups: dict[str, AddOnGroup] = field(default_factory=dict)
     add_ons: dict[str, AddOn] = field(default_factory=dict)
     of_item: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)  # why a group cannot be chosen from
 
 
 def declared(items: Sequence[Row], groups: Sequence[Row], known: Mapping[str, AddOn]) -> Modifiers:
@@ -41,13 +42,20 @@ def declared(items: Sequence[Row], groups: Sequence[Row], known: Mapping[str, Ad
         least, most = _count(row, "minimum", "min"), _count(row, "maximum", "max")
         name = label(row, "longname", "name", "shortname") or f"Choice {identity}"
         offered = tuple(dict.fromkeys(known[each].external_id for each in members))
-        found.groups[identity] = AddOnGroup(
-            identity, name, least, most or len(offered), least > 0, offered
-        )
+        most = most or len(offered)
+        if least > min(most, len(offered)):
+            found.refused[identity] = (
+                f'its modifier group "{name}" wants {least}, allows {most} and offers '
+                f"{len(offered)}"
+            )
+            continue
+        found.groups[identity] = AddOnGroup(identity, name, least, most, least > 0, offered)
         found.add_ons |= {known[each].external_id: known[each] for each in members}
     for row in items:
         named = [number(row, mod) for mod in _MODS]
-        used = tuple(dict.fromkeys(each for each in named if each in found.groups))
+        used = tuple(
+            dict.fromkeys(each for each in named if each in found.groups or each in found.refused)
+        )
         if used:
             found.of_item[number(row, "id")] = used
     return found
