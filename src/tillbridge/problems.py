@@ -366,6 +366,25 @@ _KINDS = (
         Ends.DAY,
     ),
     ProblemKind(
+        "order.set_aside",
+        Severity.DOWN,
+        _("Order {order} is set aside: {step} fails at it ({detail})."),
+        _(
+            "Handle this order by hand; the others go on. It is tried again by itself. Send a "
+            "support bundle to the bridge's makers: tillbridge support-bundle"
+        ),
+        Ends.DAY,
+    ),
+    ProblemKind(
+        "order.step_failed",
+        Severity.DOWN,
+        _("Orders of this store stand still: {step} fails ({detail})."),
+        _(
+            "It is tried again by itself, at the latest every 5 minutes; other stores go on. Send "
+            "a support bundle to the bridge's makers: tillbridge support-bundle"
+        ),
+    ),
+    ProblemKind(
         "order.unknown_item",
         Severity.WARNING,
         _("Order {order} names an item that this bridge does not know: {detail}"),
@@ -482,6 +501,16 @@ _KINDS = (
         Severity.WARNING,
         _("The store takes no orders: somebody else closed it at the ordering service."),
         _("Open it there, or with: tillbridge store resume {store}"),
+    ),
+    ProblemKind(
+        "store.step_failed",
+        Severity.WARNING,
+        _("A part of the bridge fails in a way it should not: {step} ({detail})."),
+        _(
+            "It is tried again by itself, at the latest every 5 minutes; everything else goes on. "
+            "If a file or setting has just changed, undo that. Send a support bundle to the "
+            "bridge's makers: tillbridge support-bundle"
+        ),
     ),
     ProblemKind(
         "store.file_unreadable",

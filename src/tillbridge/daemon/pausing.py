@@ -47,7 +47,12 @@ class Pausing:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            if await self._more_to_do():
+            try:
+                more_to_do = await self._more_to_do()
+            except Exception:
+                self._changed.set()  # whoever begins `run` again tries this again
+                raise
+            if more_to_do:
                 asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._changed.set)
 
     async def _more_to_do(self) -> bool:

@@ -9,8 +9,10 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tillbridge import supervision
 from tillbridge.adapter import (
     PosFailure,
     PosOffline,
@@ -160,7 +162,7 @@ class TicketWriter:
                 continue
             self._idle.clear()
             try:
-                await self._work(entry)
+                await self._work_contained(entry)
             finally:
                 self._idle.set()
         await asyncio.Event().wait()  # drained: whoever supervises this ends it
@@ -178,6 +180,17 @@ class TicketWriter:
 
     def _phase(self, row: OrderRow) -> Phase | None:
         return phase_of(row, self._policy.patience.accept)
+
+    async def _work_contained(self, entry: Waiting) -> None:
+        """Do what is due; an order at which this fails unexpectedly waits, and the others go on."""
+        work = partial(self._work, entry)
+        if await self._books.supervisor.attempt("writer", work, order=entry.order_id):
+            entry.crashes = 0
+        else:
+            entry.crashes += 1
+            entry.set_aside_until = self._books.clock.monotonic() + supervision.backoff_s(
+                entry.crashes
+            )
 
     async def _work(self, entry: Waiting) -> None:
         row = await self._books.order(entry.order_id)
