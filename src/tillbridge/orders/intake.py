@@ -31,8 +31,9 @@ log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class _SetAside:
-    """A delivery that could not be taken in, and when (monotonic, s) it is tried again."""
+    """What could not be taken in, by event or order, and when (monotonic, s) it is tried again."""
 
+    name: str
     failures: int
     again_at: float
 
@@ -91,7 +92,7 @@ class Intake:
             self._unhanded.pop(order_id, None)
             return
         before = self._unhanded.get(order_id)
-        aside = self._later(None if before is None else before[1])
+        aside = self._later(None if before is None else before[1], order_id)
         self._unhanded[order_id] = (taken, aside)
 
     async def _hand_on_again(self, on_taken: Callable[[TakenIn], Awaitable[None]]) -> None:
@@ -100,9 +101,9 @@ class Intake:
             if aside.again_at <= now:
                 await self._hand_on(taken, on_taken)
 
-    def _later(self, before: _SetAside | None) -> _SetAside:
+    def _later(self, before: _SetAside | None, name: str) -> _SetAside:
         failures = 1 if before is None else before.failures + 1
-        return _SetAside(failures, self._books.clock.monotonic() + backoff_s(failures))
+        return _SetAside(name, failures, self._books.clock.monotonic() + backoff_s(failures))
 
     async def _until_due(self) -> None:
         """Wait for a delivery, or for the time of one that was set aside."""
@@ -120,13 +121,16 @@ class Intake:
         now_ms = self._books.clock.now_ms()
         skip = self._skipped()
         try:
-            return await self._books.keep(
+            taken = await self._books.keep(
                 lambda connection: take_in(connection, self._policy, now_ms, skip=skip)
             )
         except LedgerError:
             raise
         except Exception:  # noqa: BLE001 -- one of them cannot be taken in, whatever the cause
             return await self._take_singly(now_ms)
+        for delivery in self._set_aside.keys() - skip:
+            self._taken_after_all(delivery)
+        return taken
 
     async def _take_singly(self, now_ms: int) -> list[TakenIn]:
         """Take in one delivery after another, each by a write of its own; set the bad one aside."""
@@ -147,7 +151,7 @@ class Intake:
             except Exception as failure:  # noqa: BLE001 -- (as above)
                 self._put_aside(each, failure)
             else:
-                self._taken_after_all(each)
+                self._taken_after_all(each.id)
         return taken
 
     def _skipped(self) -> frozenset[int]:
@@ -155,13 +159,14 @@ class Intake:
         return frozenset(key for key, each in self._set_aside.items() if each.again_at > now)
 
     def _put_aside(self, delivery: OpenDelivery, failure: Exception) -> None:
-        self._set_aside[delivery.id] = self._later(self._set_aside.get(delivery.id))
         name = delivery.delivery.event_id
+        self._set_aside[delivery.id] = self._later(self._set_aside.get(delivery.id), name)
         self._books.supervisor.failed("intake", failure, order=name)
 
-    def _taken_after_all(self, delivery: OpenDelivery) -> None:
-        if self._set_aside.pop(delivery.id, None) is not None:
-            self._books.supervisor.works("intake", order=delivery.delivery.event_id)
+    def _taken_after_all(self, delivery: int) -> None:
+        aside = self._set_aside.pop(delivery, None)
+        if aside is not None:
+            self._books.supervisor.works("intake", order=aside.name)
 
     def _report(self, taken: TakenIn) -> None:
         store = self._policy.store
