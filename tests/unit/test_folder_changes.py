@@ -11,7 +11,7 @@ from tillbridge.adapter import Catalogue, CatalogueChanges
 from tillbridge.adapters.folder import families
 
 HEADER = "external_id,name,price,parent_id\n"
-FINGERPRINT_OF_DISH_0 = -168495884367934745
+FINGERPRINT_OF_DISH_0 = 1779956954521566657
 
 
 def changes(

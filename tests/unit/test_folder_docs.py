@@ -2,6 +2,7 @@ from pathlib import Path
 
 from tillbridge.adapter import RejectReason, TicketStatus
 from tillbridge.adapters.folder import menu_rows
+from tillbridge.adapters.folder.mapping import MenuMapping, known_formats
 from tillbridge.adapters.folder.options import FolderOptions
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/adapters/folder.md"
@@ -13,7 +14,9 @@ def test_the_page_tells_of_every_option_column_status_and_reason() -> None:
         *FolderOptions.model_fields,
         *menu_rows.REQUIRED,
         *menu_rows.OPTIONAL,
+        *(field.alias or name for name, field in MenuMapping.model_fields.items()),
         *(each.value for each in TicketStatus),
         *(each.value for each in RejectReason),
     )
     assert [name for name in names if f"`{name}`" not in text] == []
+    assert [name for name in known_formats() if f'"{name}"' not in text] == []

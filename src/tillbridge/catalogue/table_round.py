@@ -120,7 +120,9 @@ class TableRounds:
 
     async def run(self) -> None:
         """Make a round whenever one is asked for, for ever."""
-        await self._lane.run(SUBJECT, self._shared.supervisor, self.round)
+        while True:
+            await self._lane.wait()
+            await self.round()
 
     async def round(self) -> None:
         """Make one round."""

@@ -1,9 +1,8 @@
 """One store's standing in the daemon: open or paused, its settings and schedule, its taxes."""
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.clock import Clock
 from tillbridge.config import Settings
@@ -18,7 +17,6 @@ from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
 from tillbridge.stores.tax_rounds import TaxRounds
-from tillbridge.supervision import Step
 
 if TYPE_CHECKING:
     from tillbridge.stores.settings_flow import SettingsFlow
@@ -109,16 +107,16 @@ class StoreStanding:
         if self.settings:
             await self.settings.recall(self.keeper.follow)
 
-    def steps(self) -> dict[str, Step]:
-        """Return what runs for this store, by name; each is supervised."""
-        steps: dict[str, Step] = {
-            "pausing": self.pausing.run,
-            "keeping": partial(self.keeper.run, self._look_every_s),
-            "tax": self.tax.run,
+    def tasks(self) -> dict[str, Coroutine[Any, Any, object]]:
+        """Return what runs for this store; each is supervised."""
+        tasks: dict[str, Coroutine[Any, Any, object]] = {
+            f"{self.name}.pausing": self.pausing.run(),
+            f"{self.name}.keeping": self.keeper.run(self._look_every_s),
+            f"{self.name}.tax": self.tax.run(),
         }
         if self.settings:
-            steps["settings"] = partial(self.settings.run, self.keeper.follow)
-        return steps
+            tasks[f"{self.name}.settings"] = self.settings.run(self.keeper.follow)
+        return tasks
 
 
 def _settings_flow(

@@ -18,7 +18,6 @@ from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import (
     LEDGER_FILE,
     driver_error,
-    is_damage,
     is_storage_failure,
     reader_engine,
     writer_engine,
@@ -114,15 +113,7 @@ class Ledger:
         """
         if self._closed:
             raise LedgerError(_("The ledger is closed."))
-        reading = asyncio.get_running_loop().run_in_executor(self._threads, self._read, query)
-        try:
-            return await reading
-        except LedgerError as failure:
-            cause = failure.__cause__
-            if cause is not None and is_damage(cause) and not self.storage.damaged:
-                # A reader may be the first to see it; the next start mends it.
-                self._storage_changed(Storage(failure.text, damaged=True))
-            raise
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, query)
 
     async def back_up(self) -> Path:
         """Copy the whole ledger into `backups/` while it is in use. Raises LedgerError."""

@@ -136,11 +136,7 @@ class SettingsFlow:
             except TimeoutError:
                 pass
             self._wake.clear()
-            try:
-                wait_s = await self._round(follow)
-            except Exception:
-                self._wake.set()  # whoever begins `run` again tries this again
-                raise
+            wait_s = await self._round(follow)
 
     async def plan(self, *, full: bool = False) -> SettingsPlan:
         """Return what would be sent now. Raises ConfigError with all that is wrong, LedgerError."""

@@ -40,11 +40,18 @@ class FolderAdapter:
         self._update_folders = (updates_dir,)
 
         # A store has few of these, and what reads the others is not imported.
-        if menu is not None and options.menu_is_table:
+        if menu is not None and options.is_plain_table:
             from tillbridge.adapters.folder.menu_csv import MenuCsv  # noqa: PLC0415 -- (as above)
 
             table = MenuCsv.of(menu, options, context)
             self.read_catalogue, self.read_changes = table.read_catalogue, table.read_changes
+        elif menu is not None and not options.is_plain_document:
+            from tillbridge.adapters.folder.menu_mapped import (  # noqa: PLC0415 -- (as above)
+                MenuMapped,
+            )
+
+            mapped = MenuMapped.of(menu, options, context)
+            self.read_catalogue, self.read_changes = mapped.read_catalogue, mapped.read_changes
         elif menu is not None:
             from tillbridge.adapters.folder.menu_json import MenuJson  # noqa: PLC0415 -- (as above)
 

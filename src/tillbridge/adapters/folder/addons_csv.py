@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tillbridge.adapter import AdapterContext, AddOn, AddOnGroup, BadRow, Catalogue
+from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapters.folder import cells
 from tillbridge.adapters.folder.cells import BadCell
 from tillbridge.adapters.folder.options import FolderOptions
 from tillbridge.adapters.folder.table_file import Table, TableSource, read_table
+from tillbridge.model.amount_text import DecimalSign
 
 REQUIRED = ("group_id", "external_id", "name", "price")
 OPTIONAL = ("group_name", "min_select", "max_select", "required")
@@ -20,6 +22,7 @@ class AddOnsFile:
 
     source: TableSource
     currency: str
+    decimal: DecimalSign | None
 
     @classmethod
     def of(cls, path: Path, options: FolderOptions, context: AdapterContext) -> "AddOnsFile":
@@ -33,7 +36,7 @@ class AddOnsFile:
             delimiter=options.delimiter,
             must_rename=False,
         )
-        return cls(source, context.currency)
+        return cls(source, context.currency, options.decimal)
 
     def read(self) -> Catalogue:
         """Return the add-ons, their groups and the bad rows. Raises ExportUnreadable."""
@@ -43,11 +46,15 @@ class AddOnsFile:
         add_ons: dict[str, AddOn] = {}
         groups: dict[str, AddOnGroup] = {}
         bad_rows: list[BadRow] = []
-        for number, row in table.rows():
+        rows = list(table.rows())
+        at = table.columns["price"]
+        written = [row[at] for _number, row in rows if at < len(row)]
+        prices = PriceReader.of(written, self.currency, self.decimal)
+        for number, row in rows:
             last = len(row)
             fields = {name: row[at] for name, at in table.columns.items() if at < last}
             try:
-                add_on = self._add_on(fields, add_ons)
+                add_on = self._add_on(fields, add_ons, prices)
                 group = self._group(fields, groups)
             except BadCell as bad:
                 bad_rows.append(bad.at(table.place(number)))
@@ -62,11 +69,14 @@ class AddOnsFile:
             ends_with_newline=table.ends_with_newline(),
         )
 
-    def _add_on(self, fields: Mapping[str, str], known: Mapping[str, AddOn]) -> AddOn:
+    def _add_on(
+        self, fields: Mapping[str, str], known: Mapping[str, AddOn], prices: PriceReader
+    ) -> AddOn:
+        name = cells.needed("name", fields.get("name", ""))
         add_on = AddOn(
             external_id=cells.needed("external_id", fields.get("external_id", "")),
-            name=cells.needed("name", fields.get("name", "")),
-            price=cells.price("price", fields.get("price", ""), self.currency),
+            name=name,
+            price=cells.price(prices, "price", fields.get("price", ""), name),
         )
         if known.get(add_on.external_id, add_on) != add_on:
             raise BadCell(

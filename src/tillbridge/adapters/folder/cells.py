@@ -5,21 +5,25 @@ Each function returns the value or raises `BadCell`, which says in words what to
 
 import re
 from datetime import datetime
+from decimal import Decimal
 from functools import lru_cache
 
 from tillbridge.adapter import BadRow
+from tillbridge.adapter.prices import BadPrice, PriceReader
+from tillbridge.adapter.texts import without_markup
+from tillbridge.model.amount_text import DoubtfulAmount
 from tillbridge.model.instant import from_iso
 from tillbridge.model.money import MAX_PRICE, to_minor
 
 MAX_TEXT = 500
 """No name of a dish is longer; what is, is a quotation mark that was never closed."""
 
+_MAX_DIGITS = 20
 _YES = frozenset("true t yes y 1 x on ja j si sí oui o sim da ano wahr vrai verdadero".split())
 _NO = frozenset("false f no n 0 off nein non não nao ne falsch faux falso".split())
 # Control characters, and what stands for a byte that could not be read.
 _UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffd]")
 _MARKS = "\ufeff\u200b\u2060"  # invisible, left over from copying between programs
-_AMOUNT = re.compile(r"[-+]?[\d\s.,'\u2019\u00a0\u202f]{1,30}")
 
 
 class BadCell(ValueError):
@@ -46,6 +50,14 @@ class BadCell(ValueError):
 
 class BrokenRow(BadCell):
     """A row whose bounds are wrong: it may be several rows, or a part of one."""
+
+
+class DoubtfulCell(BadCell):
+    """A price that people read in two ways; the file's other prices may tell."""
+
+
+class TakenId(BadCell):
+    """A second row with an id that a row above has."""
 
 
 def plain(value: str) -> str:
@@ -103,20 +115,44 @@ def paragraph(value: str) -> str:
     return _UNREADABLE.sub("", value.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
-@lru_cache(maxsize=4096)  # a menu of thousands has a few hundred prices
-def price(field: str, value: str, currency: str) -> int:
-    """Return a price in minor units, of decimal text in major units (`4.50`, `4,50`)."""
+def description(value: str) -> str:
+    """Return text of several lines, without mark-up where there is any."""
+    text = paragraph(value)
+    return without_markup(text) if "<" in text or "&" in text else text
+
+
+def price(prices: PriceReader, column: str, value: str, name: str) -> int:
+    """Return a price in minor units, of decimal text in major units (`4.50`, `4,50`, `€ 4,50`).
+
+    `column` is what the file calls it, `name` what the price is of.
+    """
     line = plain(value)
     if not line:
-        raise BadCell(field, value, f"{field} is empty.", f"Fill in {field} in the till.")
-    fix = "Write it as a plain number in the store's currency, such as 4.50."
+        raise BadCell(column, value, f"{column} is empty.", f"Fill in {column} in the till.")
     try:
-        if not _AMOUNT.fullmatch(line):
-            raise ValueError(f"{line!r} is not an amount of money")  # noqa: TRY301 -- one handler words both
-        minor = to_minor(line, currency)
+        return _minor(prices, line)
+    except ValueError:
+        pass
+    try:
+        return prices.read(line, column=column, name=name)
+    except BadPrice as bad:
+        kind = DoubtfulCell if isinstance(bad.__cause__, DoubtfulAmount) else BadCell
+        raise kind(bad.column, bad.value, bad.text, bad.fix) from None
+
+
+@lru_cache(maxsize=4096)  # a menu of thousands has a few hundred prices
+def _minor(prices: PriceReader, line: str) -> int:
+    return prices.read(line, column="", name="")
+
+
+def exact_price(field: str, value: Decimal, currency: str) -> int:
+    """Return a price in minor units, of a number in major units."""
+    try:
+        minor = to_minor(value, currency)
     except ValueError as failure:
-        raise BadCell(field, line, f"{field}: {failure}.", fix) from None
-    return checked_price(field, minor, shown=line)
+        fix = "Correct the price in the till."
+        raise BadCell(field, value, f"{field}: {failure}.", fix) from None
+    return checked_price(field, minor, shown=value)
 
 
 def checked_price(field: str, minor: int, *, shown: object) -> int:
@@ -125,6 +161,21 @@ def checked_price(field: str, minor: int, *, shown: object) -> int:
         what = "is negative" if minor < 0 else "is too large to be a price"
         raise BadCell(field, shown, f"{field} {shown} {what}.", "Mend the price in the till.")
     return minor
+
+
+def minor_price(field: str, value: str) -> int:
+    """Return a price in minor units that is written as such (`450` for 4.50)."""
+    line = plain(value)
+    if not line:
+        raise BadCell(field, value, f"{field} is empty.", f"Fill in {field} in the till.")
+    if not (line.lstrip("-").isascii() and line.lstrip("-").isdigit() and len(line) <= _MAX_DIGITS):
+        raise BadCell(
+            field,
+            line,
+            f"{field} is {line!r}, which is no whole number of minor units.",
+            "Export prices as whole cents (450 for 4.50).",
+        )
+    return checked_price(field, int(line), shown=line)
 
 
 @lru_cache(maxsize=64)

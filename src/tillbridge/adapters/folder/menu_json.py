@@ -4,6 +4,7 @@ import json
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, ExportUnreadable
 from tillbridge.adapter.export_files import reading_whole, still_being_written
@@ -12,6 +13,7 @@ from tillbridge.adapters.folder import json_pieces
 from tillbridge.adapters.folder.cells import BadCell
 from tillbridge.adapters.folder.decoding import guess_by_head, is_cut_short
 from tillbridge.adapters.folder.known_items import KnownItems
+from tillbridge.adapters.folder.mapping import format_hint
 from tillbridge.adapters.folder.menu_gathered import Gathered
 from tillbridge.adapters.folder.options import FolderOptions
 
@@ -57,44 +59,52 @@ class MenuJson:
 
     def _read(self, known: KnownItems | None) -> Catalogue:
         with reading_whole(self.path):
-            text = self._text()
-            body = self._parsed(text, known)
+            text = json_text(self.path, self.encoding)
+            body = parsed_json(self.path.name, text, known)
         gathered = Gathered(self.path.name, text, known)
         try:
             gathered.take_body(body, self.menu_name)
         except BadCell as bad:
+            hint = format_hint(body, self.path) if isinstance(body, dict) else ""
             raise ExportUnreadable(
-                f"{self.path.name} is not a menu: {bad.text}", place=self.path.name, fix=bad.fix
+                f"{self.path.name} is not a menu"
+                + (" as the ordering service has it." if hint else f": {bad.text}"),
+                place=self.path.name,
+                fix=hint or bad.fix,
             ) from bad
         return gathered.catalogue()
 
-    def _text(self) -> str:
-        content = read_shared(self.path)
-        encoding = self.encoding or guess_by_head(content[:4096]).encoding
-        try:
-            return content.decode(encoding).lstrip("\ufeff")
-        except UnicodeDecodeError as failure:
-            if is_cut_short(failure):
-                raise still_being_written(self.path.name, "ends inside a character") from failure
-            raise ExportUnreadable(
-                f"{self.path.name} is not written in {encoding}.",
-                place=self.path.name,
-                fix="JSON is UTF-8. If the till writes something else, set encoding.",
-            ) from failure
 
-    def _parsed(self, text: str, known: KnownItems | None) -> object:
-        try:
-            return json_pieces.parse(text, known)
-        except json.JSONDecodeError as failure:
-            raise ExportUnreadable(
-                f"{self.path.name} is not whole JSON: {failure.msg}.",
-                place=f"{self.path.name}, line {failure.lineno}, column {failure.colno}",
-                fix="Nothing to do while the till writes it. If this stays, export again.",
-                passing=True,
-            ) from failure
-        except (ValueError, RecursionError) as failure:
-            raise ExportUnreadable(
-                f"{self.path.name} is not a menu: {failure}.",
-                place=self.path.name,
-                fix="Export again.",
-            ) from failure
+def json_text(path: Path, encoding: str | None) -> str:
+    """Return the text of a JSON file. Raises ExportUnreadable, OSError."""
+    content = read_shared(path)
+    encoding = encoding or guess_by_head(content[:4096]).encoding
+    try:
+        return content.decode(encoding).lstrip("\ufeff")
+    except UnicodeDecodeError as failure:
+        if is_cut_short(failure):
+            raise still_being_written(path.name, "ends inside a character") from failure
+        raise ExportUnreadable(
+            f"{path.name} is not written in {encoding}.",
+            place=path.name,
+            fix="JSON is UTF-8. If the till writes something else, set encoding.",
+        ) from failure
+
+
+def parsed_json(name: str, text: str, known: KnownItems | None = None) -> Any:  # noqa: ANN401 -- any JSON value
+    """Return what the JSON of the file `name` says. Raises ExportUnreadable."""
+    try:
+        return json_pieces.parse(text, known)
+    except json.JSONDecodeError as failure:
+        raise ExportUnreadable(
+            f"{name} is not whole JSON: {failure.msg}.",
+            place=f"{name}, line {failure.lineno}, column {failure.colno}",
+            fix="Nothing to do while the till writes it. If this stays, export again.",
+            passing=True,
+        ) from failure
+    except (ValueError, RecursionError) as failure:
+        raise ExportUnreadable(
+            f"{name} is not a menu: {failure}.",
+            place=name,
+            fix="Export again.",
+        ) from failure

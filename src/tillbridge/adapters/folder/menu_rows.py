@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 
 from tillbridge.adapter import Item, Variant
+from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapters.folder import cells
 from tillbridge.adapters.folder.cells import BrokenRow
 from tillbridge.adapters.folder.table_file import Table
@@ -43,19 +45,94 @@ class MenuRow:
         """The item this row is a variant of, "" for an item."""
         return cells.plain(self["parent_id"])
 
+    def with_fields(self, **fields: str) -> "MenuRow":
+        """Return the row with other values in some fields."""
+        return MenuRow({**self.fields, **fields})
+
     @property
     def has_price(self) -> bool:
         """Whether there is anything in the price's field."""
         return bool(cells.plain(self["price"]))
 
 
+def menu_row(fields: Mapping[str, str]) -> MenuRow:
+    """Return a row with these fields by our names; others it may have are left out."""
+    return MenuRow({name: fields.get(name, "") for name in _BLANK})
+
+
+_PLAIN_NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?")
+
+
+@dataclass(frozen=True, slots=True)
+class RowValues:
+    """What the fields of a row say as an item or a variant, of whatever file. Raises BadCell.
+
+    `prices` reads prices, unless they are whole `minor_units`; `exact` ones are numbers of a
+    document, whose point is always a decimal point. `shown` gives the names that the file has for
+    our columns, and `delimiter` what it separates fields with, "" where nothing does.
+    """
+
+    prices: PriceReader
+    menu_id: str
+    delimiter: str = ""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    minor_units: bool = False
+    exact: bool = False
+
+    def item(self, row: MenuRow) -> Item:
+        """Return the item. Without a price it gets 0: its variants must have theirs."""
+        fields = row.fields
+        return Item(
+            external_id=self._line(row, "external_id"),
+            name=self._line(row, "name"),
+            price=self._price(row, row["name"]) if row.has_price else 0,
+            description=cells.description(fields["description"]),
+            image_url=cells.text(self.name_of("image_url"), fields["image_url"]),
+            available=self._available(row),
+            categories=cells.names(cells.text(self.name_of("category"), fields["category"])),
+            addon_groups=cells.names(
+                cells.text(self.name_of("addon_groups"), fields["addon_groups"])
+            ),
+            menus=(self.menu_id,),
+        )
+
+    def variant(self, row: MenuRow) -> Variant:
+        """Return the variant; its name is `variant_name`, else `name`."""
+        named = "variant_name" if cells.plain(row["variant_name"]) else "name"
+        return Variant(
+            external_id=self._line(row, "external_id"),
+            variant_name=self._line(row, named),
+            price=self._price(row, row[named]),
+            available=self._available(row),
+        )
+
+    def name_of(self, column: str) -> str:
+        """Return how the file calls one of our columns."""
+        return self.shown.get(column, column)
+
+    def price_of(self, column: str, text: str, name: str) -> int:
+        """Return a price in minor units, of the thing `name`, in the file's `column`."""
+        if self.minor_units:
+            return cells.minor_price(column, text)
+        if self.exact and _PLAIN_NUMBER.fullmatch(text):
+            return cells.exact_price(column, Decimal(text), self.prices.currency)
+        return cells.price(self.prices, column, text, name)
+
+    def _line(self, row: MenuRow, column: str) -> str:
+        return cells.needed(self.name_of(column), row[column], delimiter=self.delimiter)
+
+    def _price(self, row: MenuRow, name: str) -> int:
+        return self.price_of(self.name_of("price"), row["price"], cells.plain(name))
+
+    def _available(self, row: MenuRow) -> bool:
+        return cells.yes_or_no(self.name_of("available"), row["available"], empty=True)
+
+
 @dataclass(frozen=True, slots=True)
 class MenuRowReader:
-    """Makes sense of the rows of one table; prices are in `currency`. Raises BadCell."""
+    """Finds the fields of one table's rows, and what is wrong with a row as a whole."""
 
     table: Table
-    currency: str
-    menu_id: str
 
     def row(self, row: Sequence[str]) -> MenuRow:
         """Return the row's fields by name."""
@@ -73,7 +150,7 @@ class MenuRowReader:
             raise BrokenRow(
                 "",
                 self.table.delimiter.join(row),
-                f"The row has {len(row)} fields, and the header has {width}.",
+                f"The row has {len(row)} fields, and the table has {width} columns.",
                 "A text that holds the delimiter or a line break must stand in quotation marks.",
             )
         if "\n" in "".join(row) and any(map(self._looks_like_a_row, self._lines_within(row))):
@@ -89,35 +166,6 @@ class MenuRowReader:
         at = self.table.columns["external_id"]
         lines = (line for line in self._lines_within(row) if at < len(line))
         return [external_id for line in lines if (external_id := cells.plain(line[at].strip('"')))]
-
-    def item(self, row: MenuRow) -> Item:
-        """Return the item. Without a price it gets 0: its variants must have theirs."""
-        fields = row.fields
-        delimiter = self.table.delimiter
-        return Item(
-            external_id=cells.needed("external_id", fields["external_id"], delimiter=delimiter),
-            name=cells.needed("name", fields["name"], delimiter=delimiter),
-            price=cells.price("price", fields["price"], self.currency) if row.has_price else 0,
-            description=cells.paragraph(fields["description"]),
-            image_url=cells.text("image_url", fields["image_url"]),
-            available=cells.yes_or_no("available", fields["available"], empty=True),
-            categories=cells.names(cells.text("category", fields["category"])),
-            addon_groups=cells.names(cells.text("addon_groups", fields["addon_groups"])),
-            menus=(self.menu_id,),
-        )
-
-    def variant(self, row: MenuRow) -> Variant:
-        """Return the variant; its name is `variant_name`, else `name`."""
-        named = "variant_name" if cells.plain(row["variant_name"]) else "name"
-        return Variant(
-            external_id=self._line(row, "external_id"),
-            variant_name=self._line(row, named),
-            price=cells.price("price", row["price"], self.currency),
-            available=cells.yes_or_no("available", row["available"], empty=True),
-        )
-
-    def _line(self, row: MenuRow, field: str) -> str:
-        return cells.needed(field, row[field], delimiter=self.table.delimiter)
 
     def _lines_within(self, row: Sequence[str]) -> Iterator[list[str]]:
         for cell in row:

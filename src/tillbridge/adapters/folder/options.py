@@ -1,12 +1,14 @@
 """The options of the folder adapter: the keys of its table beside `adapter = "folder"`."""
 
 import codecs
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.sale_options import PriceOptions, SaleOptions
+from tillbridge.adapters.folder.mapping import ColumnName, ColumnNames, Ids
 
 Column = Literal[
     "external_id",
@@ -30,6 +32,7 @@ Column = Literal[
 ]
 
 _TABLES = {".csv", ".tsv", ".txt"}
+_WORKBOOKS = {".xlsx"}
 _DELIMITER_NAMES = {"tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
 
 
@@ -47,18 +50,38 @@ def _one_character(text: str) -> str:
     return delimiter
 
 
-class FolderOptions(AdapterOptions):
+class FolderOptions(SaleOptions, PriceOptions):
     """Which files the till writes and reads; relative paths count from `context.base_dir`."""
 
     menu: Path | None = Field(
-        None, description="The menu export: .csv, .tsv or .txt with a header row, or .json."
+        None, description="The menu export: .csv, .tsv, .txt or .xlsx with a header row, or .json."
+    )
+    format: str | None = Field(
+        None,
+        min_length=1,
+        description='The product that the menu comes from ("shopify"), or a mapping of your own '
+        '("my.toml"); without it, the menu is as described here.',
+    )
+    sheet: str | None = Field(
+        None, min_length=1, description="The sheet of a workbook; else the first that fits."
+    )
+    group_by: ColumnNames | None = Field(
+        None,
+        description="A column by which rows are one item; its first row is the item and its "
+        "first size, and `variant_name` names the sizes.",
+    )
+    ids: Ids | None = Field(
+        None,
+        description='"derived" for a till without ids: they are made of category, name and size. '
+        'Else "column".',
     )
     addons: Path | None = Field(
         None, description="CSV of add-on groups and their add-ons, beside a menu that is a CSV."
     )
-    columns: dict[Column, Annotated[str, Field(min_length=1)]] = Field(
+    columns: dict[Column, ColumnName] = Field(
         default_factory=dict,
-        description='Header names that differ from ours: columns = { external_id = "SKU" }.',
+        description='Header names that differ from ours: columns = { external_id = "SKU" }; '
+        "or positions (1 is the first), in a menu without a header.",
     )
     encoding: Annotated[str, AfterValidator(_known_encoding)] | None = Field(
         None, description="Encoding of the exports; without it, it is found out."
@@ -88,18 +111,37 @@ class FolderOptions(AdapterOptions):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        if self.menu is not None and self.menu.suffix.lower() not in {*_TABLES, ".json"}:
-            raise ValueError(f"menu: {self.menu.name} must end in .csv, .tsv, .txt or .json")
-        if self.addons is not None and not self.menu_is_table:
-            raise ValueError("addons: needs a menu that is a CSV; a JSON menu holds its add-ons")
+        kinds = {*_TABLES, *_WORKBOOKS, ".json"}
+        if self.menu is not None and self.menu.suffix.lower() not in kinds:
+            raise ValueError(f"menu: {self.menu.name} must end in .csv, .tsv, .txt, .xlsx or .json")
+        if self.format is None and self.menu is not None and self.menu.suffix.lower() == ".json":
+            for name in ("group_by", "ids"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name}: needs a menu that is a table, or a format")
+        if self.sheet is not None and not self._has_suffix(_WORKBOOKS):
+            raise ValueError("sheet: needs a menu that is a workbook (.xlsx)")
+        if self.addons is not None and not self._has_suffix({*_TABLES, *_WORKBOOKS}):
+            raise ValueError("addons: needs a menu that is a table; a JSON menu holds its add-ons")
+        if self.ids == "derived" and "external_id" in self.columns:
+            raise ValueError('ids: "derived" and columns.external_id; leave out one of them')
         return self
 
     @property
     def renamed(self) -> dict[str, str]:
         """Our names of columns, and the header each has in the till's files."""
-        return {str(ours): theirs for ours, theirs in self.columns.items()}
+        return {str(ours): str(theirs) for ours, theirs in self.columns.items()}
 
     @property
-    def menu_is_table(self) -> bool:
-        """Whether the menu is a CSV of some kind."""
-        return self.menu is not None and self.menu.suffix.lower() in _TABLES
+    def is_plain_table(self) -> bool:
+        """Whether the menu is a CSV that says its ids and a header, and nothing groups its rows."""
+        mapped = (self.format, self.group_by, self.ids) != (None, None, None)
+        positions = any(isinstance(each, int) for each in self.columns.values())
+        return self._has_suffix(_TABLES) and not mapped and not positions
+
+    @property
+    def is_plain_document(self) -> bool:
+        """Whether the menu is a JSON document as the ordering service has it."""
+        return self.format is None and self._has_suffix({".json"})
+
+    def _has_suffix(self, suffixes: Collection[str]) -> bool:
+        return self.menu is not None and self.menu.suffix.lower() in suffixes

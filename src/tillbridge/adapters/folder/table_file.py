@@ -11,7 +11,7 @@ of those that are known.
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, MutableSet
+from collections.abc import Callable, Iterator, Mapping, MutableSet, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -30,6 +30,7 @@ from tillbridge.adapters.folder.decoding import (
     head_of,
     is_cut_short,
 )
+from tillbridge.adapters.folder.mapping import format_hint
 
 T = TypeVar("T")
 
@@ -40,6 +41,7 @@ _END = "\x00end of file\x00"
 _BLOCK_BYTES = 1 << 20
 _FIELD_MARK = "\x1f"
 _MAX_HEADER_LINES = 50
+_MAX_SHOWN = 25  # columns named in a message
 # SQLite's integers are signed.
 _TO_SIGNED = 1 << 63
 
@@ -49,7 +51,8 @@ class TableSource:
     """A CSV file, the columns wanted of it and the settings that say how it is written.
 
     `required` and `optional` are our names; `renamed` gives the header for those that differ. In
-    a file of which `must_rename` is False, a column may also have our own name.
+    a file of which `must_rename` is False, a column may also have our own name. The columns of a
+    file without a header are called `column 1`, `column 2`, ...
     """
 
     path: Path
@@ -59,6 +62,7 @@ class TableSource:
     encoding: str | None = None
     delimiter: str | None = None
     must_rename: bool = True
+    has_header: bool = True
     last: LastRead = field(default_factory=LastRead, compare=False)
 
 
@@ -198,6 +202,8 @@ def _open(source: TableSource, decoding: Decoding) -> Table:
     hint = before[-1] if before and before[-1].lower().startswith(_HINT) else ""
     delimiter = source.delimiter or hint[len(_HINT) : len(_HINT) + 1] or _sniff(line, source)
     header = _split(line, delimiter)
+    if not source.has_header:
+        header = [f"column {number}" for number in range(1, len(header) + 1)]
     columns = _columns(source, header)
     promised = {*source.required, *((source.renamed or ()) if source.must_rename else ())}
     missing = [name for name in _names(source) if name in promised and name not in columns]
@@ -210,7 +216,7 @@ def _open(source: TableSource, decoding: Decoding) -> Table:
         path=source.path,
         header=tuple(header),
         columns=columns,
-        first_row=len(before) + 2,
+        first_row=len(before) + 1 + source.has_header,
         delimiter=delimiter,
         decoding=decoding,
         last=source.last,
@@ -272,9 +278,23 @@ def _missing(source: TableSource, header: list[str], missing: list[str]) -> Expo
         f'{ours} (as "{renamed[ours]}")' if ours in renamed else ours for ours in missing
     )
     example = ", ".join(f'{ours} = "..."' for ours in missing)
-    return ExportUnreadable(
-        f"{source.path.name} has no column {wanted}. Its columns are: {', '.join(header)}.",
-        place=f"{source.path.name}, row 1",
-        fix=f"Say which of them it is, with the option columns = {{ {example} }}; "
-        "if the columns run together, set the option delimiter.",
+    fix = (
+        f"Say which of them it is, with the option columns = {{ {example} }}; "
+        "if the columns run together, set the option delimiter."
     )
+    if found := format_hint(header, source.path):
+        fix = found
+    elif "external_id" in missing:
+        fix += ' If the till has no ids, set ids = "derived".'
+    return ExportUnreadable(
+        f"{source.path.name} has no column {wanted}. Its columns are: {shown_header(header)}.",
+        place=f"{source.path.name}, row 1",
+        fix=fix,
+    )
+
+
+def shown_header(header: Sequence[str]) -> str:
+    """Return the columns of a file for a person, as many as one wants to read."""
+    names = [name for name in header if name]
+    more = ", ..." if len(names) > _MAX_SHOWN else ""
+    return ", ".join(names[:_MAX_SHOWN]) + more
