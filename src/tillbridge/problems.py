@@ -293,6 +293,12 @@ _KINDS = (
         ),
     ),
     ProblemKind(
+        "menu.mostly_sold_out",
+        Severity.WARNING,
+        _("The till says that {count} of {known} items are sold out: guests cannot order them."),
+        _("If that is not so, put them on sale in the till and export again."),
+    ),
+    ProblemKind(
         "menu.items_refused",
         Severity.WARNING,
         _("The service refused {count} items; the first: {detail}"),

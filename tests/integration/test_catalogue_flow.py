@@ -78,7 +78,7 @@ async def test_a_large_menu_goes_as_a_job_and_removals_follow(tmp_path: Path) ->
         before = dishes(130)
         assert await sync(house, before) == ["POST menus"]
         await matches(house, before)
-        names = {f"p{number}": {"name": f"New {number}"} for number in range(1, 125)}
+        names = {f"p{number}": {"description": f"New {number}"} for number in range(1, 125)}
         after = without(dishes(130, **names), "p129", "p130")
         assert await sync(house, after) == ["POST menus", "POST menus/batch"]
         await matches(house, after)
@@ -278,12 +278,12 @@ async def test_a_service_that_refuses_everything_blames_no_item_and_is_not_press
 async def test_an_86_goes_out_while_a_job_runs_and_stands_after_it(tmp_path: Path) -> None:
     sandbox = SandboxSettings(job_duration_s=60)
     async with catalogue_house(tmp_path, sandbox) as house:
-        await sync(house, dishes(5))
+        await sync(house, dishes(100))
         names: dict[str, dict[str, object]] = {
             f"p{number}": {"name": f"New {number}"} for number in range(1, 6)
         }
         house.pos.menu = dishes(130, **names)
-        pushing = asyncio.create_task(house.flow.push_again())
+        pushing = asyncio.create_task(house.flow.push_full())
         while not any(each.job_id for each in await house.ask(push_page, 1)):
             await asyncio.sleep(0.01)
         await house.flow.take_off("p2", until=None, by="staff")
@@ -477,7 +477,7 @@ async def test_a_plan_is_shown_in_words_and_pushes_nothing(tmp_path: Path) -> No
         report = await house.flow.plan_only()
         assert await house.calls() == []
         assert report.kind == "batch"
-        assert "~ p1 Dish 1: price 1.00 -> 1.50" in report.lines
+        assert "~ Dish 1: price 1.00 -> 1.50" in report.lines
         assert report.to_json()["counts"]["removed"] == 1
 
 

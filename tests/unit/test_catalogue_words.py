@@ -1,8 +1,18 @@
 """A difference in words: the same words in the same order, whoever asks and however often."""
 
+from dataclasses import replace
+
 from tillbridge.catalogue.diff import diff
 from tillbridge.catalogue.words import sentences, summary_of
-from tillbridge.model.catalogue import Catalogue, Category, Item
+from tillbridge.model.catalogue import (
+    AddOnGroup,
+    Catalogue,
+    Category,
+    Item,
+    ItemTax,
+    TaxComponent,
+    Variant,
+)
 
 
 def catalogue(*items: Item) -> Catalogue:
@@ -23,8 +33,8 @@ def test_names_stand_in_the_order_of_the_alphabet() -> None:
     expected = ["diavola", "Funghi", "Margherita", "Napoli"]
     by_category = summary_of(changes, before, catalogue(), "USD")["by_category"]
     assert by_category == {"Pizza": {"removed": expected}}
-    lines = [line for line in sentences(changes, "USD") if "category" not in line]
-    assert [line.rsplit(" ", 1)[1] for line in lines] == expected
+    lines = list(sentences(changes, before, catalogue(), "USD"))
+    assert lines == [f"- {name}, 9.50" for name in expected]
 
 
 def test_a_price_that_changes_is_told_with_both_prices() -> None:
@@ -34,3 +44,30 @@ def test_a_price_that_changes_is_told_with_both_prices() -> None:
     assert summary["by_category"] == {
         "Pizza": {"changed": ["Napoli: 9.50, now 95.00", "Pizza Funghi"]}
     }
+
+
+def test_what_made_a_plan_wait_stands_first_with_names_and_prices() -> None:
+    before = catalogue(*(dish(f"p{place:02}", f"Dish {place:02}") for place in range(30)))
+    after = catalogue(
+        *(dish(f"p{place:02}", f"Dish {place:02}", 951) for place in range(29)),
+        dish("p29", "Dish 29", 95_000),
+    )
+    changes = diff(before, after)
+    summary = summary_of(changes, before, after, "USD", ("p29",))
+    assert summary["suspects"] == ["~ Dish 29: price 9.50 -> 950.00"]
+    lines = list(sentences(changes, before, after, "USD", ("p29",)))
+    assert lines[:2] == ["~ Dish 29: price 9.50 -> 950.00", "~ Dish 00: price 9.50 -> 9.51"]
+    assert len(lines) == 30
+
+
+def test_changes_are_told_in_the_words_of_a_menu() -> None:
+    sizes = (Variant("s", "Small", 300), Variant("l", "Large", 500))
+    tax = ItemTax("VAT", (TaxComponent("State", "3"),))
+    before = catalogue(replace(dish("p1", "Latte"), variants=sizes, tax=tax, addon_groups=("g",)))
+    before = replace(before, addon_groups={"g": AddOnGroup("g", "Milk")})
+    after = catalogue(replace(dish("p1", "Latte"), variants=sizes[:1], categories=()))
+    (line, *_rest) = sentences(diff(before, after), before, after, "USD")
+    assert line == (
+        "~ Latte: choices Milk -> -; categories Pizza -> -; tax VAT 3 % -> -; "
+        "sizes Small 3.00, Large 5.00 -> Small 3.00"
+    )

@@ -18,13 +18,14 @@ from tillbridge.catalogue.compare import (
 )
 from tillbridge.catalogue.diff import Diff, ItemChange, apply
 from tillbridge.catalogue.digest import ContentDigest
-from tillbridge.catalogue.guard import Limits, guard
+from tillbridge.catalogue.guard import Finding, Limits, findings
 from tillbridge.catalogue.overlay import Overlay
 from tillbridge.catalogue.plan import Kind, Plan, PlanLimits, choose, plan
 from tillbridge.catalogue.words import summary_of
 from tillbridge.ledger.holds import Hold, get_hold
 from tillbridge.ledger.overrides import get_overrides
 from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
+from tillbridge.model.menu_summary import MenuSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Rules:
     guard: Limits
     plan: PlanLimits
     service_restores_snoozed: bool = False
+    max_sold_out_percent: float = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +43,22 @@ class Assessment:
     """What a reading comes to.
 
     `reasons` say why the plan waits for a person; then `plan` holds only what may go out meanwhile
-    (availability). `digest` names the plan's content, `hold` is the plan that waited until now.
-    `needs_whole` asks for the whole export, which a full push takes.
+    (availability), and `suspects` are the ids of the items the reasons are about, the worst first.
+    `digest` names the plan's content, `hold` is the plan that waited until now. `needs_whole` asks
+    for the whole export, which a full push takes. `first` sums up a menu that the storefront has
+    nothing to compare with.
     """
 
     comparison: Comparison
     plan: Plan
     digest: str
     reasons: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
     hold: Hold | None = None
     approved: bool = False
     needs_whole: bool = False
     summary: Mapping[str, Any] | None = None
+    first: MenuSummary | None = None
 
     def without_content(self, rules: Rules) -> "Assessment":
         """Return what may go out while the service refuses the rest: availability."""
@@ -103,6 +109,12 @@ class Assessor:
         return Overlay(self.now_ms, self.words, ends)
 
     def _assessed(self, connection: Connection, comparison: Comparison) -> Assessment:
+        assessment = self._decided(connection, comparison)
+        if comparison.totals.items or not comparison.changes.added:
+            return assessment
+        return replace(assessment, first=MenuSummary.of(comparison.current))
+
+    def _decided(self, connection: Connection, comparison: Comparison) -> Assessment:
         if self.rules.service_restores_snoozed:
             comparison = self._without_ended(comparison)
         changes = comparison.changes
@@ -111,21 +123,9 @@ class Assessor:
             return Assessment(comparison, Plan("nothing"), "", hold=hold)
         digest = ContentDigest(changes).text
         approved = hold is not None and hold.approved and hold.digest == digest
-        reasons = guard(changes, comparison.totals, self.rules.guard)
-        if reasons and not approved:
-            return Assessment(
-                comparison,
-                plan("availability", meanwhile(changes), Catalogue(), self.rules.plan),
-                digest,
-                reasons,
-                hold,
-                summary=summary_of(
-                    changes,
-                    comparison.acknowledged,
-                    comparison.current,
-                    self.rules.guard.currency,
-                ),
-            )
+        found = findings(changes, comparison.totals, self.rules.guard)
+        if found and not approved:
+            return self._held(comparison, digest, found, hold)
         kind = self._kind(comparison)
         if kind == "full" and not comparison.whole:
             return Assessment(comparison, Plan("full"), digest, hold=hold, needs_whole=True)
@@ -136,6 +136,27 @@ class Assessor:
             digest,
             hold=hold,
             approved=approved,
+        )
+
+    def _held(
+        self, comparison: Comparison, digest: str, found: tuple[Finding, ...], hold: Hold | None
+    ) -> Assessment:
+        changes = comparison.changes
+        suspects = tuple(dict.fromkeys(each for finding in found for each in finding.items))
+        return Assessment(
+            comparison,
+            plan("availability", meanwhile(changes), Catalogue(), self.rules.plan),
+            digest,
+            tuple(each.text for each in found),
+            suspects,
+            hold,
+            summary=summary_of(
+                changes,
+                comparison.acknowledged,
+                comparison.current,
+                self.rules.guard.currency,
+                suspects,
+            ),
         )
 
     def _without_ended(self, comparison: Comparison) -> Comparison:

@@ -21,6 +21,7 @@ from tillbridge.catalogue.menu_round import MenuRounds
 from tillbridge.catalogue.plan import SetAvailability
 from tillbridge.catalogue.sending import Sender
 from tillbridge.catalogue.shared import Shared
+from tillbridge.catalogue.sold_out import ask_about_sold_out
 from tillbridge.errors import LedgerError, ServiceError
 from tillbridge.ledger import menu
 from tillbridge.ledger.overrides import drop_overrides, get_overrides
@@ -149,6 +150,7 @@ class AvailabilityRounds:
             or each.after.external_id in unsure
         ]
         await self._tell(store_id, toggled, now_ms, since)
+        await ask_about_sold_out(self._shared, max_percent=self._rules.max_sold_out_percent)
         all_well(self._shared.store, lane=self._lane, desk=self._shared.desk, subject=SUBJECT)
 
     def _ask_for_variants(self, comparison: Comparison) -> None:

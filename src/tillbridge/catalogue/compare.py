@@ -13,14 +13,19 @@ from sqlalchemy import Connection
 
 from tillbridge.catalogue.codec import fingerprint
 from tillbridge.catalogue.diff import AVAILABILITY, Diff, ItemChange, diff
-from tillbridge.catalogue.guard import Totals, removed_by_category
+from tillbridge.catalogue.guard import FEW, Source, Totals, left_by_category, wanted_counts
+from tillbridge.catalogue.guard_rules import plain
 from tillbridge.catalogue.overlay import Overlay, lay, next_change
 from tillbridge.catalogue.touched import touched_by
 from tillbridge.i18n import _
 from tillbridge.ledger import menu
+from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu_refused import Refusal, refused_items
 from tillbridge.ledger.menu_rows import AcceptedItem, Parts
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges, Item
+from tillbridge.model.export_facts import ExportFacts
+
+SOURCE = "menu_source"  # the fact: what the accepted menu was read from
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,7 @@ class Comparison:
     items_read: int = 0
     next_change: int | None = None
     whole: bool = False
+    source: Source = field(default_factory=Source)
 
 
 def compare_whole(
@@ -77,10 +83,12 @@ def compare_whole(
         records,
         overlay,
         parts=(menu.all_parts(connection, store), _parts_of(export)),
+        facts=export.facts,
         bad_rows=export.bad_rows,
         items_read=len(export.items),
         forgiven=tuple(refused.keys() - export.items.keys()),
         whole=True,
+        source=source_of(export),
     )
 
 
@@ -118,6 +126,7 @@ def compare_changes(
         records,
         overlay,
         parts=(menu.parts_like(connection, store, fresh_parts), fresh_parts),
+        facts=fresh.facts,
         bad_rows=(*fresh.bad_rows, *doubled),
         items_read=reading.items_read,
         forgiven=tuple(
@@ -125,6 +134,7 @@ def compare_changes(
             for external_id, refusal in refused.items()
             if refusal.fingerprint in reading.unseen
         ),
+        source=source_of(fresh),
     )
 
 
@@ -181,9 +191,11 @@ def _compared(  # noqa: PLR0913 -- the one place where a comparison comes togeth
     overlay: Overlay,
     *,
     parts: tuple[Parts, Parts],
+    facts: ExportFacts,
     bad_rows: tuple[BadRow, ...],
     items_read: int,
     forgiven: tuple[str, ...],
+    source: Source,
     whole: bool = False,
 ) -> Comparison:
     had, has = parts
@@ -195,6 +207,7 @@ def _compared(  # noqa: PLR0913 -- the one place where a comparison comes togeth
         },
         has,
         bad_rows,
+        facts,
     )
     doubtful = frozenset(key for key, each in accepted.items() if each.doubtful)
     changes = diff(acknowledged, current, doubtful=doubtful)
@@ -202,7 +215,7 @@ def _compared(  # noqa: PLR0913 -- the one place where a comparison comes togeth
         changes=changes,
         acknowledged=acknowledged,
         current=current,
-        totals=_totals(connection, store, changes),
+        totals=_totals(connection, store, changes, source),
         menus=len(menu.menu_ids(connection, store) | has.menus.keys()),
         # What a bad row stands for keeps its record: a full push tells it as it was.
         records={**_as_known(accepted), **records},
@@ -212,6 +225,7 @@ def _compared(  # noqa: PLR0913 -- the one place where a comparison comes togeth
         items_read=items_read,
         next_change=next_change(overlay, [each.from_export for each in records.values()]),
         whole=whole,
+        source=source,
     )
 
 
@@ -273,21 +287,56 @@ def _refreshed(
             yield now
 
 
-def _totals(connection: Connection, store: str, changes: Diff) -> Totals:
-    lost = {key: count for key, count in removed_by_category(changes).items() if count > 1}
-    names = menu.parts_like(connection, store, Parts(categories=dict.fromkeys(lost))).categories  # type: ignore[arg-type] # only the ids are looked at
+def _totals(connection: Connection, store: str, changes: Diff, source: Source) -> Totals:
+    left = {key: count for key, count in left_by_category(changes).items() if count > 1}
+    names = menu.parts_like(connection, store, Parts(categories=dict.fromkeys(left))).categories  # type: ignore[arg-type] # only the ids are looked at
+    fields, kinds = wanted_counts(changes)
     return Totals(
         items=menu.item_count(connection, store),
         category_items={
             key: menu.count_in_category(connection, store, key, at_most=count + 1)
-            for key, count in lost.items()
+            for key, count in left.items()
         },
         category_names={key: category.name for key, category in names.items()},
+        having={each: menu.count_having(connection, store, each) for each in fields},
+        parts={each: menu.count_parts(connection, store, each) for each in kinds},
+        twins=_twins(connection, store, changes),
+        accepted_from=accepted_source(connection, store),
+        read_from=source,
     )
 
 
+def _twins(connection: Connection, store: str, changes: Diff) -> frozenset[str]:
+    """Return the added items that have the name of an accepted one which stays."""
+    if len(changes.added) <= FEW:
+        return frozenset()
+    there = {
+        plain(name)
+        for external_id, name in menu.item_names(connection, store)
+        if external_id not in changes.removed
+    }
+    return frozenset(key for key, item in changes.added.items() if plain(item.name) in there)
+
+
+def source_of(export: Catalogue) -> Source:
+    """Return what a menu was read from."""
+    encodings = {name: each.encoding for name, each in export.facts.encodings.items()}
+    return Source(export.ends_with_newline, encodings)
+
+
+def accepted_source(connection: Connection, store: str) -> Source:
+    """Return what the accepted menu was read from, as far as that is known."""
+    known = get_fact(connection, store, SOURCE)
+    if not isinstance(known, Mapping):
+        return Source()
+    return Source(known.get("ends_with_newline"), known.get("encodings") or {})
+
+
 def _catalogue(
-    items: Mapping[str, Item], parts: Parts, bad_rows: tuple[BadRow, ...] = ()
+    items: Mapping[str, Item],
+    parts: Parts,
+    bad_rows: tuple[BadRow, ...] = (),
+    facts: ExportFacts | None = None,
 ) -> Catalogue:
     return Catalogue(
         items=items,
@@ -296,6 +345,7 @@ def _catalogue(
         addon_groups=parts.addon_groups,
         menus=parts.menus,
         bad_rows=bad_rows,
+        facts=facts or ExportFacts(),
     )
 
 

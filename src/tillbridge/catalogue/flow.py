@@ -48,6 +48,9 @@ def rules_of(settings: StoreSettings, assumptions: AssumptionSettings) -> Rules:
             settings.menu.max_removed_percent,
             settings.menu.max_price_change_percent,
             settings.currency,
+            settings.menu.max_changed_percent,
+            settings.menu.max_added_percent,
+            settings.menu.approve_first,
         ),
         PlanLimits(
             assumptions.background_threshold,
@@ -55,6 +58,7 @@ def rules_of(settings: StoreSettings, assumptions: AssumptionSettings) -> Rules:
             settings.menu.full_push_percent,
         ),
         assumptions.service_restores_snoozed,
+        settings.menu.max_sold_out_percent,
     )
 
 

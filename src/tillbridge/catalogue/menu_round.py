@@ -2,15 +2,19 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
 from sqlalchemy import Connection
 
 from tillbridge.catalogue.acknowledging import refresh
 from tillbridge.catalogue.assess import Assessment, Rules
-from tillbridge.catalogue.compare import Comparison
+from tillbridge.catalogue.compare import SOURCE, Comparison, accepted_source
 from tillbridge.catalogue.digest import ContentDigest
 from tillbridge.catalogue.exports import milliseconds_since
 from tillbridge.catalogue.failures import PUSH_NOT_ALLOWED, after_failure, all_well
+from tillbridge.catalogue.guard import Source
 from tillbridge.catalogue.jobs import Jobs
 from tillbridge.catalogue.menu_reading import SUBJECT, MenuReading
 from tillbridge.catalogue.open_pushes import OpenPushes
@@ -18,19 +22,23 @@ from tillbridge.catalogue.plan import Kind, plan
 from tillbridge.catalogue.push import Pusher, PushResult
 from tillbridge.catalogue.sending import JobLost, Sender
 from tillbridge.catalogue.shared import Shared
+from tillbridge.catalogue.sold_out import ask_about_sold_out
 from tillbridge.catalogue.storefront import MenuStorefront
+from tillbridge.catalogue.summary_words import summary_lines
 from tillbridge.catalogue.wishes import DriftPauses, Wish
 from tillbridge.catalogue.words import counts_of
 from tillbridge.errors import LedgerError, ServiceError
 from tillbridge.ledger import holds, menu
-from tillbridge.ledger.facts import put_fact
+from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_refused import forgive_items, refused_items
 from tillbridge.ledger.storefront import whole_is_done, whole_is_due
 from tillbridge.log import get_logger
 from tillbridge.model.catalogue import Catalogue
+from tillbridge.model.menu_summary import MenuSummary
 
 log = get_logger()
 
+FIRST_IMPORT = "menu_first_import"  # the fact: {at, lines, summary} of a menu nobody had seen
 PENDING = "menu_pending"  # the fact: how many changes the service has not accepted yet
 
 
@@ -141,6 +149,8 @@ class MenuRounds:
                 await self._variants_meanwhile(store_id)
             return None
         await self._take_note(assessment)
+        if assessment.first is not None:
+            await self._show_first(assessment.first)
         if store_id is None:
             return assessment
         await self._hold_or_release(assessment)
@@ -152,7 +162,24 @@ class MenuRounds:
             await self._push(store_id, assessment, wish)
         if assessment.reasons or self._in_vain:
             await self._variants_meanwhile(store_id)
+        await ask_about_sold_out(self._shared, max_percent=self._rules.max_sold_out_percent)
         return assessment
+
+    async def _show_first(self, first: MenuSummary) -> None:
+        """Keep the summary of a first import for people, who cannot compare it with anything."""
+        lines = list(summary_lines(first, self._rules.guard.currency))
+        known = await self._ledger.read(
+            lambda connection: get_fact(connection, self._store, FIRST_IMPORT)
+        )
+        if known is not None and known["lines"] == lines:
+            return
+        at = self._shared.clock.now_ms()
+        summary = first.to_json(self._rules.guard.currency)
+        fact = {"at": at, "lines": lines, "summary": summary}
+        await self._ledger.write(
+            lambda connection: put_fact(connection, self._store, FIRST_IMPORT, fact, at=at)
+        )
+        log.info("menu.first_import", store=self._store, **_figures(summary))
 
     async def _variants_meanwhile(self, store_id: str) -> None:
         """Take variants off sale, or back on, while the menu cannot be read or must wait.
@@ -298,17 +325,31 @@ class MenuRounds:
                 put_fact(connection, self._store, PENDING, len(result.refused), at=at)
                 menu.forget_parts(connection, self._store, gone)
                 holds.drop_hold(connection, self._store)
+                _note_source(connection, self._store, assessment.comparison.source, at=at)
 
         await self._ledger.write(finish)
 
     async def _nothing_to_push(self, assessment: Assessment) -> None:
         self._all_well()
+        await self._note_unchanged_source(assessment)
         if assessment.plan.kind == "full":  # of a menu without items: nothing is on either side
             await self._ledger.write(lambda connection: whole_is_done(connection, self._store))
         gone = _gone(assessment.comparison)
         if any(gone.values()) and not assessment.comparison.changes.needs_push:
             await self._ledger.write(
                 lambda connection: menu.forget_parts(connection, self._store, gone)
+            )
+
+    async def _note_unchanged_source(self, assessment: Assessment) -> None:
+        """Note what the menu was read from; a line end that is missing is no news to rely on."""
+        source = assessment.comparison.source
+        if assessment.reasons or source.ends_with_newline is False:
+            return
+        known = await self._ledger.read(lambda connection: accepted_source(connection, self._store))
+        if source != known:
+            at = self._shared.clock.now_ms()
+            await self._ledger.write(
+                lambda connection: _note_source(connection, self._store, source, at=at)
             )
 
     def _all_well(self) -> None:
@@ -377,6 +418,19 @@ class MenuRounds:
             count=len(refused),
             detail=f"{which}: {refusal.reason}",
         )
+
+
+def _figures(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of a summary, and how many of what it lists."""
+    return {
+        key: len(value) if isinstance(value, list) else value
+        for key, value in summary.items()
+        if isinstance(value, list | int)
+    }
+
+
+def _note_source(connection: Connection, store: str, source: Source, *, at: int) -> None:
+    put_fact(connection, store, SOURCE, asdict(source), at=at)
 
 
 def _gone(comparison: Comparison) -> dict[str, frozenset[str]]:

@@ -1,6 +1,6 @@
 """A difference in words and as JSON: for `menu plan`, for holds, for the page. Pure."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tillbridge.catalogue.diff import Diff, ItemChange
@@ -13,16 +13,23 @@ from tillbridge.catalogue.plan import (
     Step,
 )
 from tillbridge.i18n import _
-from tillbridge.model.catalogue import Catalogue, Item
+from tillbridge.model.catalogue import Catalogue, Item, ItemTax
 from tillbridge.model.money import to_major
 
 _SHOWN = 20  # names in one category of a summary
 
 
-def summary_of(changes: Diff, before: Catalogue, after: Catalogue, currency: str) -> dict[str, Any]:
+def summary_of(
+    changes: Diff,
+    before: Catalogue,
+    after: Catalogue,
+    currency: str,
+    suspects: Sequence[str] = (),
+) -> dict[str, Any]:
     """Return counts, and names by category, of what changes: for the ledger and the page.
 
     Names are in the order of the alphabet; one whose price changes is told with both prices.
+    `suspects` are the items that made the plan wait, as lines, the worst first.
     """
     names = {**before.categories, **after.categories}
     by_category: dict[str, dict[str, list[str]]] = {}
@@ -37,7 +44,13 @@ def summary_of(changes: Diff, before: Catalogue, after: Catalogue, currency: str
             listed = by_category.setdefault(title, {}).setdefault(what, [])
             if len(listed) < _SHOWN:
                 listed.append(_named(item, changes.changed.get(item.external_id), currency))
-    return {"counts": counts_of(changes), "by_category": by_category}
+    words = _Words(changes, before, after, currency)
+    return {
+        "counts": counts_of(changes),
+        "suspects": [words.line(each) for each in suspects[:_SHOWN]],
+        "suspects_count": len(suspects),
+        "by_category": by_category,
+    }
 
 
 def counts_of(changes: Diff) -> dict[str, int]:
@@ -59,29 +72,38 @@ def counts_of(changes: Diff) -> dict[str, int]:
     }
 
 
-def sentences(changes: Diff, currency: str) -> Iterator[str]:
-    """Yield each change as a line that a person reads."""
-    for item in sorted(changes.added.values(), key=_by_name):
-        yield _("+ {id} {name}, {price}").format(
-            id=item.external_id, name=item.name, price=to_major(item.price, currency)
-        )
-    for change in sorted(changes.changed.values(), key=lambda each: _by_name(each.after)):
-        yield _("~ {id} {name}: {changes}").format(
-            id=change.after.external_id,
-            name=change.after.name,
-            changes="; ".join(_field(change, name, currency) for name in sorted(change.fields)),
-        )
-    for item in sorted(changes.removed.values(), key=_by_name):
-        yield _("- {id} {name}").format(id=item.external_id, name=item.name)
+def sentences(
+    changes: Diff,
+    before: Catalogue,
+    after: Catalogue,
+    currency: str,
+    suspects: Sequence[str] = (),
+) -> Iterator[str]:
+    """Yield each change as a line that a person reads, the items of `suspects` first.
+
+    Names and prices instead of ids, which `changes_json` has.
+    """
+    words = _Words(changes, before, after, currency)
+    first = dict.fromkeys(each for each in suspects if words.knows(each))
+    items = (
+        *(item for item in changes.added.values()),
+        *(change.after for change in changes.changed.values()),
+        *(item for item in changes.removed.values()),
+    )
+    yield from (words.line(each) for each in first)
+    order = {**dict.fromkeys(changes.added, 0), **dict.fromkeys(changes.changed, 1)}
+    rest = [item for item in items if item.external_id not in first]
+    for item in sorted(rest, key=lambda each: (order.get(each.external_id, 2), _by_name(each))):
+        yield words.line(item.external_id)
     for kind, title in (
         (changes.categories, _("category")),
-        (changes.add_ons, _("add-on")),
-        (changes.addon_groups, _("add-on group")),
+        (changes.add_ons, _("option")),
+        (changes.addon_groups, _("choice")),
         (changes.menus, _("menu")),
     ):
         for external_id, part in kind.put.items():
             sign = "~" if external_id in kind.before else "+"
-            yield f"{sign} {title} {external_id} {part.name}"
+            yield f"{sign} {title} {part.name or external_id}"
 
 
 def changes_json(changes: Diff) -> dict[str, Any]:
@@ -151,15 +173,90 @@ def _item(item: Item) -> dict[str, Any]:
     return {"external_id": item.external_id, "name": item.name, "price": item.price}
 
 
-def _field(change: ItemChange, name: str, currency: str) -> str:
-    before, after = getattr(change.before, name), getattr(change.after, name)
-    if name == "price":
-        before, after = to_major(before, currency), to_major(after, currency)
-    if name == "available":
-        return _("on sale") if after else _("off sale")
-    if isinstance(before, str) and isinstance(after, str):
-        return f"{name} {before or '-'} -> {after or '-'}"
-    return _("{field} changed").format(field=name)
+class _Words:
+    """Says of each item of a difference what changes, with the names that both sides have."""
+
+    def __init__(self, changes: Diff, before: Catalogue, after: Catalogue, currency: str) -> None:
+        self._changes = changes
+        self._before = before
+        self._after = after
+        self._currency = currency
+
+    def knows(self, external_id: str) -> bool:
+        """Whether the item changes."""
+        changes = self._changes
+        return any(
+            external_id in each for each in (changes.added, changes.changed, changes.removed)
+        )
+
+    def line(self, external_id: str) -> str:
+        """Return the item's line: a sign, its name, what changes."""
+        if external_id in self._changes.added:
+            item = self._changes.added[external_id]
+            return f"+ {_title(item)}, {self._price(item.price)}"
+        if external_id in self._changes.removed:
+            item = self._changes.removed[external_id]
+            return f"- {_title(item)}, {self._price(item.price)}"
+        change = self._changes.changed[external_id]
+        told = [self._field(change, name) for name in sorted(change.fields) if name in _LABELS]
+        return f"~ {_title(change.before)}: {'; '.join(filter(None, told)) or _('told again')}"
+
+    def _field(self, change: ItemChange, name: str) -> str:
+        before, after = getattr(change.before, name), getattr(change.after, name)
+        if before == after:
+            return ""
+        if name == "available":
+            return _("on sale") if after else _("off sale")
+        was, is_now = self._value(name, before, 0), self._value(name, after, 1)
+        return f"{_LABELS[name]} {was or '-'} -> {is_now or '-'}"
+
+    def _value(self, name: str, value: Any, side: int) -> str:  # noqa: ANN401 -- any field of an item
+        catalogue = (self._before, self._after)[side]
+        other = (self._after, self._before)[side]
+        match name:
+            case "price":
+                return self._price(value)
+            case "variants":
+                return ", ".join(
+                    f"{each.variant_name or '?'} {self._price(each.price)}" for each in value
+                )
+            case "tax":
+                return _tax(value)
+            case "categories" | "addon_groups" | "menus":
+                known = {**getattr(other, name), **getattr(catalogue, name)}
+                return ", ".join(known[each].name if each in known else each for each in value)
+            case _:
+                return str(value)
+
+    def _price(self, price: int) -> str:
+        return to_major(price, self._currency)
+
+
+# The fields of an item that people know, and what they call them.
+_LABELS: Mapping[str, str] = {
+    "name": _("name"),
+    "price": _("price"),
+    "description": _("description"),
+    "image_url": _("picture"),
+    "available": _("on sale"),
+    "categories": _("categories"),
+    "addon_groups": _("choices"),
+    "variants": _("sizes"),
+    "tax": _("tax"),
+    "menus": _("menus"),
+    "product_type": _("kind"),
+}
+
+
+def _title(item: Item) -> str:
+    return item.name or item.external_id
+
+
+def _tax(tax: ItemTax | None) -> str:
+    if tax is None:
+        return ""
+    rates = " + ".join(f"{each.rate} %" for each in tax.components)
+    return f"{tax.name} {rates}".strip()
 
 
 def _value(value: object) -> object:

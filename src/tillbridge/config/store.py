@@ -140,6 +140,30 @@ class MenuSettings(Section):
     max_price_change_percent: Annotated[float, Field(ge=0)] = Field(
         50, description="Hold a plan that moves more than a fifth of the prices by more than this."
     )
+    max_changed_percent: Percent = Field(
+        20,
+        description=(
+            "Hold a plan that takes sizes, choices, taxes, headings or names from more of the menu "
+            "than this (and more than 5 items), or adds so many dishes a second time."
+        ),
+    )
+    max_added_percent: Annotated[float, Field(ge=0)] = Field(
+        50,
+        description=(
+            "Hold a plan that makes the menu longer by more than this (and more than 20 items)."
+        ),
+    )
+    max_sold_out_percent: Percent = Field(
+        80,
+        description=(
+            "Ask a person whether it is true that more of the menu than this (and more than 5 "
+            "items) is sold out. It is told to the service all the same."
+        ),
+    )
+    approve_first: bool = Field(
+        default=False,
+        description="Let a person see the first menu of a storefront before guests do.",
+    )
     full_compare: TimeOfDay = Field(
         "03:30",
         description=(

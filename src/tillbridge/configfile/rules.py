@@ -23,7 +23,13 @@ _STATUS_PATHS = frozenset(
     "static store stores tables".split()
 ) | {""}
 # What reads or guards a push of menus.
-_PUSH_SETTINGS = ("max_removed_percent", "max_price_change_percent", "full_push_percent")
+_PUSH_SETTINGS = (
+    "max_removed_percent",
+    "max_price_change_percent",
+    "max_changed_percent",
+    "max_added_percent",
+    "full_push_percent",
+)
 
 
 def contradictions(settings: Settings) -> Iterator[Fault]:

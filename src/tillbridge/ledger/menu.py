@@ -8,7 +8,7 @@ refused is in `menu_refused`.
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -158,6 +158,45 @@ def item_count(connection: Connection, store: str) -> int:
     """Return how many items the service has accepted."""
     return connection.execute(
         select(func.count()).select_from(menu_items).where(menu_items.c.store == store)
+    ).scalar_one()
+
+
+def count_having(connection: Connection, store: str, name: str) -> int:
+    """Return how many accepted items have that field of their own: sizes, a tax, choices, ..."""
+    value = func.json_extract(menu_items.c.body, f"$.{name}")
+    return connection.execute(
+        select(func.count())
+        .select_from(menu_items)
+        .where(menu_items.c.store == store, value.is_not(None))
+    ).scalar_one()
+
+
+def count_parts(connection: Connection, store: str, name: str) -> int:
+    """Return how many parts of a kind (`Parts`' field names) the service has accepted."""
+    kind = next(kind for kind, (each, _decode) in _KINDS.items() if each == name)
+    return connection.execute(
+        select(func.count())
+        .select_from(menu_parts)
+        .where(menu_parts.c.store == store, menu_parts.c.kind == kind)
+    ).scalar_one()
+
+
+def item_names(connection: Connection, store: str) -> Iterator[tuple[str, str]]:
+    """Yield external id and name of every accepted item."""
+    for row in connection.execute(
+        select(
+            menu_items.c.external_id, func.json_extract(menu_items.c.body, "$.name").label("name")
+        ).where(menu_items.c.store == store)
+    ):
+        yield row.external_id, row.name
+
+
+def count_off_by_pos(connection: Connection, store: str) -> int:
+    """Return how many accepted items the export itself has off sale."""
+    return connection.execute(
+        select(func.count())
+        .select_from(menu_items)
+        .where(menu_items.c.store == store, ~menu_items.c.pos_available)
     ).scalar_one()
 
 
