@@ -81,7 +81,7 @@ async def test_a_hold_is_dismissed_and_the_next_one_released(
         world.till.write_menu()
         await world.problem("menu.held")
         await expect(page.locator("#menu-1")).to_contain_text("removes 7 items")
-        await page.get_by_role("link", name="Look at it and release it").click()
+        await page.get_by_role("link", name="Review the change").click()
         await page.get_by_role("button", name="Release it").click()
         await expect(page.locator(".flash")).to_contain_text("is released")
         await world.menu_is_on_sale()

@@ -86,7 +86,7 @@ async def test_what_is_typed_or_focused_outlives_a_refresh(
 ) -> None:
     page = await browser.new_page()
     await page.goto(house.url)
-    button = page.get_by_role("link", name="Look at it and release it")
+    button = page.get_by_role("link", name="Review the change")
     await button.focus()
     house.control.facts = replace(
         house.control.facts, version="9.9.9", problems=house.control.facts.problems[1:]
@@ -163,7 +163,7 @@ async def test_everything_is_read_and_done_with_scripts_off(
     await page.goto(house.url)
     await expect(page.get_by_role("heading", level=1)).to_have_text("Needs help now")
     await expect(page.get_by_role("img", name="Orders by the hour")).to_be_visible()
-    await page.get_by_role("link", name="Look at it and release it").click()
+    await page.get_by_role("link", name="Review the change").click()
     await page.get_by_role("button", name="Release it").click()
     await expect(page.locator(".flash")).to_contain_text("Did approve.")
     assert house.control.asked[-1] == ("approve", "main")
@@ -181,9 +181,9 @@ async def test_an_action_is_done_by_keyboard_alone(browser: Browser, house: Page
         reached = await page.evaluate("document.activeElement.textContent.trim()")
         ring = await page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert ring == "solid", reached
-        if reached == "Look at it and release it":
+        if reached == "Review the change":
             break
-    assert reached == "Look at it and release it"
+    assert reached == "Review the change"
     await page.keyboard.press("Enter")
     await page.get_by_role("link", name="No, go back").focus()
     await page.keyboard.press("Enter")

@@ -88,3 +88,11 @@ def test_the_sample_configuration_is_a_draft_too() -> None:
     sample = Path(__file__).parents[2] / "config/bridge.toml"
     document = tomllib.loads(sample.read_text("utf-8"))
     assert changes_of(draft_of(document), document) == {}
+
+
+def test_the_first_menu_of_a_new_till_waits_for_a_person() -> None:
+    draft = draft_of({}).passed("adapter", "ok", pos={"adapter": "folder", "menu": "m.csv"})
+    new = changed({}, changes_of(draft, {}))
+    assert new["stores"]["main"]["menu"] == {"approve_first": True}
+    again = draft_of(new).passed("adapter", "ok", pos={"adapter": "folder", "menu": "n.csv"})
+    assert not any("menu" in path[:3] for path in changes_of(again, new))

@@ -12,7 +12,7 @@ from tillbridge.catalogue.plan import (
     SetAvailability,
     Step,
 )
-from tillbridge.i18n import _
+from tillbridge.i18n import _, ngettext
 from tillbridge.model.catalogue import Catalogue, Item, ItemTax
 from tillbridge.model.money import to_major
 
@@ -70,6 +70,17 @@ def counts_of(changes: Diff) -> dict[str, int]:
             )
         ),
     }
+
+
+def counted(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return how much a plan changes, as (kind, words): "removes 3 items"."""
+    removed, added, changed = (counts.get(each, 0) for each in ("removed", "added", "changed"))
+    told_counts = (
+        ("removed", removed, ngettext("removes {n} item", "removes {n} items", removed)),
+        ("added", added, ngettext("adds {n} item", "adds {n} items", added)),
+        ("changed", changed, ngettext("changes {n} item", "changes {n} items", changed)),
+    )
+    return [(kind, text.format(n=f"{n:,}")) for kind, n, text in told_counts if n]
 
 
 def sentences(

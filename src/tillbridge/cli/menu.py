@@ -210,6 +210,11 @@ def _show(answer: Answer) -> None:
     say.line(_head(answer))
     for reason in answer.get("held", ()):
         say.line("  ! " + say.clean(reason), level="warning")
+    first = answer.get("first_import_lines", ())
+    if first:
+        say.line(_("  The storefront has no menu yet. This one comes to:"))
+    for line in first:
+        say.line("  * " + say.clean(line))
     lines = answer.get("lines", [])
     for line in lines[:_SHOWN]:
         say.line("  " + say.clean(line))

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection
 
+from tillbridge.catalogue.menu_round import FIRST_IMPORT
 from tillbridge.catalogue.report import PlanReport
+from tillbridge.catalogue.words import counted
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
@@ -75,6 +77,7 @@ class MenuOperations:
                     for key, refusal in shown
                 ],
                 "refused_count": len(refused),
+                "first_import": _first(get_fact(connection, store, FIRST_IMPORT)),
             }
 
         return await self._ledger.read(read)
@@ -148,8 +151,14 @@ class MenuOperations:
         hold = await self._rooms_of(store).catalogue.approve()
         if hold is None:
             return {"ok": False, "text": _("No menu change waits for approval.")}
-        text = self._later(_("The menu change of {since} is released."))
-        return {"ok": True, "text": text.format(since=to_iso(hold.since))}
+        counts = hold.summary.get("counts", {})
+        what = ", ".join(text for _kind, text in counted(counts)) or _("no item changes")
+        text = self._later(_("The menu change of {since} is released: it {what}."))
+        return {
+            "ok": True,
+            "text": text.format(since=to_iso(hold.since), what=what),
+            "counts": dict(counts),
+        }
 
     async def dismiss(self, store: str) -> Answer:
         """Leave the menu as it is: the plan that is held is not offered again."""
@@ -212,6 +221,12 @@ def _row(item: Item, currency: str) -> Answer:
     }
 
 
+def _first(kept: object) -> Answer | None:
+    if not isinstance(kept, Mapping):
+        return None
+    return {"at": _iso(kept.get("at")), "lines": list(kept.get("lines", ()))}
+
+
 def _hold(hold: Hold, dismissed: object) -> Answer:
     by_category = hold.summary.get("by_category", {})
     gone = None
@@ -221,6 +236,9 @@ def _hold(hold: Hold, dismissed: object) -> Answer:
         "since": to_iso(hold.since),
         "reasons": list(hold.reasons),
         "counts": dict(hold.summary.get("counts", {})),
+        # the items that made it wait, as lines, the worst first
+        "suspects": list(hold.summary.get("suspects", ())),
+        "suspects_count": hold.summary.get("suspects_count", 0),
         "categories": [
             {
                 "name": name,

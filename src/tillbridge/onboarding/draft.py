@@ -123,6 +123,9 @@ def changes_of(draft: Draft, document: Mapping[str, Any]) -> dict[KeyPath, Any]:
     wanted |= {path: text for path, text in texts.items() if text}
     if draft.secret_given:
         wanted["service", "client_secret"] = {"vault": True}
+    if draft.pos and not _table(document, *pos):
+        # Nobody has seen yet what this till's export comes to.
+        wanted["stores", draft.store, "menu", "approve_first"] = True
     for path, said, own in ((pos, draft.pos, _OWN_POS), (orders, draft.orders, _OWN_ORDERS)):
         if said:
             there = _table(document, *path)

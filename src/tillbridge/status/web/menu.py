@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tillbridge.i18n import _, ngettext
+from tillbridge.catalogue.words import counted
+from tillbridge.i18n import _
 from tillbridge.model.instant import from_iso
 from tillbridge.status.push_words import how_long, told, what
 from tillbridge.status.roles import Role
@@ -60,6 +61,7 @@ async def _fill_difference(visit: Visit) -> Filled:
         "lines": [{"sign": line[:1], "text": line[1:].strip()} for line in lines[:_MOST_LINES]],
         "more": max(0, len(lines) - _MOST_LINES),
         "bad_rows": list(plan.get("bad_rows", ())),
+        "first": list(plan.get("first_import_lines", ())),
         "calls": len(plan.get("calls", ())),
     }
 
@@ -84,7 +86,7 @@ def _understood(hold: Mapping[str, Any]) -> Filled:
         names = sum(len(each[kind]) for kind in ("removed", "added", "changed"))
         read += names
         categories.append({**each, "names": names, "open": read <= _READ_AT_ONCE})
-    return {**hold, "lines": _counted(hold["counts"]), "categories": categories}
+    return {**hold, "lines": counted(hold["counts"]), "categories": categories}
 
 
 def _worded(push: Mapping[str, Any]) -> Filled:
@@ -95,17 +97,6 @@ def _worded(push: Mapping[str, Any]) -> Filled:
         "took": how_long(push),
         "badge": _KINDS.get(push["state"], ""),
     }
-
-
-def _counted(counts: Mapping[str, int]) -> list[tuple[str, str]]:
-    """Return how much a plan changes, as (kind, sentence)."""
-    removed, added, changed = (counts.get(each, 0) for each in ("removed", "added", "changed"))
-    told_counts = (
-        ("removed", removed, ngettext("removes {n} item", "removes {n} items", removed)),
-        ("added", added, ngettext("adds {n} item", "adds {n} items", added)),
-        ("changed", changed, ngettext("changes {n} item", "changes {n} items", changed)),
-    )
-    return [(kind, text.format(n=n)) for kind, n, text in told_counts if n]
 
 
 def _moment(text: str) -> int | None:
@@ -126,9 +117,17 @@ async def _ask_approve(visit: Visit) -> Question:
             store=visit.params["store"]
         ),
         _("Release it"),
-        points=[*plan.get("held", ()), *plan.get("lines", ())][:40],
+        points=_reviewed(plan),
         risky=True,
     )
+
+
+def _reviewed(plan: Mapping[str, Any]) -> list[str]:
+    """Return what a person should read before a change goes out: why it waits, the worst first."""
+    lines = list(plan.get("lines", ()))
+    points = [*plan.get("held", ()), *plan.get("first_import_lines", ()), *lines[:_READ_AT_ONCE]]
+    more = len(lines) - _READ_AT_ONCE
+    return [*points, _("and {n} more").format(n=f"{more:,}")] if more > 0 else points
 
 
 async def _approve(visit: Visit) -> Done:
@@ -204,7 +203,7 @@ SUBJECT = Subject(
     actions=(
         Action(
             "/stores/{store}/menu/approve",
-            _("Look at it and release it"),
+            _("Review the change"),
             "menu.approve",
             Role.TECHNICIAN,
             _approve,

@@ -133,7 +133,7 @@ SUBJECT = Subject(
     actions=(
         Action(
             "/stores/{store}/tables/approve",
-            _("Look at it and release it"),
+            _("Review the change"),
             "tables.approve",
             Role.TECHNICIAN,
             _approve,
