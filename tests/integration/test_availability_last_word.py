@@ -111,7 +111,7 @@ async def test_what_sells_out_between_two_calls_of_a_plan_is_right_in_the_later_
         delay = {"path": "/batch$", "action": "delay", "delay_s": 0.3, "count": 1}
         await house.linked.driver.control("POST", "/faults", delay)
         names: dict[str, dict[str, object]] = {
-            f"p{number}": {"name": "New"} for number in range(1, 31)
+            f"p{number}": {"description": "New"} for number in range(1, 31)
         }
         house.pos.menu = dishes(30, **names)
         pushing = asyncio.create_task(house.flow._menu.round())
@@ -119,7 +119,7 @@ async def test_what_sells_out_between_two_calls_of_a_plan_is_right_in_the_later_
         await sold_out(house, "p30")  # which the third call is about
         assert await said(house, "p30") == [False]
         await pushing
-        assert (await house.on_sale())["p30"]["name"] == "New"
+        assert (await house.on_sale())["p30"]["description"] == "New"
         assert await said(house, "p30") == [False, False]
         await house.calls()
         await house.flow._availability.round()

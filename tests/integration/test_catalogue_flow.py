@@ -342,14 +342,16 @@ async def test_a_job_is_followed_after_a_restart(tmp_path: Path) -> None:
         await matches(house, dishes(120))
 
 
-async def test_a_failed_job_is_told_and_pushed_again_in_parts(tmp_path: Path) -> None:
+async def test_after_a_failed_job_the_full_menu_is_pushed_again(tmp_path: Path) -> None:
     sandbox = SandboxSettings(job_duration_s=0.02)
     async with catalogue_house(tmp_path, sandbox) as house:
         await house.linked.driver.control("POST", "/jobs/next", {"fail": "the catalogue is busy"})
-        await sync(house, dishes(120))
+        assert await sync(house, dishes(120)) == ["POST menus", "POST menus"]
         await matches(house, dishes(120))
-        messages = [each.message for each in await house.ask(push_page, 9)]
-        assert any("the catalogue is busy" in each for each in messages)
+        pushes = await house.ask(push_page, 9)
+        assert [each.summary.get("items") for each in pushes] == [120, 120]
+        assert any("the catalogue is busy" in each.message for each in pushes)
+        assert not house.desk.opened
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -171,6 +171,24 @@ async def test_a_push_of_unknown_outcome_that_was_not_applied_is_repeated() -> N
         assert len(await bench.asked("/menus")) == 2
 
 
+@pytest.mark.parametrize(("when", "posts"), [("before", 2), ("after", 1)])
+async def test_a_batch_of_unknown_outcome_is_repeated_only_where_it_was_not_applied(
+    when: str, posts: int
+) -> None:
+    async with linked() as bench:
+        await bench.integrate()
+        await bench.client.push_menus("st_main", menu())
+        await bench.driver.control("DELETE", "/requests")
+        await bench.fault("error", "/menus/batch$", status=504, when=when)
+        body = {"add": [{"external_id": "i9", "name": "Nine", "price": 900}], "delete": ["i1"]}
+        done = await bench.client.batch("st_main", {"update": [], **body})
+        assert done.status == "success"
+        assert [call[0] for call in await bench.asked("/menus/batch")] == ["POST"] * posts
+        items = (await bench.driver.catalogue())["items"]
+        assert "i9" in items
+        assert "i1" not in items
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_availability_of_unknown_outcome_reads_the_status_and_is_repeated(when: str) -> None:
     async with linked() as bench:

@@ -145,3 +145,16 @@ class Wizard:
         digest = re.search(r'name="digest" value="([0-9a-f]+)"', await self.page())
         assert digest
         return await self.send("write", digest=digest[1])
+
+    async def release(self) -> None:
+        """Release the first menu, which waits for a person after setting up."""
+
+        async def waits() -> bool:
+            async with self.http.get(f"{self.fresh.page}/menu") as answer:
+                return "/menu/approve" in await answer.text()
+
+        await until("the first menu waits", waits)
+        url = f"{self.fresh.page}/stores/main/menu/approve"
+        async with self.http.post(url, headers={"Origin": self.fresh.page}) as answer:
+            assert answer.status == 200
+            assert "is released" in await answer.text()

@@ -285,6 +285,8 @@ def fill_menu(control: PretendControl, text: str = PLANT) -> None:
             "since": to_iso(now - HOUR_MS),
             "reasons": [text],
             "counts": {"removed": 31, "added": 0, "changed": 2},
+            "suspects": [f"~ {text}: price 4.50 -> 450.00", f"- {text}, 4.50"],
+            "suspects_count": 31,
             "categories": [
                 {"name": text, "removed": [text, text], "added": [], "changed": []},
                 {"name": "Drinks", "removed": [], "added": [text], "changed": [text]},
@@ -294,6 +296,7 @@ def fill_menu(control: PretendControl, text: str = PLANT) -> None:
         },
         "refused": [{"external_id": text, "name": text, "reason": text}],
         "refused_count": 1,
+        "first_import": {"at": to_iso(now - HOUR_MS), "lines": [text, "2 are free: Water"]},
     }
     push = {"state": "success", "took_ms": 840, "message": "", "job_id": None}
     control.menu.pushes = [

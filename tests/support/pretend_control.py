@@ -343,6 +343,7 @@ class PretendMenu:
             "hold": None,
             "refused": [],
             "refused_count": 0,
+            "first_import": None,
         }
 
     async def show(self, store: str) -> Answer:
@@ -355,6 +356,7 @@ class PretendMenu:
         return {
             "items": found,
             "count": len(found),
+            "items_count": len(found),
             "page": page,
             "pages": 1,
             "currency": "EUR",

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from tillbridge.catalogue.ports import CatalogueService
 from tillbridge.clock import Clock
-from tillbridge.errors import Refused, ServiceError
+from tillbridge.errors import Refused
 from tillbridge.i18n import _
 from tillbridge.ledger import pushes
 from tillbridge.ledger.facts import get_fact, put_fact
@@ -60,7 +60,6 @@ class Jobs:
         Raises ServiceError where the service cannot be asked any more; the job is then resumed by
         the next round, or after a restart.
         """
-        synced = await self._synced_at(store_id)
         at = self._clock.now_ms()
 
         def remember(connection: Connection) -> None:
@@ -71,7 +70,7 @@ class Jobs:
                 poll_url=accepted.poll_url,
                 pending=pending,
             )
-            baseline = {"job_id": accepted.job_id, "synced_at": synced}
+            baseline = {"job_id": accepted.job_id, "synced_at": accepted.synced_before}
             put_fact(connection, self._store, _BASELINE, baseline, at=at)
 
         await self._ledger.write(remember)
@@ -118,9 +117,3 @@ class Jobs:
         return JobEnd(
             "lost", _("The service no longer knows the menu push, and shows no sync since then.")
         )
-
-    async def _synced_at(self, store_id: str) -> int | None:
-        try:
-            return (await self._service.menu_status(store_id)).last_synced_at
-        except ServiceError:
-            return None  # only a help: without it the bridge's own clock decides

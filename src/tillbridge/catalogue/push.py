@@ -104,7 +104,7 @@ class Pusher:
         """Send the step, divided as often as it takes to find what is refused."""
         queue: deque[Step] = deque([step])
         blamed: dict[str, str] = {}
-        taken = False
+        taken = told_again = False
         for _call in range(MOST_CALLS):
             if not queue:
                 break
@@ -116,6 +116,10 @@ class Pusher:
                 course.reservation = sent.message or _("it does not say what.")
             if sent.verdict == "taken" or sent.missing:
                 course.taken += len(ids_of(part) - sent.missing)
+                continue
+            if sent.again and not told_again:
+                told_again = True  # a failed job: the whole menu once more
+                queue.appendleft(part)
                 continue
             course.failure = course.failure or sent.message
             if sent.lacks:  # no item is to blame

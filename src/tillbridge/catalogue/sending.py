@@ -223,7 +223,7 @@ class Sender:
         await self._doubt(push_id, ids_of(step), end.message, state=end.state)
         if end.state == "lost":
             raise JobLost(end)
-        return Sent("refused", end.message, named_in(end.message, step))
+        return Sent("refused", end.message, named_in(end.message, step), again=True)
 
     # -- the ledger
 

@@ -21,7 +21,8 @@ class Sent:
     `named` are known by name (the rest is acknowledged), or that nobody can tell which (none are).
     `missing` are items that the service does not know. `reserved` says that every item was taken,
     but not everything about them: `message` tells what. `lacks`: it was refused for a category,
-    add-on or group that the service was told before, and does not know now.
+    add-on or group that the service was told before, and does not know now. `again`: the service
+    failed at its own work; the same is told once more before any item is blamed.
     """
 
     verdict: Literal["taken", "partial", "refused"]
@@ -30,6 +31,7 @@ class Sent:
     missing: frozenset[str] = frozenset()
     reserved: bool = False
     lacks: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

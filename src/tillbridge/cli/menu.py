@@ -184,7 +184,11 @@ def items(
     )
     say.line(
         _("page {page} of {pages}, {n} in all").format(
-            page=answer["page"], pages=answer["pages"], n=answer["count"]
+            page=answer["page"],
+            pages=answer["pages"],
+            n=ngettext("{n} item", "{n} items", answer["items_count"]).format(
+                n=answer["items_count"]
+            ),
         )
     )
 

@@ -103,14 +103,15 @@ class MenuOperations:
                     }
                     for each in found.items
                 ]
-                count = found.count
+                count, items_count = found.count, found.items_count
             else:
                 then = _then(connection, store, text, at_ms)
-                count = len(then)
+                count = items_count = len(then)
                 rows = [_row(each, currency) for each in then[offset : offset + _PER_PAGE]]
             return {
                 "items": rows,
                 "count": count,
+                "items_count": items_count,
                 "page": max(1, page),
                 "pages": max(1, -(-count // _PER_PAGE)),
                 "currency": currency,

@@ -32,10 +32,14 @@ class FoundItem:
 
 @dataclass(frozen=True, slots=True)
 class FoundItems:
-    """A page of what was found, best first, and how many there are in all."""
+    """A page of what was found, best first, and how many there are in all.
+
+    `count` is of lines, where each size has one of its own; `items_count` is of items.
+    """
 
     items: Sequence[FoundItem]
     count: int
+    items_count: int
 
 
 def find_items(
@@ -55,7 +59,7 @@ def find_items(
         for _rank, _folded, external_id, item_id in page
         if item_id in known and (made := _found(known[item_id], external_id)) is not None
     ]
-    return FoundItems(found, len(ranked))
+    return FoundItems(found, len(ranked), len({each[3] for each in ranked}))
 
 
 def fold(text: str) -> str:

@@ -77,6 +77,14 @@ def _adapter(part: _Part, store: str) -> Finding:
         on_sale = ngettext("{n} item", "{n} items", items).format(n=items)
         text = _("{adapter} is read, and the storefront has {items}.")
         return Finding(done=True, text=text.format(adapter=adapter, items=on_sale))
+    if part["menu"]["held"]:
+        return Finding(
+            done=False,
+            text=_("The first menu of {store} waits for you: guests have not seen it yet.").format(
+                store=store
+            ),
+            fix=_("Review it on the page Menu, and release it."),
+        )
     return Finding(
         done=False,
         text=_("The storefront has no menu of {store} yet.").format(store=store),

@@ -122,6 +122,7 @@ class MenuRoutes:
         deleted = sum(
             delete_item(link.catalogue, external_id) for external_id in body.get("delete", ())
         )
+        link.last_synced_at_ms = self._clock.now_ms()
         added = applied.counts["items"] - updated
         return reply(
             {

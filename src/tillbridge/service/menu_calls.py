@@ -1,18 +1,18 @@
 """The menu calls. Specification: Menus and items; Menu sync job; Menu sync status.
 
-Pushes, batches, patches and availability are upserts keyed on external ids, so that repeating one
-does no harm; what the state is read for is to learn whether a push of unknown outcome, which may
-take the service long, was applied already.
+Patches and availability are upserts keyed on external ids, so that repeating one does no harm. Of a
+push or a batch of unknown outcome the sync status tells whether it was applied: it is not repeated.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tillbridge.errors import Refused
 from tillbridge.log import get_logger
 from tillbridge.model.table import Table
 from tillbridge.service import types
-from tillbridge.service.caller import Settle, Write
+from tillbridge.service.caller import Outcome, Settle, Write
 from tillbridge.service.calls import Calls
 from tillbridge.service.encoding import encode, encode_small
 from tillbridge.service.gate import Priority
@@ -30,8 +30,30 @@ class MenuCalls(Calls):
     async def push_menus(self, store_id: str, body: Mapping[str, Any]) -> types.PushAnswer:
         """Push the whole menu; done at once, or accepted as a background job.
 
-        The sync status is read first: should the answer be lost, a `last_synced_at` that has
-        moved shows that the push was applied (`settled_by` "status").
+        Should the answer be lost, a `last_synced_at` that has moved shows that the push was applied
+        (`settled_by` "status").
+        """
+        operation = "menus.push"
+        before, outcome = await self._write_once(
+            store_id, (operation, "POST", ("pos", "stores", store_id, "menus")), body
+        )
+        if outcome.settled:
+            return types.PushDone("success", settled_by="status")
+        answer = types.parse_push(
+            outcome.answer.body, status=outcome.answer.status, operation=operation
+        )
+        if isinstance(answer, types.PushAccepted):
+            return replace(answer, synced_before=before)
+        return answer
+
+    async def _write_once(
+        self, store_id: str, request: tuple[str, str, tuple[str, ...]], body: Mapping[str, Any]
+    ) -> tuple[int | None, Outcome]:
+        """Write what is not to be repeated once it was applied; return when the last sync was.
+
+        The sync status is read first: should the answer be lost, a `last_synced_at` that has moved
+        shows that the write was applied. One that has not moved shows nothing where another write
+        of this bridge was under way.
         """
         data = await encode(body)
         before = (await self.menu_status(store_id, priority=Priority.MENU)).last_synced_at
@@ -42,19 +64,11 @@ class MenuCalls(Calls):
             moved = now is not None and now != before
             return Answer(200, None) if moved and self._writes == others else None
 
-        operation = "menus.push"
-        path = ("pos", "stores", store_id, "menus")
         try:
-            outcome = await self._write(
-                (operation, "POST", path), data, priority=Priority.MENU, write=Write(settle)
-            )
+            outcome = await self._write(request, data, priority=Priority.MENU, write=Write(settle))
         finally:
             self._writes += 1
-        if outcome.settled:
-            return types.PushDone("success", settled_by="status")
-        return types.parse_push(
-            outcome.answer.body, status=outcome.answer.status, operation=operation
-        )
+        return before, outcome
 
     async def menu_job(self, store_id: str, job_id: str, *, poll_url: str = "") -> types.MenuJob:
         """Return the state of a background push; Refused `menu.job_not_found` once it is gone.
@@ -88,13 +102,16 @@ class MenuCalls(Calls):
         return types.parse_menu_status(answer.body, operation)
 
     async def batch(self, store_id: str, body: Mapping[str, Any]) -> types.BatchResult:
-        """Add, update and delete several items in one call."""
+        """Add, update and delete several items in one call; a lost answer is as in `push_menus`.
+
+        An add that is repeated names an item that is there already, a delete one that is gone.
+        """
         operation = "menus.batch"
         path = ("pos", "stores", store_id, "menus", "batch")
-        answer = await self._upsert(
-            operation, "POST", path, await encode(body), priority=Priority.MENU
-        )
-        return types.parse_batch(answer.body, operation)
+        _before, outcome = await self._write_once(store_id, (operation, "POST", path), body)
+        if outcome.settled:
+            return types.BatchResult("success")
+        return types.parse_batch(outcome.answer.body, operation)
 
     async def set_availability(
         self, store_id: str, items: Iterable[Mapping[str, Any]]

@@ -137,11 +137,15 @@ class PushDone:
 
 @dataclass(frozen=True, slots=True)
 class PushAccepted:
-    """A full push that runs as a background job."""
+    """A full push that runs as a background job.
+
+    `synced_before` is `last_synced_at` as it was before the push (ms), None where it was not told.
+    """
 
     job_id: str
     poll_url: str
     message: str = ""
+    synced_before: int | None = None
 
 
 PushAnswer = PushAccepted | PushDone
