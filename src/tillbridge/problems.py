@@ -206,6 +206,15 @@ _KINDS = (
         _("If orders are missing, get a new one: tillbridge integration rotate-secret {store}"),
     ),
     ProblemKind(
+        "receiver.crowded",
+        Severity.WARNING,
+        _("More connections come to the receiver than it serves at once."),
+        _(
+            "If this lasts, put a reverse proxy or a tunnel in front of the receiver, or block the "
+            "senders in the firewall. Deliveries still get through, some of them later."
+        ),
+    ),
+    ProblemKind(
         "public_address.unreachable",
         Severity.DOWN,
         _("The public address does not lead to this bridge: {detail}"),
@@ -240,6 +249,12 @@ _KINDS = (
         _("The till takes no orders now: {detail}"),
         _("{remedy} Orders wait, and are written as soon as the till takes them."),
         defaults={"remedy": _("Check that the till is on and connected.")},
+    ),
+    ProblemKind(
+        "pos.setup",
+        Severity.WARNING,
+        _("The till is set up in a way that spoils orders: {detail}"),
+        _("{remedy}"),
     ),
     ProblemKind(
         "pos.update_unreadable",
@@ -357,6 +372,25 @@ _KINDS = (
         Ends.DAY,
     ),
     ProblemKind(
+        "order.set_aside",
+        Severity.DOWN,
+        _("Order {order} is set aside: {step} fails at it ({detail})."),
+        _(
+            "Handle this order by hand; the others go on. It is tried again by itself. Send a "
+            "support bundle to the bridge's makers: tillbridge support-bundle"
+        ),
+        Ends.DAY,
+    ),
+    ProblemKind(
+        "order.step_failed",
+        Severity.DOWN,
+        _("Orders of this store stand still: {step} fails ({detail})."),
+        _(
+            "It is tried again by itself, at the latest every 5 minutes; other stores go on. Send "
+            "a support bundle to the bridge's makers: tillbridge support-bundle"
+        ),
+    ),
+    ProblemKind(
         "order.unknown_item",
         Severity.WARNING,
         _("Order {order} names an item that this bridge does not know: {detail}"),
@@ -446,8 +480,20 @@ _KINDS = (
     ProblemKind(
         "store.paused",
         Severity.WARNING,
-        _("The store is paused by the bridge because the till is offline."),
-        _("It is resumed by itself when the till is back."),
+        _("The bridge has paused the store: {detail}."),
+        _(
+            "It is resumed by itself when the till is back and stays; a person opens it sooner "
+            "with: tillbridge store resume {store}"
+        ),
+    ),
+    ProblemKind(
+        "store.closed_in_till",
+        Severity.WARNING,
+        _("The store takes no orders because the till takes none: {detail}"),
+        _(
+            "Open the till for orders, as at the beginning of a day; the store opens then by "
+            "itself."
+        ),
     ),
     # -- the store
     ProblemKind(
@@ -461,6 +507,16 @@ _KINDS = (
         Severity.WARNING,
         _("The store takes no orders: somebody else closed it at the ordering service."),
         _("Open it there, or with: tillbridge store resume {store}"),
+    ),
+    ProblemKind(
+        "store.step_failed",
+        Severity.WARNING,
+        _("A part of the bridge fails in a way it should not: {step} ({detail})."),
+        _(
+            "It is tried again by itself, at the latest every 5 minutes; everything else goes on. "
+            "If a file or setting has just changed, undo that. Send a support bundle to the "
+            "bridge's makers: tillbridge support-bundle"
+        ),
     ),
     ProblemKind(
         "store.file_unreadable",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.order_house import STORE, House
-from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
+from tillbridge.adapter import Advice, PosOffline, TicketOutcomeUnknown
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu_rows import AcceptedItem
 from tillbridge.ledger.orders import TicketState
@@ -194,3 +194,16 @@ async def test_an_order_nobody_heard_of_for_a_day_is_closed(house: House) -> Non
         assert row is not None
         assert row.closed_at is not None
         assert row.wanted is OrderState.ACCEPTED
+
+
+async def test_what_the_till_says_of_itself_is_handed_on_once(house: House) -> None:
+    house.till.closed = "Hall has no open session."
+    house.till.advice = (Advice("Tips get lost.", "Switch Tips on."),)
+    async with house.life() as life:
+        await life.until(lambda: house.effects.closed == ["Hall has no open session."])
+        (problem,) = life.desk.current()
+        assert (problem.code, problem.fix) == ("pos.setup", "Switch Tips on.")
+        assert "Tips get lost." in problem.text
+        house.till.closed, house.till.advice = "", ()
+        await life.until(lambda: house.effects.closed == ["Hall has no open session.", ""])
+        await life.until(lambda: not life.problems())

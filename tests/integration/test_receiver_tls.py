@@ -16,12 +16,15 @@ DAY_MS = 86_400_000
 
 
 @contextlib.asynccontextmanager
-async def serving(folder: Path, **pair: object) -> AsyncIterator[ReceiverHouse]:
+async def serving(
+    folder: Path, *, max_connections: int = 256, **pair: object
+) -> AsyncIterator[ReceiverHouse]:
     certificate, key = make_pair(folder, **pair)  # type: ignore[arg-type]  # options by name
     async with receiving(
         folder / "data",
         tls_cert=str(certificate),  # type: ignore[arg-type]  # settings are mostly numbers
         tls_key=str(key),  # type: ignore[arg-type]  # (as above)
+        max_connections=max_connections,
     ) as house:
         yield house
 

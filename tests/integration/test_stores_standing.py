@@ -30,6 +30,7 @@ from tillbridge.stores.integration import Integrator
 from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
+from tillbridge.stores.standing import Who
 from tillbridge.stores.vaulted import keep_webhook_secret, webhook_secrets
 from tillbridge.stores.watch import ServiceWatch
 
@@ -354,6 +355,70 @@ async def test_a_pos_that_comes_and_goes_keeps_the_store_paused(tmp_path: Path) 
 
 
 # -- problems
+
+
+async def test_a_person_opens_a_store_whose_pos_came_and_went(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper = bench.keeper()
+        pauser = bench.pauser(keeper)
+        for _time in range(2):
+            await pauser.pos_is(online=False)
+            bench.service.clock.pass_s(31)
+            await pauser.pos_is(online=False)
+            await pauser.pos_is(online=True)
+            bench.service.clock.pass_s(6)
+            await pauser.pos_is(online=True)
+        assert await bench.status() == "inactive"
+        assert "comes and goes" in (await keeper.standing()).reason
+        (problem,) = bench.desk.current()
+        assert "comes and goes" in problem.text
+        await keeper.resume(by="anna")
+        await pauser.opened_by_person()
+        assert await bench.status() == "active"
+
+
+async def test_a_person_does_not_open_a_store_whose_pos_is_away(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        pauser = bench.pauser()
+        await pauser.pos_is(online=False)
+        bench.service.clock.pass_s(31)
+        await pauser.pos_is(online=False)
+        await pauser.opened_by_person()
+        assert await bench.status() == "inactive"
+
+
+async def test_a_till_that_is_closed_closes_the_store_until_it_opens(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper = bench.keeper()
+        pauser = bench.pauser(keeper)
+        await pauser.pos_is(online=True, closed="Hall has no open session.")
+        assert await bench.status() == "inactive"
+        stands = await keeper.standing()
+        assert (stands.who, stands.reason) == (Who.POS_CLOSED, "Hall has no open session.")
+        (problem,) = bench.desk.current()
+        assert problem.code == "store.closed_in_till"
+        assert "Hall has no open session." in problem.text
+        await pauser.pos_is(online=False)
+        assert await bench.status() == "inactive", "a till that is away may still be closed"
+        after = bench.pauser()
+        await after.pos_is(online=True)
+        assert await bench.status() == "active"
+        assert not bench.desk.current()
+
+
+async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
+    tmp_path: Path,
+) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        pauser = StorePauser(
+            bench.keeper(), clock=bench.service.clock, rules=PauseRules(pause_after_s=0)
+        )
+        await pauser.pos_is(online=True, closed="Hall has no open session.")
+        assert await bench.status() == "active"
 
 
 async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter import (
+    Advice,
     BadRow,
     Health,
     ListedTicket,
@@ -50,6 +51,8 @@ class Till:
         self.handled: list[str] = []
         self.unreadable: list[BadRow] = []
         self.online = True
+        self.closed = ""
+        self.advice: tuple[Advice, ...] = ()
         self.cancels_tickets = True
         self.marks_tickets = False
         self.hold_older_than_s = 0.0
@@ -112,7 +115,8 @@ class Till:
         return self.unreadable
 
     async def health(self) -> Health:
-        return Health(self.online, "" if self.online else "no heartbeat")
+        detail = "" if self.online else "no heartbeat"
+        return Health(self.online, detail, self.closed, self.advice)
 
     def tells(self, order_id: str, status: str, **more: Any) -> None:  # noqa: ANN401 -- fields of an update
         key = f"{order_id}-{status}-{len(self.handled) + len(self.news)}"
@@ -172,6 +176,7 @@ class Effects:
     out: list[str] = field(default_factory=list)
     resyncs: int = 0
     presence: list[str] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
 
     async def items_out(self, external_ids: Sequence[str]) -> None:
         self.out += external_ids
@@ -181,6 +186,9 @@ class Effects:
 
     def pos_offline(self, detail: str) -> None:
         self.presence.append("offline")
+
+    def pos_closed(self, why: str) -> None:
+        self.closed.append(why)
 
     def order_lost(self) -> None:
         self.presence.append("order lost")

@@ -43,6 +43,7 @@ def full() -> str:
     tally = Tally()
     tally.count("deliveries", store="main", result="new")
     tally.count("service_calls", store="main", operation="orders.accept", outcome="done")
+    tally.count("surplus_connections", result="replaced")
     tally.took("service_call", 0.2, operation="orders.accept")
     tally.took("time_to_ticket", 0.04, store="main")
     tally.took("time_to_accept", 400, store="main")

@@ -50,7 +50,7 @@ def _refused(call: Callable[[str], object], text: str) -> bool:
         lambda text: number_of({"seats": text}, "seats"),
         lambda text: price_of({"price": Decimal(text)}, "EUR"),
         lambda text: rate_of({"rate": text}),
-        lambda text: number({"id": Decimal(text)}, "id"),
+        lambda text: number({"id": text}, "id"),
         lambda text: Fields({"rate": Decimal(text)}, "tax").decimal("rate"),
         lambda text: Fields(parse_json(f'{{"rate": {text}}}'.encode()), "tax").decimal("rate"),
     ],

@@ -38,6 +38,7 @@ everything = st.builds(
     person=pauses,
     others=pauses.map(lambda each: each and replace(each, until_ms=None)),
     pos_away=pauses.map(lambda each: each and replace(each, until_ms=None)),
+    pos_closed=pauses.map(lambda each: each and replace(each, until_ms=None)),
     scheduled=pauses,
     opened_until_ms=st.none() | st.integers(NOW - 5000, NOW + 5000),
     told=st.none() | statuses,
@@ -49,7 +50,13 @@ plans = st.builds(Planned, st.booleans(), st.none() | st.integers(NOW + 1, NOW +
 @given(everything)
 def test_a_store_is_open_exactly_when_nothing_keeps_it_closed(causes: Causes) -> None:
     stands = standing_of(causes)
-    kept = [causes.person, causes.others, causes.pos_away, causes.scheduled]
+    kept = [
+        causes.person,
+        causes.others,
+        causes.pos_away,
+        causes.pos_closed,
+        causes.scheduled,
+    ]
     assert (stands.status == "active") == (not any(kept)) == (stands.who is None)
 
 
@@ -68,8 +75,9 @@ def test_a_person_who_opens_the_store_leaves_the_bridges_pause(
     causes: Causes, planned: Planned
 ) -> None:
     after = as_time_goes(resumed(causes, planned, NOW), planned, NOW)
-    assert after.pos_away == causes.pos_away
-    assert standing_of(after).who is (Who.POS_AWAY if causes.pos_away else None)
+    assert (after.pos_away, after.pos_closed) == (causes.pos_away, causes.pos_closed)
+    closed = Who.POS_CLOSED if causes.pos_closed else None
+    assert standing_of(after).who is (Who.POS_AWAY if causes.pos_away else closed)
 
 
 @given(everything, plans)

@@ -92,3 +92,11 @@ def test_the_bridges_are_never_given_up() -> None:
         told = values(unit)
         assert told["Restart"] == "always"
         assert told["StartLimitIntervalSec"] == "0"
+
+
+@pytest.mark.parametrize("unit", SERVICES)
+def test_files_memory_and_tasks_are_limited(unit: str) -> None:
+    limits = values(unit)
+    assert int(limits["LimitNOFILE"]) >= 65_536
+    assert limits["MemoryMax"] == "1G"
+    assert int(limits["TasksMax"]) > 3 * 150  # three threads a store

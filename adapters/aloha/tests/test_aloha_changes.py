@@ -54,8 +54,13 @@ def export(
     write_dbf(folder / "GNDITEM.DBF", SALES, below)
 
 
-def till(folder: Path, zero_prices: str = "sell") -> AlohaAdapter:
-    said = {"folder": ".", "zero_prices": zero_prices, "stop_list": "stop"}
+def till(folder: Path, zero_prices: str = "sell", left_out: Sequence[str] = ()) -> AlohaAdapter:
+    said = {
+        "folder": ".",
+        "zero_prices": zero_prices,
+        "stop_list": "stop",
+        "leave_out_categories": left_out,
+    }
     context = AdapterContext("bar", "EUR", "loc", folder)
     return AlohaAdapter(AlohaOptions.model_validate(said), context)
 
@@ -63,18 +68,20 @@ def till(folder: Path, zero_prices: str = "sell") -> AlohaAdapter:
 @settings(deadline=None)  # four files for each export take their time on a machine that is busy
 @given(
     exports=st.lists(st.tuples(ITEMS, CATEGORIES, LINKS, SOLD), min_size=2, max_size=4),
-    zero_prices=st.sampled_from(["leave_out", "sell"]),
+    zero_prices=st.sampled_from(["leave_out", "sell", "refuse"]),
+    left_out=st.sampled_from([(), ("hot",)]),
 )
 def test_any_sequence_of_exports_is_followed_by_its_changes(
     tmp_path_factory: pytest.TempPathFactory,
     exports: list[tuple[list[Item], list[tuple[int, str]], list[Pair], list[Pair]]],
     zero_prices: str,
+    left_out: Sequence[str],
 ) -> None:
     folder = tmp_path_factory.mktemp("till")
     told = Told()
     for each in exports:
         export(folder, *each)
-        told.follow(till(folder, zero_prices))
+        told.follow(till(folder, zero_prices, left_out))
 
 
 def test_a_category_of_another_name_is_told_while_its_items_are_known(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tillbridge.adapter.registration import AdapterOptions
 from tillbridge.adapter.texts import one_line
 from tillbridge.model.catalogue import AddOn, AddOnGroup, Item, Variant
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, LeftOut
-from tillbridge.model.menu_summary import has_priced_choice
+from tillbridge.model.menu_summary import costs_something, has_priced_choice
 
 T = TypeVar("T")
 
@@ -114,6 +114,19 @@ class SaleRules:
                 "Give it a price in the till, or set zero_prices to leave_out or sell.",
             )
         return self._without(item, free, place)
+
+    def meaning(self) -> tuple[object, ...]:
+        """Return what decides, beside an item's own record, whether it is sold.
+
+        For `KnownRecords`, where `offered` is asked for new records only.
+        """
+        priced = [name for name, each in self.groups.items() if costs_something(each, self.add_ons)]
+        return (
+            self.options.zero_prices,
+            self.options.leave_out_categories,
+            tuple(self.category_names.items()) if self.options.leave_out_categories else (),
+            () if self.options.zero_prices == "sell" else tuple(priced),
+        )
 
     def leave_out(self, left_out: LeftOut) -> None:
         """Take note of something that is not sold for a reason of the adapter's own."""

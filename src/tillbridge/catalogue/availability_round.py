@@ -75,9 +75,7 @@ class AvailabilityRounds:
 
     async def run(self) -> None:
         """Make a round whenever one is asked for, for ever."""
-        while True:
-            await self._lane.wait()
-            await self.round()
+        await self._lane.run(SUBJECT, self._shared.supervisor, self.round)
 
     async def round(self) -> None:
         """Make one round."""
@@ -104,7 +102,11 @@ class AvailabilityRounds:
             return
         self._unread = False
         self._reader.tell_bad_rows(reading.bad_rows)
-        self._shared.words = await self._words(reading)
+        try:
+            self._shared.words = await self._words(reading)
+        except Exception:
+            self._unread = True
+            raise
         log.info("availability.read", store=self._shared.store, items=len(reading.items))
 
     async def _words(self, reading: AvailabilityReading) -> Mapping[str, Availability]:

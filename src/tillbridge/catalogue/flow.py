@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from tillbridge.catalogue.assess import Assessment, Assessor, Rules
+from tillbridge.catalogue.availability_round import SUBJECT as AVAILABILITY
 from tillbridge.catalogue.availability_round import AvailabilityRounds
 from tillbridge.catalogue.exports import read_now
 from tillbridge.catalogue.guard import Limits
@@ -230,7 +231,8 @@ class CatalogueFlow:
 
     async def run(self) -> None:
         """Run until cancelled. Reads everything at the start."""
-        await self._availability.read()  # so that nothing sold out goes on sale with the first push
+        # First, so that nothing sold out goes on sale with the first push.
+        await self._shared.supervisor.attempt(AVAILABILITY, self._availability.read)
         self._shared.menu_lane.poke()
         self._shared.tables_lane.poke()
         async with asyncio.TaskGroup() as lanes:

@@ -2,8 +2,11 @@
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
+from typing import Never
 
 from tillbridge.clock import Clock
+from tillbridge.supervision import Supervisor
 
 _NEVER = float("inf")
 LONGEST_SLEEP_S = 30.0  # an end told by the wall clock is looked at again, in case that was set
@@ -42,6 +45,15 @@ class Lane:
     def worked(self) -> None:
         """The next failure is a first one again."""
         self._failures = 0
+
+    async def run(
+        self, step: str, supervisor: Supervisor, work: Callable[[], Awaitable[object]]
+    ) -> Never:
+        """Do `work` whenever it is due, for ever; what fails unexpectedly is tried again later."""
+        while True:
+            await self.wait()
+            if not await supervisor.attempt(step, work):
+                self.failed()
 
     async def wait(self) -> None:
         """Return when a round is due; wishes made from then on are for the next one."""

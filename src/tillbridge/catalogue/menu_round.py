@@ -91,9 +91,7 @@ class MenuRounds:
 
     async def run(self) -> None:
         """Make a round whenever one is asked for, for ever."""
-        while True:
-            await self._shared.menu_lane.wait()
-            await self.round()
+        await self._shared.menu_lane.run(SUBJECT, self._shared.supervisor, self.round)
 
     async def round(self) -> Assessment | None:
         """Make one round; None where the export could not be read or the service not be told.
@@ -129,6 +127,10 @@ class MenuRounds:
                 desk=self._shared.desk,
                 subject=SUBJECT,
             )
+            raise
+        except Exception:
+            self._wish = wish.joined(self._wish)
+            self._reading.forget()
             raise
         finally:
             self._shared.availability_lane.poke()

@@ -10,6 +10,7 @@ from tillbridge.clock import Clock
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.model.catalogue import Availability
+from tillbridge.supervision import Supervisor
 
 
 @dataclass(slots=True)
@@ -33,6 +34,10 @@ class Shared:
     in_flight: InFlight = field(default_factory=InFlight)
     words: Mapping[str, Availability] | None = None
     unsure: set[str] = field(default_factory=set)
+    supervisor: Supervisor = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.supervisor = Supervisor(self.store, self.desk)
 
     async def store_id(self) -> str | None:
         """Return the store's id at the service; None while it is not connected."""

@@ -120,9 +120,7 @@ class TableRounds:
 
     async def run(self) -> None:
         """Make a round whenever one is asked for, for ever."""
-        while True:
-            await self._lane.wait()
-            await self.round()
+        await self._lane.run(SUBJECT, self._shared.supervisor, self.round)
 
     async def round(self) -> None:
         """Make one round."""

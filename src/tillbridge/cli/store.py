@@ -127,6 +127,7 @@ def resume(context: typer.Context, store: Store, by: By = None, as_json: Json = 
     """Let a store take orders again, whoever paused it; against its schedule until that changes.
 
     While the till is away the store stays closed, and opens by itself when the till is back.
+    A till that comes and goes keeps it closed for longer; this opens it at once.
 
     Example: tillbridge store resume main
     """
@@ -217,7 +218,10 @@ def standing_line(answer: Mapping[str, Any]) -> tuple[str, str]:
     who = {
         "person": _("{by} paused it").format(by=answer["by"]),
         "somebody else": _("somebody else closed it at the ordering service"),
-        "bridge": _("the bridge paused it because the till is away"),
+        "bridge": _("the bridge paused it")
+        if answer["reason"]
+        else _("the bridge paused it because the till is away"),
+        "till": _("the till takes no orders"),
         "schedule": _("the schedule closes it"),
     }[answer["paused_by"]]
     reason = f" ({answer['reason']})" if answer["reason"] else ""

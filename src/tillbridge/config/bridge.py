@@ -218,7 +218,12 @@ class ReceiverSettings(Section):
         1_048_576, ge=1024, description="Larger deliveries are refused with 413."
     )
     max_connections: int = Field(
-        256, ge=1, description="Connections beyond this many are closed at once."
+        256,
+        ge=1,
+        description=(
+            "How many connections are served at once. One more takes the place of the one that "
+            "matters least: a stranger's, idle for longest."
+        ),
     )
     head_timeout_s: Seconds = Field(
         5, description="How long a sender may take for a request's head."

@@ -3,10 +3,9 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -23,17 +22,16 @@ from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.log import learn_secret
 from tillbridge.problems import Severity
 from tillbridge.status.words import waiting
+from tillbridge.supervision import Step
 
 _SELF_CHECK_S = 5.0
 
 
-def tasks(
-    building: Building, *, receiver_url: Callable[[], str]
-) -> Mapping[str, Coroutine[Any, Any, object]]:
+def steps(building: Building, *, receiver_url: Callable[[], str]) -> Mapping[str, Step]:
     """Return what runs for alerts and heartbeat; each is supervised."""
     house = building.house
     alerts = house.settings.alerts
-    running: dict[str, Coroutine[Any, Any, object]] = {}
+    running: dict[str, Step] = {}
     if ways := ways_of(alerts, house.base_dir):
         teller = Teller(
             ways,
@@ -43,7 +41,7 @@ def tasks(
             clock=house.clock,
             about=partial(_about, building),
         )
-        running["alerts"] = teller.run()
+        running["alerts"] = teller.run
     if alerts.heartbeat_url is not None:
         learn_secret(alerts.heartbeat_url)
         beat = Heartbeat(
@@ -53,7 +51,7 @@ def tasks(
             is_well=partial(_is_well, building, receiver_url),
             clock=house.clock,
         )
-        running["heartbeat"] = beat.run()
+        running["heartbeat"] = beat.run
     return running
 
 

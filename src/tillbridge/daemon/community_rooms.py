@@ -11,6 +11,7 @@ from tillbridge.configfile.store_files import StoreFiles
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.service.caller import Contact
 from tillbridge.service.community_calls import CommunityCalls
+from tillbridge.supervision import Supervisor
 
 
 class CommunityRooms:
@@ -53,7 +54,9 @@ class CommunityRooms:
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
         """Return what runs for this community; each is supervised."""
-        return {self.key: self.flow.run()}
+        return {
+            self.key: Supervisor(self.key, self.flow.shared.desk).run("community", self.flow.run)
+        }
 
 
 def build(house: House, stores: Mapping[str, StoreRooms]) -> dict[str, CommunityRooms]:

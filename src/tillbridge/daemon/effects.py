@@ -39,6 +39,10 @@ class Effects:
         """Begin to count towards a pause."""
         self._pausing.pos_went()
 
+    def pos_closed(self, why: str) -> None:
+        """Pause while the till takes no orders."""
+        self._pausing.pos_closed(why)
+
     def order_lost(self) -> None:
         """Pause without waiting any longer."""
         self._pausing.order_lost()

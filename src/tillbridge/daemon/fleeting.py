@@ -1,7 +1,7 @@
 """Wires the reports to whoever looks after many bridges. Imported only where they are wanted."""
 
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from tillbridge.config import FleetSettings
@@ -11,6 +11,7 @@ from tillbridge.fleet.minisign import SigningKey
 from tillbridge.fleet.sender import Places, StatusSender
 from tillbridge.ledger.vault import Vault
 from tillbridge.log import learn_secret
+from tillbridge.supervision import Step
 
 _KEY = "fleet/signing_key"
 
@@ -25,9 +26,7 @@ def signing_key(vault: Vault) -> SigningKey:
     return key
 
 
-def tasks(
-    house: House, status: Callable[[], Awaitable[Mapping[str, Any]]]
-) -> Mapping[str, Coroutine[Any, Any, object]]:
+def steps(house: House, status: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Step]:
     """Return what runs; it is supervised."""
     fleet = house.settings.fleet
     sender = StatusSender(
@@ -38,7 +37,7 @@ def tasks(
         status=status,
         clock=house.clock,
     )
-    return {"fleet": sender.run()}
+    return {"fleet": sender.run}
 
 
 def _places(house: House, fleet: FleetSettings) -> Places:

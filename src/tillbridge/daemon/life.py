@@ -47,6 +47,7 @@ from tillbridge.log import get_logger, set_level
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.status.held_address import HeldAddress
 from tillbridge.status.listener import MerchantReturn, StatusListener
+from tillbridge.supervision import Supervisor
 
 if TYPE_CHECKING:
     from tillbridge.daemon.lives import Lives
@@ -150,7 +151,11 @@ class _Life:
                 yield
 
     def tasks(self) -> dict[str, Coroutine[Any, Any, object]]:
-        """Return all that runs; each is supervised."""
+        """Return all that runs.
+
+        What every store depends on ends the bridge where it dies; the rest is begun again.
+        """
+        supervised = Supervisor("", self._house.desk).tasks
         tasks: dict[str, Coroutine[Any, Any, object]] = {
             "events": self._house.events.run(),
             "ledger": self._until_damaged(),
@@ -159,7 +164,7 @@ class _Life:
         }
         for rooms in self._building.stores.values():
             tasks |= rooms.tasks()
-            tasks[f"{rooms.name}.integration"] = rooms.integrating.run(
+            tasks[f"{rooms.name}.integration"] = rooms.integration_task(
                 partial(self._recalled, rooms)
             )
         for community in self._building.communities.values():
@@ -168,14 +173,18 @@ class _Life:
             # Only where somebody wants to be told: see decision 10.
             from tillbridge.daemon import alerting  # noqa: PLC0415 -- (as above)
 
-            tasks |= alerting.tasks(self._building, receiver_url=lambda: self._receiver.url)
+            tasks |= supervised(
+                alerting.steps(self._building, receiver_url=lambda: self._receiver.url)
+            )
         if self._settings.fleet.is_wanted:
             # Only where somebody looks after many.
             from tillbridge.daemon import fleeting  # noqa: PLC0415 -- (as above)
 
-            tasks |= fleeting.tasks(self._house, self._operations.status)
+            tasks |= supervised(fleeting.steps(self._house, self._operations.status))
+        if self._page is not None:
+            tasks |= self._page.tasks()
         if (probe := self._address_probe()) is not None:
-            tasks["public_address"] = probe.run()
+            tasks |= supervised({"public_address": probe.run})
         if self._manager.watchdog_s is not None:
             # Only under a service manager that watches.
             from tillbridge.daemon.signs import pulse  # noqa: PLC0415 -- (as above)

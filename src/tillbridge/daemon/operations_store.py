@@ -84,6 +84,8 @@ class StoreOperations:
         keeper = rooms.standing.keeper
         try:
             stands = await keeper.resume(by=by)
+            await rooms.standing.pausing.opened_by_person()
+            stands = await keeper.standing() if stands.who is Who.POS_AWAY else stands
         except ServiceError as failure:
             return {**_not_told(failure), **_standing(await keeper.standing())}
         return {"ok": stands.who is None, "text": _resumed(stands), **_standing(stands)}
@@ -141,6 +143,10 @@ def _resumed(stands: Standing) -> str:
             "Noted, but the till is away: the bridge keeps the store closed until it is back, "
             "and opens it then by itself."
         )
+    if stands.who is Who.POS_CLOSED:
+        return _(
+            "Noted, but the till takes no orders: {why} The store opens by itself when it does."
+        ).format(why=stands.reason)
     return _("The store is still closed: {who}.").format(who=stands.who)
 
 

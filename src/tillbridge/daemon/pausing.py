@@ -14,6 +14,7 @@ class Pausing:
     def __init__(self, pauser: StorePauser) -> None:
         self._pauser = pauser
         self._online = True
+        self._closed = ""
         self._changed = asyncio.Event()
 
     def pos_came(self) -> None:
@@ -26,6 +27,16 @@ class Pausing:
         self._online = False
         self._changed.set()
 
+    def pos_closed(self, why: str) -> None:
+        """Take note that the POS takes no orders, and why; "" where it takes them."""
+        self._closed = why
+        self._changed.set()
+
+    async def opened_by_person(self) -> None:
+        """Take note that a person wants the store open. Raises LedgerError."""
+        if await self._pauser.opened_by_person():
+            self._changed.set()
+
     def order_lost(self) -> None:
         """Take note that an order was cancelled because the POS cannot be reached."""
         self._pauser.order_lost()
@@ -36,11 +47,16 @@ class Pausing:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            if await self._more_to_do():
+            try:
+                more_to_do = await self._more_to_do()
+            except Exception:
+                self._changed.set()  # whoever begins `run` again tries this again
+                raise
+            if more_to_do:
                 asyncio.get_running_loop().call_later(_LOOK_EVERY_S, self._changed.set)
 
     async def _more_to_do(self) -> bool:
         try:
-            return await self._pauser.pos_is(online=self._online)
+            return await self._pauser.pos_is(online=self._online, closed=self._closed)
         except LedgerError:
             return True  # the intent could not be kept, so nothing was told: again in a while

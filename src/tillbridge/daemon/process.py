@@ -17,6 +17,7 @@ from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.signals import on_end
 from tillbridge.errors import BridgeError
 from tillbridge.lean import ended, spare_arenas
+from tillbridge.listening import raise_file_limit
 from tillbridge.status.held_address import HeldAddress
 
 
@@ -29,6 +30,7 @@ def run(
     `ask_to_stop` is called in the running loop with what ends the bridge, to be called there too.
     """
     spare_arenas()
+    raise_file_limit()
     asyncio.run(_run(loaded, ask_to_stop))
     return 0
 

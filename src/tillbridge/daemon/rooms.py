@@ -1,6 +1,6 @@
 """One store's rooms: its link to the service, its POS, its menu and its orders, wired together."""
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from tillbridge.stores.integration_keeper import APPLIED, IntegrationKeeper
 from tillbridge.stores.settling import settle_s
 from tillbridge.stores.vaulted import VaultTokenStore
 from tillbridge.stores.watch import ServiceWatch
+from tillbridge.supervision import Step, Supervisor
 from tillbridge.tally import Tally
 
 
@@ -66,6 +67,7 @@ class StoreRooms:
         self._public_url = house.settings.receiver.public_url
         self._well = False
         self._clock = house.clock
+        self.supervisor = Supervisor(name, house.desk)
         self._settled_at: float | None = None  # monotonic seconds
         self._settle_least_s = house.settings.service.reintegrate_settle_s
         self._watch = ServiceWatch(name, house.ledger, house.desk, clock=house.clock)
@@ -178,13 +180,20 @@ class StoreRooms:
         return found if isinstance(found, str) else ""
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
-        """Return what runs for this store; each is supervised."""
-        return {
-            f"{self.name}.orders": self.orders.run(),
-            f"{self.name}.catalogue": self.catalogue.run(),
-            **self.standing.tasks(),
-            f"{self.name}.noticing": self._noticing.run(),
+        """Return what runs for this store; what fails stops that step of this store only."""
+        steps: dict[str, Step] = {
+            "orders": self.orders.run,
+            "catalogue": self.catalogue.run,
+            "noticing": self._noticing.run,
+            **self.standing.steps(),
         }
+        return {f"{self.name}.{step}": self.supervisor.run(step, steps[step]) for step in steps}
+
+    def integration_task(
+        self, after_round: Callable[[], Awaitable[None]]
+    ) -> Coroutine[Any, Any, object]:
+        """Return what keeps the integration as configured."""
+        return self.supervisor.run("integration", partial(self.integrating.run, after_round))
 
     def service_back(self) -> None:
         """Go on with what waited: the service, the consent or the integration is back."""

@@ -1,8 +1,9 @@
 """One store's standing in the daemon: open or paused, its settings and schedule, its taxes."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tillbridge.clock import Clock
 from tillbridge.config import Settings
@@ -17,6 +18,7 @@ from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
 from tillbridge.stores.tax_rounds import TaxRounds
+from tillbridge.supervision import Step
 
 if TYPE_CHECKING:
     from tillbridge.stores.settings_flow import SettingsFlow
@@ -107,16 +109,16 @@ class StoreStanding:
         if self.settings:
             await self.settings.recall(self.keeper.follow)
 
-    def tasks(self) -> dict[str, Coroutine[Any, Any, object]]:
-        """Return what runs for this store; each is supervised."""
-        tasks: dict[str, Coroutine[Any, Any, object]] = {
-            f"{self.name}.pausing": self.pausing.run(),
-            f"{self.name}.keeping": self.keeper.run(self._look_every_s),
-            f"{self.name}.tax": self.tax.run(),
+    def steps(self) -> dict[str, Step]:
+        """Return what runs for this store, by name; each is supervised."""
+        steps: dict[str, Step] = {
+            "pausing": self.pausing.run,
+            "keeping": partial(self.keeper.run, self._look_every_s),
+            "tax": self.tax.run,
         }
         if self.settings:
-            tasks[f"{self.name}.settings"] = self.settings.run(self.keeper.follow)
-        return tasks
+            steps["settings"] = partial(self.settings.run, self.keeper.follow)
+        return steps
 
 
 def _settings_flow(

@@ -26,12 +26,14 @@ from tillbridge.ledger.problems import (
 )
 from tillbridge.ledger.writer import Storage
 from tillbridge.log import get_logger
+from tillbridge.model.texts import is_storable, printable
 from tillbridge.problems import PROBLEMS, Found, Scope
 
 log = get_logger()
 
 _Key = tuple[str, str, str]  # code, store, subject
 
+_MAX_SUBJECT = 500
 _PAST_KEPT = 1000  # problems that came and went while the disk did not work
 
 
@@ -65,7 +67,7 @@ class ProblemDesk:
         For state that is in memory (a probe, a clock, a file that was read). What stays open keeps
         its `since`. ValueError for a problem outside the scope, KeyError for an unknown code.
         """
-        now = {(each.code, each.subject): each for each in found}
+        now = {(each.code, _storable(each.subject)): each for each in found}
         outside = [
             each for each in now.values() if not scope.covers(each.code, scope.store, each.subject)
         ]
@@ -80,10 +82,10 @@ class ProblemDesk:
 
     def open(self, code: str, store: str = "", subject: str = "", **detail: object) -> None:
         """Report a problem; of one that is open only the detail changes. KeyError: no such code."""
-        key = (PROBLEMS[code].code, store, subject)
+        key = (PROBLEMS[code].code, store, _storable(subject))
         before = self._open.get(key)
         if before is None:
-            self._open[key] = OpenProblem(code, store, subject, self._clock.now_ms(), detail)
+            self._open[key] = OpenProblem(*key, self._clock.now_ms(), detail)
             _log_opened(self._open[key])
             self.noticed()
         elif before.detail == detail:
@@ -95,7 +97,7 @@ class ProblemDesk:
     def close(self, code: str, store: str = "", subject: str = "") -> None:
         """Report that a problem is over; nothing where it was not open. KeyError: no such code."""
         kind = PROBLEMS[code]
-        key = (kind.code, store, subject)
+        key = (kind.code, store, _storable(subject))
         over = self._open.pop(key, None)
         if over is not None:
             until = self._clock.now_ms()
@@ -106,7 +108,7 @@ class ProblemDesk:
 
     def is_open(self, code: str, store: str = "", subject: str = "") -> bool:
         """Whether this problem is open."""
-        return (code, store, subject) in self._open
+        return (code, store, _storable(subject)) in self._open
 
     def on_change(self, callback: Callable[[], None]) -> None:
         """Call `callback` in the event loop whenever a problem comes or goes, or is acknowledged.
@@ -185,6 +187,13 @@ def _log_opened(problem: OpenProblem) -> None:
         store=problem.store,
         subject=problem.subject,
     )
+
+
+def _storable(subject: str) -> str:
+    """Return the subject as the ledger can hold it: a file's name may be in no encoding."""
+    if is_storable(subject) and len(subject) <= _MAX_SUBJECT:
+        return subject
+    return printable(subject, most=_MAX_SUBJECT)
 
 
 def _apply(

@@ -18,6 +18,7 @@ from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import (
     LEDGER_FILE,
     driver_error,
+    is_damage,
     is_storage_failure,
     reader_engine,
     writer_engine,
@@ -113,7 +114,15 @@ class Ledger:
         """
         if self._closed:
             raise LedgerError(_("The ledger is closed."))
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, query)
+        reading = asyncio.get_running_loop().run_in_executor(self._threads, self._read, query)
+        try:
+            return await reading
+        except LedgerError as failure:
+            cause = failure.__cause__
+            if cause is not None and is_damage(cause) and not self.storage.damaged:
+                # A reader may be the first to see it; the next start mends it.
+                self._storage_changed(Storage(failure.text, damaged=True))
+            raise
 
     async def back_up(self) -> Path:
         """Copy the whole ledger into `backups/` while it is in use. Raises LedgerError."""

@@ -1,6 +1,7 @@
 """The one write that takes deliveries out of the inbox and makes orders of them."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
@@ -22,6 +23,7 @@ from tillbridge.orders.events import OrderCreated, OrderDelivered, Unreadable, r
 from tillbridge.orders.reasons import Cancellation, cancellation
 
 BATCH = 64
+_NONE: AbstractSet[int] = frozenset()
 # The service's clock and this machine's differ a little, and a pushed price takes a moment.
 _GRACE_MS = 60_000
 
@@ -87,14 +89,24 @@ class NotRead:
 TakenIn = NewOrder | Delivered | Duplicate | DeliveredBefore | Kept | NotRead
 
 
-def take_in(connection: Connection, policy: IntakePolicy, now_ms: int) -> list[TakenIn]:
-    """Take in the oldest open deliveries of the store and mark them handled, all or none."""
-    taken = []
-    for each in inbox.open_deliveries(connection, BATCH, store=policy.store):
-        outcome, result = _take_one(connection, policy, each.delivery, now_ms)
-        inbox.handled(connection, each.id, outcome, now_ms)
-        taken.append(result)
-    return taken
+def take_in(
+    connection: Connection, policy: IntakePolicy, now_ms: int, *, skip: AbstractSet[int] = _NONE
+) -> list[TakenIn]:
+    """Take in the oldest open deliveries of the store and mark them handled, all or none.
+
+    Those with a row id in `skip` are left as they are.
+    """
+    waiting = inbox.open_deliveries(connection, BATCH + len(skip), store=policy.store)
+    return [take_one(connection, policy, each, now_ms) for each in waiting if each.id not in skip]
+
+
+def take_one(
+    connection: Connection, policy: IntakePolicy, waiting: inbox.OpenDelivery, now_ms: int
+) -> TakenIn:
+    """Take in this delivery, and mark it handled."""
+    outcome, result = _take_one(connection, policy, waiting.delivery, now_ms)
+    inbox.handled(connection, waiting.id, outcome, now_ms)
+    return result
 
 
 def _take_one(

@@ -13,6 +13,7 @@ from tillbridge.ledger import orders
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.orders import OrderRow
+from tillbridge.supervision import Supervisor
 from tillbridge.tally import Tally
 
 T = TypeVar("T")
@@ -30,6 +31,11 @@ class StoreBooks:
     desk: ProblemDesk
     clock: Clock
     tally: Tally = field(default_factory=Tally)
+    supervisor: Supervisor = field(init=False)
+
+    def __post_init__(self) -> None:
+        # The dataclass is frozen; this is its own making.
+        object.__setattr__(self, "supervisor", Supervisor(self.store, self.desk))
 
     async def keep(self, job: Callable[[Connection], T]) -> T:
         """Write `job`, again and again until it is committed; a full disk is only a matter of time.

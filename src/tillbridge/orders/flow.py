@@ -9,6 +9,7 @@ can be cut off anywhere; `run` first takes up all that is open.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -139,29 +140,27 @@ class OrdersFlow:
     # -- its life
 
     async def run(self) -> None:
-        """Take up what is open, then work until cancelled; what it raises stops the bridge."""
-        await self._presence.probe(anything_to_write=True)
+        """Take up what is open, then work until cancelled. One step that fails stops no other."""
+        run, attempt = self._books.supervisor.run, self._books.supervisor.attempt
+        await attempt("presence", partial(self._presence.probe, anything_to_write=True))
         if self._peers.pos.tells_updates:
-            await self._updates.read()
+            await attempt("updates", self._updates.read)
         await self._take_up()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._intake.run(self._taken_in), name="intake")
-            group.create_task(self._writer.run(), name="writer")
-            group.create_task(self._teller.run(), name="teller")
-            group.create_task(
-                self._presence.run(
-                    self._settings.pos.health_s,
-                    self._writer.anything_to_write,
-                    self._writer.pos_there,
-                ),
-                name="presence",
-            )
+            group.create_task(run("intake", self._take_in), name="intake")
+            group.create_task(run("writer", self._writer.run), name="writer")
+            group.create_task(run("notifier", self._teller.run), name="notifier")
+            group.create_task(run("presence", self._watch_presence), name="presence")
             if self._peers.pos.tells_updates:
-                group.create_task(self._updates.run(self._settings.pos.poll_s), name="updates")
-            group.create_task(self._reconciler.run(self._settings.pos.poll_s), name="reconciler")
+                every_s = self._settings.pos.poll_s
+                updates = partial(self._updates.run, every_s)
+                group.create_task(run("updates", updates), name="updates")
+            reconcile = partial(self._reconciler.run, self._settings.pos.poll_s)
+            group.create_task(run("reconciler", reconcile), name="reconciler")
             if self._paper is not None:
-                group.create_task(self._paper.watch(_FALLBACK_EVERY_S), name="fallback")
-            group.create_task(self._tidy_up(), name="tidy")
+                watch = partial(self._paper.watch, _FALLBACK_EVERY_S)
+                group.create_task(run("fallback", watch), name="fallback")
+            group.create_task(run("tidy", self._tidy_up), name="tidy")
 
     async def drain(self) -> None:
         """Begin nothing more; return once no call to the POS or the service is under way.
@@ -209,9 +208,16 @@ class OrdersFlow:
         if rows:
             log.info("orders.taken_up", store=self._books.store, count=len(rows))
 
+    async def _take_in(self) -> None:
+        await self._intake.run(self._taken_in)
+
+    async def _watch_presence(self) -> None:
+        await self._presence.run(
+            self._settings.pos.health_s, self._writer.anything_to_write, self._writer.pos_there
+        )
+
     async def _taken_in(self, taken: TakenIn) -> None:
-        if self._listener is not None:
-            self._listener(taken)
+        self._let_know(taken)
         match taken:
             case NewOrder(row=row, cancelled=cancelled):
                 self._teller.order_is_new(row.order_id)
@@ -226,6 +232,16 @@ class OrdersFlow:
                     self._order_changed(known)
             case _:
                 pass
+
+    def _let_know(self, taken: TakenIn) -> None:
+        """Hand the delivery to the listener, whose failure must not cost the order."""
+        if self._listener is not None:
+            try:
+                self._listener(taken)
+            except Exception as failure:  # noqa: BLE001 -- (as above)
+                self._books.supervisor.failed("listener", failure)
+            else:
+                self._books.supervisor.works("listener")
 
     def _order_changed(self, row: OrderRow) -> None:
         self._writer.take(row)

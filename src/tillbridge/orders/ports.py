@@ -139,6 +139,10 @@ class OrderEffects(Protocol):
         """The POS cannot be reached, from now on."""
         ...
 
+    def pos_closed(self, why: str) -> None:
+        """The POS takes no orders from now on, and why; "" where it takes them again."""
+        ...
+
     def order_lost(self) -> None:
         """An order was cancelled because the POS cannot be reached."""
         ...

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from tillbridge.adapter import Health, PosFailure
+from tillbridge.adapter import Advice, Health, PosFailure
 from tillbridge.ledger.facts import put_fact
 from tillbridge.log import get_logger
 from tillbridge.orders.books import StoreBooks
@@ -39,6 +39,9 @@ class PosPresence:
         self._told_at = 0.0  # monotonic
         self._since_ms = 0
         self._seen_at: int | None = None
+        # None: the last life of the process may have told something else.
+        self._closed: str | None = None
+        self._advice: tuple[Advice, ...] | None = None
         self._wake = asyncio.Event()
 
     @property
@@ -65,6 +68,26 @@ class PosPresence:
         if health.online and not anything_to_write:
             self._writes_ok = True
         await self._tell(health)
+        if health.online:
+            self._tell_state(health)
+
+    def _tell_state(self, health: Health) -> None:
+        """Let people and the store know what a POS that answers says of itself."""
+        if health.closed != self._closed:
+            self._closed = health.closed
+            event = "pos.closed" if health.closed else "pos.open"
+            log.info(event, store=self._books.store, detail=health.closed)
+            self._effects.pos_closed(health.closed)
+        if health.advice != self._advice:
+            self._advice = health.advice
+            self._books.desk.close("pos.setup", self._books.store)
+            if health.advice:
+                self._books.desk.open(
+                    "pos.setup",
+                    self._books.store,
+                    detail=" ".join(each.text for each in health.advice),
+                    remedy=" ".join(each.fix for each in health.advice),
+                )
 
     async def write_failed(self, failure: PosFailure) -> None:
         """Take note that the POS could not be reached for a write."""

@@ -5,7 +5,9 @@ What cannot be told now waits and is told later; the orders themselves never wai
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 
+from tillbridge import supervision
 from tillbridge.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
 from tillbridge.ledger import order_log
 from tillbridge.ledger.orders import OrderRow
@@ -72,6 +74,7 @@ class Teller:
         self._waiting: dict[str, _Waiting] = {}
         self._nudged: dict[str, None] = {}
         self._busy: set[str] = set()
+        self._crashes: dict[str, int] = {}  # how often in a row telling an order has failed
         self._wake = asyncio.Event()
         self._back = asyncio.Event()
         self._slots = asyncio.Semaphore(_AT_ONCE)
@@ -116,13 +119,25 @@ class Teller:
                     group.create_task(self._tell(order_id), name=f"tell {order_id}")
 
     async def _tell(self, order_id: str) -> None:
+        supervisor = self._books.supervisor
         try:
-            while not self._draining and await self._tell_next(order_id):
-                pass
+            if await supervisor.attempt(
+                "notifier", partial(self._tell_all, order_id), order=order_id
+            ):
+                self._crashes.pop(order_id, None)
+            else:
+                # The order waits; the others are told meanwhile.
+                crashes = self._crashes[order_id] = self._crashes.get(order_id, 0) + 1
+                pause = supervision.backoff_s(crashes)
+                asyncio.get_running_loop().call_later(pause, self.nudge, order_id)
         finally:
             self._busy.discard(order_id)
             if self._nudged:
                 self._wake.set()
+
+    async def _tell_all(self, order_id: str) -> None:
+        while not self._draining and await self._tell_next(order_id):
+            pass
 
     async def _tell_next(self, order_id: str) -> bool:
         """Make the next call of the order; False where there is none."""

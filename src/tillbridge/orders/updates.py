@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from tillbridge.adapter import BadRow, PosFailure, TicketStatus, TicketUpdate
+from tillbridge.errors import LedgerError
 from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.log import get_logger
@@ -18,6 +19,7 @@ from tillbridge.orders.lifecycle import is_final, merge_wanted
 from tillbridge.orders.ports import OrderEffects, OrderPos
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import Cancellation, cancellation, failure_note
+from tillbridge.supervision import backoff_s
 
 log = get_logger()
 
@@ -104,6 +106,7 @@ class UpdateReader:
         self._on_change = on_change
         self._look = asyncio.Event()
         self._failing = ""
+        self._set_aside: dict[str, tuple[int, float]] = {}  # failures and next try, by its key
         self._unreadable = {
             each.subject
             for each in books.desk.current()
@@ -129,8 +132,7 @@ class UpdateReader:
         """Read and keep all there is."""
         try:
             for update in await self._pos.read_updates():
-                await self.take(update)
-                await self._pos.update_handled(update)
+                await self._handle(update)
             self._tell_unreadable(await self._pos.unreadable_updates())
         except PosFailure as failure:
             note = failure_note(failure)
@@ -139,6 +141,28 @@ class UpdateReader:
                 log.warning("pos.updates_failed", store=self._books.store, reason=note)
         else:
             self._failing = ""
+
+    async def _handle(self, update: TicketUpdate) -> None:
+        """Keep the news and confirm it; news at which this fails unexpectedly waits for its time.
+
+        Raises PosFailure.
+        """
+        now = self._books.clock.monotonic()
+        failures, again_at = self._set_aside.get(update.key, (0, now))
+        if again_at > now:
+            return
+        try:
+            await self.take(update)
+        except LedgerError:
+            raise
+        except Exception as failure:  # noqa: BLE001 -- one piece of news must not stop the others
+            failures += 1
+            self._set_aside[update.key] = (failures, now + backoff_s(failures))
+            self._books.supervisor.failed("updates", failure, order=update.order_id)
+            return
+        if self._set_aside.pop(update.key, None) is not None:
+            self._books.supervisor.works("updates", order=update.order_id)
+        await self._pos.update_handled(update)
 
     def _tell_unreadable(self, bad: Sequence[BadRow]) -> None:
         """Tell a person of news that nobody could understand, for as long as it lies there."""

@@ -58,6 +58,8 @@ class Waiting:
     paper_at: float = math.inf  # when it goes to the printer that stands in
     paper_failures: int = 0
     maybe_on_paper: bool = False  # ... which may have it, from before or from a try that broke off
+    crashes: int = 0  # how often in a row working on it failed unexpectedly
+    set_aside_until: float = -math.inf  # because of that, even past its deadline
 
     def outcome_unknown(self, now: float, late_write_s: float) -> None:
         """Note that a write may yet take effect; twice as long as after the one before."""
@@ -67,7 +69,9 @@ class Waiting:
 
     def due(self, pos_from: float) -> float:
         """Return when something is to be done, where the POS may be tried from `pos_from` on."""
-        attempt = max(self.next_try, pos_from)
+        return max(self._planned(max(self.next_try, pos_from)), self.set_aside_until)
+
+    def _planned(self, attempt: float) -> float:
         match self.phase:
             case Phase.WRITE:
                 planned = min(self.deadline, self.paper_at)

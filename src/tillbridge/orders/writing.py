@@ -9,11 +9,14 @@ import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
+from tillbridge import supervision
 from tillbridge.adapter import (
     PosFailure,
     PosOffline,
+    StoreClosed,
     Ticket,
     TicketOutcomeUnknown,
 )
@@ -159,7 +162,7 @@ class TicketWriter:
                 continue
             self._idle.clear()
             try:
-                await self._work(entry)
+                await self._work_contained(entry)
             finally:
                 self._idle.set()
         await asyncio.Event().wait()  # drained: whoever supervises this ends it
@@ -177,6 +180,17 @@ class TicketWriter:
 
     def _phase(self, row: OrderRow) -> Phase | None:
         return phase_of(row, self._policy.patience.accept)
+
+    async def _work_contained(self, entry: Waiting) -> None:
+        """Do what is due; an order at which this fails unexpectedly waits, and the others go on."""
+        work = partial(self._work, entry)
+        if await self._books.supervisor.attempt("writer", work, order=entry.order_id):
+            entry.crashes = 0
+        else:
+            entry.crashes += 1
+            entry.set_aside_until = self._books.clock.monotonic() + supervision.backoff_s(
+                entry.crashes
+            )
 
     async def _work(self, entry: Waiting) -> None:
         row = await self._books.order(entry.order_id)
@@ -244,6 +258,8 @@ class TicketWriter:
 
     async def _failed(self, entry: Waiting, row: OrderRow, failure: PosFailure) -> None:
         refused = after_failure(failure) is AfterFailure.CANCEL
+        if isinstance(failure, StoreClosed):
+            self._presence.probe_soon()
         if refused:
             await self._pos_answered()
             if self._paper is None or not may_stand_in(failure):

@@ -16,7 +16,7 @@ from tillbridge.errors import LedgerError
 from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.log import get_logger
-from tillbridge.receiver.connections import SERVER
+from tillbridge.receiver.connections import SERVER, trust
 from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
 from tillbridge.receiver.refusals import Refusals
 from tillbridge.receiver.secrets import WebhookSecret, current
@@ -26,6 +26,8 @@ from tillbridge.tally import Tally
 log = get_logger()
 
 _LONGEST_ID = 200
+_LARGE_BODY = 65_536  # bytes; an order has a few thousand
+_LARGE_BODIES = 32 * 1_048_576  # bytes of large bodies on their way at a time
 _PATIENCE_S = 5.0  # with a signature that may be of a secret on its way; the sender waits 10 s
 
 
@@ -78,6 +80,7 @@ class Deliveries:
         self._clock = clock
         self._wake = wake
         self._success_status = success_status
+        self._large_bodies = 0  # bytes
         # Resolved once: making a logger for each delivery costs as much as verifying it.
         self._log = log.bind()
 
@@ -98,7 +101,7 @@ class Deliveries:
         signature is not one of this store's secrets (of which there are none before it is
         connected), or the body is another store's. 404 no such store. 408 the body came too
         slowly. 411, 413, 415 no length, too long, encoded or no JSON by its type. 503 the ledger
-        cannot be written.
+        cannot be written, or too many large bodies are on their way.
         """
         endpoint = self.endpoints.get(store)
         if endpoint is None:
@@ -116,7 +119,7 @@ class Deliveries:
         except LedgerError as failure:
             self._refusals.refused(store, "ledger_unwritable", failure.text)
             self.tally.count("deliveries", store=store, result="ledger_unwritable")
-            return _refusal(503)
+            return _refusal(503, body_read=True)
         self._log.debug(
             "delivery.received",
             store=store,
@@ -144,6 +147,7 @@ class Deliveries:
             self._refusals.bad_signature(store)
             raise _Refused(401, "signature" if endpoint.secrets else "no_secret_yet")
         self._refusals.good_signature(store)
+        trust(request)
         try:
             envelope = read_envelope(body)
         except NotAnEnvelope as failure:
@@ -192,6 +196,12 @@ class Deliveries:
         content = request.content
         if content.is_eof():  # as a rule it has come with the head
             return content.read_nowait()
+        # Anybody may send a body, and only at its end is it known whose it was.
+        length = request.content_length or 0
+        large = length if length > _LARGE_BODY else 0
+        if large and self._large_bodies + large > _LARGE_BODIES:
+            raise _Refused(503, "too_many_large_bodies")
+        self._large_bodies += large
         try:
             async with asyncio.timeout(self._settings.body_timeout_s):
                 return await content.read()
@@ -199,6 +209,8 @@ class Deliveries:
             raise _Refused(408, "slow_body") from None
         except (web.RequestPayloadError, ConnectionError):
             raise _Refused(400, "broken_off") from None
+        finally:
+            self._large_bodies -= large
 
 
 def _is_json(content_type: str) -> bool:
@@ -221,9 +233,9 @@ def _plain_text(header: str) -> str:
     return header.encode("ascii", "backslashreplace").decode("ascii")[:_LONGEST_ID]
 
 
-def _refusal(status: int) -> web.Response:
+def _refusal(status: int, *, body_read: bool = False) -> web.Response:
     """Answer a refusal; the connection ends, since what follows on it may be a body nobody read."""
     answer = web.Response(status=status, headers=SERVER)
-    if status != 503:
+    if not body_read:
         answer.force_close()
     return answer

@@ -23,11 +23,12 @@ from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.listening import Acceptor, listening_sockets
 from tillbridge.log import get_logger
 from tillbridge.receiver.connections import SERVER, DeadlineServer
 from tillbridge.receiver.deliveries import Deliveries, Endpoint
 from tillbridge.receiver.echo import Echo
-from tillbridge.receiver.refusals import Refusals
+from tillbridge.receiver.refusals import Crowding, Refusals
 from tillbridge.receiver.secrets import read_secrets
 from tillbridge.tally import Tally
 
@@ -67,6 +68,7 @@ class Receiver:
         self._desk = desk
         self._clock = clock
         self._certificate: LiveCertificate | None = None
+        self._crowding = Crowding(desk, clock)
         self.echo = Echo()
         self._deliveries = Deliveries(
             settings,
@@ -77,12 +79,14 @@ class Receiver:
             success_status=success_status,
         )
         self._server: DeadlineServer | None = None
-        self._listener: asyncio.Server | None = None
+        self._acceptor: Acceptor | None = None
+        self._serving: asyncio.Future[None] | None = None
         self.port = 0
 
     def count_in(self, tally: Tally) -> None:
         """Count deliveries by store and result in this tally."""
         self._deliveries.tally = tally
+        self._crowding.tally = tally
 
     @property
     def url(self) -> str:
@@ -97,21 +101,14 @@ class Receiver:
         for community in self._communities:
             await self.refresh_community(community)
         host, _colon, port = self._settings.listen.rpartition(":")
-        self._server = DeadlineServer(self._handle, self._settings)
-        tls: dict[str, Any] = {}
+        server = DeadlineServer(self._handle, self._settings)
         if self._settings.tls_cert is not None and self._settings.tls_key is not None:
             self._certificate = await self._own_certificate(
                 self._settings.tls_cert, self._settings.tls_key
             )
             self._certificate.count_down()
-            tls = {
-                "ssl": self._certificate.context,
-                "ssl_handshake_timeout": self._settings.head_timeout_s,
-            }
         try:
-            self._listener = await asyncio.get_running_loop().create_server(
-                self._server, host.strip("[]"), int(port), backlog=512, **tls
-            )
+            sockets = await listening_sockets(host.strip("[]"), int(port))
         except OSError as failure:
             raise ConfigError(
                 _("The receiver cannot listen on {listen}: {detail}.").format(
@@ -119,14 +116,29 @@ class Receiver:
                 ),
                 fix=_("Stop what listens there, or change listen in [receiver]."),
             ) from failure
-        self.port = self._listener.sockets[0].getsockname()[1]
+        self.port = sockets[0].getsockname()[1]
+        self._acceptor = Acceptor(
+            sockets,
+            server,
+            max_connections=self._settings.max_connections,
+            connections=lambda: len(server.open),
+            make_room=server.make_room,
+            on_surplus=self._crowding.surplus,
+            tls=None if self._certificate is None else self._certificate.context,
+            handshake_timeout_s=self._settings.head_timeout_s,
+        )
+        self._server = server
+        self._serving = asyncio.ensure_future(self._serve(self._acceptor, server))
         log.info("receiver.listening", address=host, port=self.port, url=self.url)
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
         """Return what runs beside it, after `start`; each is supervised."""
-        if self._certificate is None:
-            return {}
-        return {"receiver.certificate": self._certificate.run()}
+        running: dict[str, Coroutine[Any, Any, object]] = {}
+        if self._serving is not None:
+            running["receiver.accept"] = _awaited(self._serving)
+        if self._certificate is not None:
+            running["receiver.certificate"] = self._certificate.run()
+        return running
 
     async def refresh(self, store: str) -> None:
         """Read again what the store's deliveries are checked by: call it when a secret changes."""
@@ -153,15 +165,22 @@ class Receiver:
 
     async def stop(self, drain_s: float) -> None:
         """Take no new request, finish those that have begun within `drain_s` seconds."""
-        if self._listener is None or self._server is None:
+        if self._serving is None or self._server is None or self._acceptor is None:
             return
-        self._listener.close()
+        self._serving.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._serving
+        self._acceptor.close()
         self._server.pre_shutdown()
         await self._server.shutdown(drain_s)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._listener.wait_closed(), drain_s)
-        self._listener = self._server = None
+        self._serving = self._server = None
         log.info("receiver.stopped")
+
+    async def _serve(self, acceptor: Acceptor, server: DeadlineServer) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(acceptor.run())
+            group.create_task(server.enforce_deadlines())
+            group.create_task(self._crowding.run())
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
@@ -186,6 +205,10 @@ class Receiver:
 
         files = Files(certificate, key)
         return await asyncio.to_thread(LiveCertificate, files, self._desk, self._clock)
+
+
+async def _awaited(serving: asyncio.Future[None]) -> None:
+    await asyncio.shield(serving)
 
 
 def _plain(

@@ -1,16 +1,21 @@
 """What is said about refused deliveries: a log that cannot be flooded, and a problem."""
 
+import asyncio
 from collections import deque
 
 from tillbridge.clock import Clock
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.log import get_logger
+from tillbridge.tally import Tally
 
 log = get_logger()
 
 _LOG_EVERY_S = 60.0
 _BAD_SIGNATURES = 3
 _WITHIN_S = 600.0
+_CROWDED = 20  # surplus connections within a minute
+_CROWDED_WITHIN_S = 60.0
+_CALM_S = 300.0
 
 
 class Refusals:
@@ -49,6 +54,35 @@ class Refusals:
         kind = _problem(store)[0]
         if self._desk.is_open(kind, store):
             self._desk.close(kind, store)
+
+
+class Crowding:
+    """Counts connections beyond `max_connections`; many within a minute are a problem."""
+
+    def __init__(self, desk: ProblemDesk, clock: Clock) -> None:
+        self.tally = Tally()
+        self._desk = desk
+        self._clock = clock
+        self._times: deque[float] = deque(maxlen=_CROWDED)
+
+    def surplus(self, result: str) -> None:
+        """Count a connection that was "refused", or that took the place of another ("replaced")."""
+        self.tally.count("surplus_connections", result=result)
+        now = self._clock.monotonic()
+        self._times.append(now)
+        if len(self._times) == _CROWDED and now - self._times[0] <= _CROWDED_WITHIN_S:
+            self._desk.open("receiver.crowded")
+
+    async def run(self) -> None:
+        """Close the problem once no connection has been surplus for five minutes."""
+        quiet_since = self._clock.monotonic()
+        while True:
+            await asyncio.sleep(_CROWDED_WITHIN_S)
+            since = self._times[-1] if self._times else quiet_since
+            if self._clock.monotonic() - since >= _CALM_S and self._desk.is_open(
+                "receiver.crowded"
+            ):
+                self._desk.close("receiver.crowded")
 
 
 def _problem(path: str) -> tuple[str, bool, str]:

@@ -19,7 +19,13 @@ from tillbridge.status.words import clock_time, waiting
 _RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
 _DAY_MS = 86_400_000
 # While one of these is open guests cannot order, though nothing is broken.
-_CLOSED = {"integration.removed", "store.paused", "store.paused_by_staff", "store.paused_elsewhere"}
+_CLOSED = {
+    "integration.removed",
+    "store.paused",
+    "store.closed_in_till",
+    "store.paused_by_staff",
+    "store.paused_elsewhere",
+}
 _NOTHING_ARRIVES_STARTS = ("public_address.", "reach.")
 _NOT_INTEGRATED = {"removed", "disabled", "pending", "not_integrated"}
 # Problems that keep orders from arriving at all, and how the verdict says why.

@@ -3,9 +3,9 @@
 While nobody serves it, a browser that comes waits in the queue of the socket.
 """
 
-import asyncio
-import os
 import socket
+
+from tillbridge.listening import listening_sockets
 
 
 class HeldAddress:
@@ -22,7 +22,7 @@ class HeldAddress:
         """
         if self._at != (host, port) or not self._sockets:
             self.close()
-            self._sockets = await _listening(host, port)
+            self._sockets = await listening_sockets(host, port)
             self._at = (host, port)
         return [each.dup() for each in self._sockets]
 
@@ -31,27 +31,3 @@ class HeldAddress:
         for each in self._sockets:
             each.close()
         self._sockets = []
-
-
-async def _listening(host: str, port: int) -> list[socket.socket]:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
-    opened: list[socket.socket] = []
-    try:
-        for family, kind, protocol, _name, address in dict.fromkeys(found):
-            each = socket.socket(family, kind, protocol)
-            opened.append(each)
-            if os.name == "posix":  # elsewhere it would let two programs share the port
-                each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            each.settimeout(0)
-            each.bind(address)
-            each.listen(128)
-    except OSError:
-        for each in opened:
-            each.close()
-        raise
-    return opened

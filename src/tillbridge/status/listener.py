@@ -3,15 +3,17 @@
 What only some bridges need (pages, passwords, metrics) is imported when it is asked for.
 """
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 
 from tillbridge.clock import Clock
 from tillbridge.errors import BridgeError
+from tillbridge.listening import Acceptor, listening_sockets
 from tillbridge.log import get_logger
 from tillbridge.status.doorkeeper import AccessRules, Doorkeeper, Turned
 from tillbridge.status.held_address import HeldAddress
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from tillbridge.status.web.site import Site, SiteParts
 
 _STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|svg)")
+_MOST_CONNECTIONS = 128
+_KEEPALIVE_S = 75.0
 _A_YEAR = "max-age=31536000, immutable"
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -90,8 +94,14 @@ class StatusListener:
             application.router.add_get(merchant.path, self._callback)
         application.router.add_route("*", "/{path:.*}", self._page)
         self._runner = web.AppRunner(
-            application, access_log=None, handle_signals=False, shutdown_timeout=2
+            application,
+            access_log=None,
+            handle_signals=False,
+            keepalive_timeout=_KEEPALIVE_S,
+            shutdown_timeout=2,
         )
+        self._acceptor: Acceptor | None = None
+        self._accepting: asyncio.Task[None] | None = None
 
     def follow(self, doorkeeper: Doorkeeper | None) -> Doorkeeper:
         """Let stay whom the listener of the bridge's life before knows, and may; before `start`.
@@ -113,19 +123,40 @@ class StatusListener:
         Where the address is `held`, whoever came while nobody served it is served now.
         """
         await self._runner.setup()
-        if held is None:
-            await web.TCPSite(self._runner, host, port).start()
-        else:
-            for each in await held.sockets(host, port):
-                await web.SockSite(self._runner, each).start()
-        address, actual = self._runner.addresses[0][:2]
+        server = cast("web.Server", self._runner.server)  # there since the setup
+        sockets = await (
+            listening_sockets(host, port) if held is None else held.sockets(host, port)
+        )
+
+        def make_room() -> bool:
+            server.connections[0].close()  # the oldest; one that has a request finishes it first
+            return len(server.connections) < 2 * _MOST_CONNECTIONS
+
+        self._acceptor = Acceptor(
+            sockets,
+            server,
+            max_connections=_MOST_CONNECTIONS,
+            connections=lambda: len(server.connections),
+            make_room=make_room,
+        )
+        self._accepting = asyncio.create_task(self._acceptor.run(), name="status_page.accept")
+        address, actual = sockets[0].getsockname()[:2]
         log.info("status_page.listening", address=address, port=actual)
         return address, actual
+
+    def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
+        """Return what runs beside it, after `start`; each is supervised."""
+        accepting = self._accepting
+        return {} if accepting is None else {"status_page.accept": _awaited(accepting)}
 
     async def close(self) -> None:
         """Stop listening, and end what is live at once."""
         if self._hub is not None:
             self._hub.close()
+        if self._acceptor is not None and self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.gather(self._accepting, return_exceptions=True)
+            self._acceptor.close()
         await self._runner.cleanup()
 
     async def _command(self, request: web.Request) -> web.StreamResponse:
@@ -231,6 +262,10 @@ class StatusListener:
             for name, value in HEADERS.items():
                 response.headers.setdefault(name, value)
         return response
+
+
+async def _awaited(accepting: "asyncio.Task[None]") -> None:
+    await asyncio.shield(accepting)
 
 
 _UNKNOWN_NAME = (

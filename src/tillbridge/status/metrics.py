@@ -36,6 +36,12 @@ _COUNTED: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ("store", "result"),
     ),
     (
+        "surplus_connections",
+        "tillbridge_surplus_connections",
+        "Connections beyond max_connections: refused, or let in for one that mattered less.",
+        ("result",),
+    ),
+    (
         "service_calls",
         "tillbridge_service_calls",
         "Calls to the ordering service: done, refused, or unanswered.",

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from tillbridge.clock import Clock
 from tillbridge.errors import LedgerError, ServiceError
+from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
@@ -31,12 +32,18 @@ _PROBLEMS = {
     Who.PERSON: "store.paused_by_staff",
     Who.OTHERS: "store.paused_elsewhere",
     Who.POS_AWAY: "store.paused",
+    Who.POS_CLOSED: "store.closed_in_till",
 }
 
 # Why the bridge itself closes a store, and opens it, in the audit trail; the others say so there.
-_CLOSED = {Who.POS_AWAY: "the till is away", Who.SCHEDULE: "the schedule"}
+_CLOSED = {
+    Who.POS_AWAY: "the till is away",
+    Who.POS_CLOSED: "the till is closed",
+    Who.SCHEDULE: "the schedule",
+}
 _OPENED = {
     Who.POS_AWAY: "the till is back",
+    Who.POS_CLOSED: "the till is open",
     Who.SCHEDULE: "the schedule",
     Who.PERSON: "the pause is over",
 }
@@ -125,6 +132,27 @@ class StoreKeeper:
         """The till is back: end the bridge's own pause. As `pos_away`."""
         async with self._lock:
             await self._change_quietly(replace(await self._known(), pos_away=None))
+
+    async def pos_returning(self, reason: str) -> None:
+        """Note why the store stays closed although the till is back; "" while the till is away."""
+        async with self._lock:
+            causes = await self._known()
+            if causes.pos_away is not None and causes.pos_away.reason != reason:
+                pause = replace(causes.pos_away, reason=reason)
+                await self._change_quietly(replace(causes, pos_away=pause))
+
+    async def pos_closed(self, reason: str) -> None:
+        """Close the store because its till takes no orders; open it again where `reason` is "".
+
+        As `pos_away`.
+        """
+        async with self._lock:
+            causes = await self._known()
+            before = causes.pos_closed
+            if reason != ("" if before is None else before.reason):
+                since = self._clock.now_ms() if before is None else before.since_ms
+                pause = Pause(since, by="bridge", reason=reason) if reason else None
+                await self._change_quietly(replace(causes, pos_closed=pause))
 
     async def is_paused_for_pos(self) -> bool:
         """Whether the bridge itself keeps the store closed."""
@@ -324,6 +352,7 @@ class StoreKeeper:
                 Who.PERSON: causes.person,
                 Who.OTHERS: causes.others,
                 Who.POS_AWAY: causes.pos_away,
+                Who.POS_CLOSED: causes.pos_closed,
             }[who]
             if pause is None or not known or (who is not shown.who and who is not Who.POS_AWAY):
                 self._desk.close(code, self._store)
@@ -331,7 +360,8 @@ class StoreKeeper:
                 reason = f" ({pause.reason})" if pause.reason else ""
                 self._desk.open(code, self._store, by=pause.by or "?", reason=reason)
             else:
-                self._desk.open(code, self._store)
+                why = pause.reason or _("the till is away")
+                self._desk.open(code, self._store, detail=why)
 
 
 def _of_an_older_version(before: dict[str, Any], now_ms: int) -> Causes:

@@ -60,7 +60,11 @@ def decide_pause(
         return Pause() if due and not paused_by_bridge else Nothing()
     if not paused_by_bridge:
         return Nothing()
-    recent = sum(1 for at in pauses if now - at < _HOUR_S)
-    flapping = recent >= rules.max_pauses_per_hour
-    needed_s = max(STEADY_S, rules.resume_after_s) if flapping else rules.resume_after_s
+    unsteady = is_unsteady(now, pauses, rules)
+    needed_s = max(STEADY_S, rules.resume_after_s) if unsteady else rules.resume_after_s
     return Resume() if steady_s >= needed_s else Nothing()
+
+
+def is_unsteady(now: float, pauses: Sequence[float], rules: PauseRules) -> bool:
+    """Return whether the POS has come and gone so often that it must be steady for a while."""
+    return sum(1 for at in pauses if now - at < _HOUR_S) >= rules.max_pauses_per_hour

@@ -4,8 +4,11 @@ import asyncio
 from collections import deque
 
 from tillbridge.clock import Clock
+from tillbridge.i18n import _
 from tillbridge.stores.keeper import StoreKeeper
-from tillbridge.stores.pause import Pause, PauseRules, Resume, decide_pause
+from tillbridge.stores.pause import Pause, PauseRules, Resume, decide_pause, is_unsteady
+
+_UNSTEADY = _("the till comes and goes; it has to stay for 10 minutes first")
 
 
 class StorePauser:
@@ -25,13 +28,25 @@ class StorePauser:
         """Take note that an order was cancelled because the POS is away; `pos_is` acts on it."""
         self._order_lost = True
 
-    async def pos_is(self, *, online: bool) -> bool:
+    async def opened_by_person(self) -> bool:
+        """Resume as soon as the POS is back, however often it has come and gone.
+
+        Returns whether to call `pos_is` in a while. Raises LedgerError.
+        """
+        async with self._lock:
+            self._pauses.clear()
+            return self._online is not None and await self._act(self._clock.monotonic())
+
+    async def pos_is(self, *, online: bool, closed: str = "") -> bool:
         """Take note of how the POS is, and pause or resume the store if it is time.
 
+        `closed` says why a POS that is there takes no orders, "" where it takes them.
         Returns whether to call again in a while: there is something to wait for. Raises
         LedgerError where the intent cannot be kept; a service that fails is told again later.
         """
         async with self._lock:
+            if online:
+                await self._keeper.pos_closed(closed if self._rules.pause_after_s > 0 else "")
             now = self._clock.monotonic()
             if online != self._online:
                 self._online, self._since = online, now
@@ -57,4 +72,7 @@ class StorePauser:
             self._pauses.append(now)
         elif isinstance(decision, Resume):
             await self._keeper.pos_back()
+        elif paused:
+            unsteady = self._online and is_unsteady(now, self._pauses, self._rules)
+            await self._keeper.pos_returning(_UNSTEADY if unsteady else "")
         return await self._keeper.is_paused_for_pos()

@@ -136,7 +136,11 @@ class SettingsFlow:
             except TimeoutError:
                 pass
             self._wake.clear()
-            wait_s = await self._round(follow)
+            try:
+                wait_s = await self._round(follow)
+            except Exception:
+                self._wake.set()  # whoever begins `run` again tries this again
+                raise
 
     async def plan(self, *, full: bool = False) -> SettingsPlan:
         """Return what would be sent now. Raises ConfigError with all that is wrong, LedgerError."""

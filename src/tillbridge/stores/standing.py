@@ -22,6 +22,7 @@ class Who(StrEnum):
     PERSON = "person"
     OTHERS = "somebody else"
     POS_AWAY = "bridge"
+    POS_CLOSED = "till"
     SCHEDULE = "schedule"
 
 
@@ -56,6 +57,7 @@ class Causes:
     person: Pause | None = None
     others: Pause | None = None
     pos_away: Pause | None = None
+    pos_closed: Pause | None = None
     scheduled: Pause | None = None
     opened_until_ms: int | None = None
     told: Status | None = None
@@ -83,6 +85,7 @@ def standing_of(causes: Causes) -> Standing:
         (Who.PERSON, causes.person),
         (Who.OTHERS, causes.others),
         (Who.POS_AWAY, causes.pos_away),
+        (Who.POS_CLOSED, causes.pos_closed),
         (Who.SCHEDULE, causes.scheduled),
     ):
         if pause is not None:
@@ -113,7 +116,7 @@ def paused_by(causes: Causes, pause: Pause) -> Causes:
 def resumed(causes: Causes, planned: Planned, now_ms: int) -> Causes:
     """A person opens the store: whoever paused it, and against the schedule until its next change.
 
-    The bridge's pause stays while the till is away.
+    The bridge's pause stays while the till is away or closed.
     """
     opened = None
     if planned.closed:
@@ -170,7 +173,7 @@ def from_json(kept: object) -> Causes:
     )
 
 
-_PAUSES = ("person", "others", "pos_away", "scheduled")
+_PAUSES = ("person", "others", "pos_away", "pos_closed", "scheduled")
 
 
 def _pause(kept: object) -> Pause | None:

@@ -113,7 +113,14 @@ class TaxRounds:
             except TimeoutError:
                 pass
             self._wake.clear()
-            wait_s = await self._round()
+            wait_s = await self._round_or_again()
+
+    async def _round_or_again(self) -> float | None:
+        try:
+            return await self._round()
+        except Exception:
+            self._wake.set()  # whoever begins `run` again tries this again
+            raise
 
     async def _is_old(self) -> bool:
         at = (await self.known() or {}).get("checked_at")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 
 from tillbridge.adapter import (
@@ -20,22 +19,24 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.export_files import still_being_written
 from tillbridge.adapter.known_records import KnownRecords
+from tillbridge.adapter.sale_options import NotForSale, SaleRules
 from tillbridge.model.money import to_minor
+from tillbridge.model.numbers import parse_decimal
 from tillbridge_aloha.modifiers import Modifiers, declared, label, number, sold
 from tillbridge_aloha.options import AlohaOptions
 from tillbridge_aloha.tables import Row, find_table, read_table
 
 _MENU = Menu("menu", "Menu")
 # Part of every fingerprint. Raise it when the same records come to mean another item.
-_READING_VERSION = 1
+_READING_VERSION = 2
 _TABLES = ("ITM", "CAT", "CIT", "MOD", "GNDITEM")
 
 
 @dataclass(frozen=True, slots=True)
 class _Priced:
-    """A row of ITM.DBF with its price, in minor units."""
+    """A record of ITM.DBF: where it stands, and its price in minor units."""
 
-    row: Row
+    place: str
     identity: str
     name: str
     price: int
@@ -90,23 +91,32 @@ class AlohaAdapter:
         modifiers = self._modifiers(rows, priced)
         stopped = (self._options.stop_list or "").casefold()
         stops = {category for category, name in names.items() if name.casefold() == stopped}
-        records = KnownRecords(known, _READING_VERSION)
+        rules = SaleRules(self._options, modifiers.groups, modifiers.add_ons, names)
+        records = KnownRecords(known, _READING_VERSION, rules.meaning())
         items: dict[str, Item] = {}
         fingerprints: dict[str, int] = {}
         used: set[str] = set()
         for identity, each in priced.items():
-            if not each.price and self._options.zero_prices != "sell":
-                continue
             categories = members.get(identity, ())
             listed = tuple([category for category in categories if category not in stops])
-            used.update(listed)
             available = len(listed) == len(categories)
             groups = modifiers.of_item.get(identity, ())
+            if wrong := [
+                modifiers.refused[group] for group in groups if group in modifiers.refused
+            ]:
+                bad_rows.append(
+                    _bad_row(each.place, f'"{each.name}" cannot be ordered: {wrong[0]}', identity)
+                )
+                continue
             told = (identity, each.name, str(each.price), "on" if available else "off")
             fingerprint = records.new((*told, *listed, "groups", *groups))
             if fingerprint is not None:
-                items[identity] = _item(each, listed, groups, available=available)
+                item = _item(each, listed, groups, available=available)
+                if not self._is_offered(item, each.place, rules, bad_rows):
+                    continue
+                items[identity] = item
                 fingerprints[identity] = fingerprint
+            used.update(listed)
         return records.changes(
             Catalogue.of(
                 items.values(),
@@ -116,8 +126,17 @@ class AlohaAdapter:
                 menus=[_MENU],
                 bad_rows=bad_rows,
                 fingerprints=fingerprints,
+                facts=rules.facts("CAT.DBF"),
             )
         )
+
+    @staticmethod
+    def _is_offered(item: Item, place: str, rules: SaleRules, bad_rows: list[BadRow]) -> bool:
+        try:
+            return rules.offered(item, place) is not None
+        except NotForSale as failure:
+            bad_rows.append(BadRow(place, failure.text, failure.fix, item.external_id))
+            return False
 
     def _path(self, name: str) -> Path | None:
         try:
@@ -145,17 +164,10 @@ class AlohaAdapter:
                     raise _Slip(f'It has the id of "{seen[identity]}"')
                 price = _price(row, identity, name, self._currency)
             except ValueError as failure:
-                bad_rows.append(
-                    BadRow(
-                        place=f"ITM.DBF, record {place}",
-                        text=f"{failure}.",
-                        fix="Correct the item in Aloha Manager; it counts after the next refresh.",
-                        external_id=identity,
-                    )
-                )
+                bad_rows.append(_bad_row(f"ITM.DBF, record {place}", str(failure), identity))
                 continue
             seen[identity] = name
-            yield _Priced(row, identity, name, price)
+            yield _Priced(f"ITM.DBF, record {place}", identity, name, price)
 
     def _modifiers(
         self, rows: Mapping[str, Sequence[Row] | None], priced: Mapping[str, _Priced]
@@ -185,6 +197,15 @@ def _item(
     )
 
 
+def _bad_row(place: str, text: str, identity: str) -> BadRow:
+    return BadRow(
+        place=place,
+        text=f"{text}.",
+        fix="Correct the item in Aloha Manager; it counts after the next refresh.",
+        external_id=identity,
+    )
+
+
 class _Slip(ValueError):
     """What is wrong with a row."""
 
@@ -195,21 +216,13 @@ def _price(row: Row, identity: str, name: str, currency: str) -> int:
     if row.get("askprice") == "Y":
         raise _Slip(f'"{name}" has an open price: a storefront cannot sell it')
     try:
-        price = _amount(row.get("price"), currency)
+        # A number of the file, not a text of a person: its point is a point.
+        price = to_minor(parse_decimal(row.get("price", "0")), currency)
     except ValueError as failure:
         raise _Slip(f'The price of "{name}" is wrong: {failure}') from failure
     if price < 0:
         raise _Slip(f'"{name}" has a price below zero')
     return price
-
-
-def _amount(value: object, currency: str) -> int:
-    """Return a price in minor units; nothing is 0. Raises ValueError."""
-    if value is None:
-        return 0
-    if not isinstance(value, Decimal):
-        raise ValueError(f"{str(value)[:40]!r} is not an amount of money")  # noqa: TRY004 -- bad input
-    return to_minor("?" if value.is_nan() else value, currency)
 
 
 def _members(rows: Sequence[Row], names: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,6 @@ which ones it had. That is less than the truth and never wrong: each was ordered
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 
 from tillbridge.adapter import AddOn, AddOnGroup
 from tillbridge.adapter.texts import one_line
@@ -25,6 +24,7 @@ class Modifiers:
     groups: dict[str, AddOnGroup] = field(default_factory=dict)
     add_ons: dict[str, AddOn] = field(default_factory=dict)
     of_item: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)  # why a group cannot be chosen from
 
 
 def declared(items: Sequence[Row], groups: Sequence[Row], known: Mapping[str, AddOn]) -> Modifiers:
@@ -42,13 +42,20 @@ def declared(items: Sequence[Row], groups: Sequence[Row], known: Mapping[str, Ad
         least, most = _count(row, "minimum", "min"), _count(row, "maximum", "max")
         name = label(row, "longname", "name", "shortname") or f"Choice {identity}"
         offered = tuple(dict.fromkeys(known[each].external_id for each in members))
-        found.groups[identity] = AddOnGroup(
-            identity, name, least, most or len(offered), least > 0, offered
-        )
+        most = most or len(offered)
+        if least > min(most, len(offered)):
+            found.refused[identity] = (
+                f'its modifier group "{name}" wants {least}, allows {most} and offers '
+                f"{len(offered)}"
+            )
+            continue
+        found.groups[identity] = AddOnGroup(identity, name, least, most, least > 0, offered)
         found.add_ons |= {known[each].external_id: known[each] for each in members}
     for row in items:
         named = [number(row, mod) for mod in _MODS]
-        used = tuple(dict.fromkeys(each for each in named if each in found.groups))
+        used = tuple(
+            dict.fromkeys(each for each in named if each in found.groups or each in found.refused)
+        )
         if used:
             found.of_item[number(row, "id")] = used
     return found
@@ -75,19 +82,17 @@ def sold(sales: Sequence[Row], known: Mapping[str, AddOn]) -> Modifiers:
 
 def number(row: Row, name: str) -> str:
     """Return an id as text; "" for none, which Aloha writes as 0."""
-    value = row.get(name)
     try:
-        # A column of another type holds text, bytes or a date: no id either.
-        number = parse_decimal(value) if isinstance(value, Decimal) else None
+        found = parse_decimal(row.get(name, ""))
     except ValueError:
         return ""
-    return format(number, "f").split(".")[0] if number else ""
+    return format(found, "f").split(".")[0] if found else ""
 
 
 def label(row: Row, *names: str) -> str:
     r"""Return the first name that says something; a literal `\n` in it is a line break."""
     for name in names:
-        clean = one_line(str(row.get(name) or "").replace("\\n", " "))
+        clean = one_line(row.get(name, "").replace("\\n", " "))
         if clean:
             return clean
     return ""

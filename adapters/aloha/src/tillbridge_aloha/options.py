@@ -6,25 +6,28 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.sale_options import SaleOptions, ZeroPrices
 
 
 def _known(name: str) -> str:
     try:
+        b"".decode(name)  # some codecs are none of texts
         return codecs.lookup(name).name
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise ValueError('is no encoding; try "cp1251", "cp866", "cp850" or "cp1252"') from None
 
 
-class AlohaOptions(AdapterOptions):
+class AlohaOptions(SaleOptions):
     """Where Aloha keeps its tables, and how their odd places are meant."""
 
     folder: Path = Field(description="Aloha's folder of DBF files, usually DATA or NEWDATA.")
     encoding: Annotated[str, AfterValidator(_known)] | None = Field(
         None, description="Code page of the files; without it, the files' own mark, or a guess."
     )
-    zero_prices: Literal["leave_out", "sell"] = Field(
-        "leave_out", description="Whether items without a price are sold by themselves."
+    zero_prices: ZeroPrices = Field(
+        "leave_out",
+        description='Items without a price: "leave_out" (most are words to the kitchen; as '
+        'modifiers they are sold), "sell" them by themselves, or "refuse" them by name.',
     )
     stop_list: str | None = Field(
         None, min_length=1, description="The category whose items are sold out, by its name."

@@ -1,0 +1,156 @@
+"""One order, one piece of news or one step that fails unexpectedly does not stop the others."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.order_house import STORE, House, Life
+from tillbridge import supervision
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.model.order import Order
+from tillbridge.orders import arrivals, updates
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 0.02)
+    return House(tmp_path)
+
+
+def set_aside(life: Life) -> list[OpenProblem]:
+    return [each for each in life.desk.current() if each.code == "order.set_aside"]
+
+
+def poisoned(function: Callable[..., Any], is_poison: Callable[..., bool]) -> Callable[..., Any]:
+    """Return the function, but for arguments that make it fail as nobody foresaw."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 -- whatever the function takes
+        if is_poison(*args):
+            raise OverflowError("Python int too large to convert to SQLite INTEGER")
+        return function(*args, **kwargs)
+
+    return call
+
+
+async def test_an_order_that_cannot_be_written_is_set_aside_and_written_once_it_can(
+    house: House,
+) -> None:
+    async def poison(order: Order) -> None:
+        if order.id == "ord_1":
+            raise OverflowError("no such number")
+
+    house.till.on_write = poison
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.order("ord_2")
+        await life.until_told("ord_2", "accepted")
+        await life.until(lambda: set_aside(life))
+        [problem] = set_aside(life)
+        assert (problem.store, problem.subject, problem.detail["order"]) == (
+            STORE,
+            "ord_1",
+            "ord_1",
+        )
+        assert problem.detail["step"] == "writer"
+        house.till.on_write = None
+        await life.until_told("ord_1", "accepted")
+        await life.until(lambda: not set_aside(life))
+    assert house.till.written == ["ord_2", "ord_1"]
+
+
+async def test_a_delivery_that_cannot_be_taken_in_waits_and_the_others_are_taken_in(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        created = poisoned(
+            arrivals._created, lambda _connection, _policy, order, *_rest: order.id == "ord_1"
+        )
+        patch.setattr(arrivals, "_created", created)
+        async with house.life() as life:
+            await life.order("ord_1")
+            await life.order("ord_2")
+            await life.order("ord_3")
+            await life.until_told("ord_3", "accepted")
+            assert await life.row("ord_1") is None
+            [problem] = set_aside(life)
+            assert problem.detail["step"] == "intake"
+            assert life.flow.behind_since is None  # no reason for the watchdog to end the process
+            patch.undo()
+            await life.until_told("ord_1", "accepted")
+            await life.until(lambda: not set_aside(life))
+    assert sorted(house.till.written) == ["ord_1", "ord_2", "ord_3"]
+
+
+async def test_an_order_the_service_cannot_be_told_of_does_not_silence_the_others(
+    house: House,
+) -> None:
+    async with house.life() as life:
+        house.service.fails = KeyError("a defect of ours")
+        await life.order("ord_1")
+        await life.until(lambda: set_aside(life))
+        assert set_aside(life)[0].detail["step"] == "notifier"
+        house.service.fails = None
+        await life.order("ord_2")
+        await life.until_told("ord_2", "accepted")
+        await life.until_told("ord_1", "accepted")
+        await life.until(lambda: not set_aside(life))
+
+
+async def test_news_that_cannot_be_kept_does_not_stop_other_news(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        keep = poisoned(
+            updates.keep_update, lambda _connection, _store, update, *_: update.order_id == "ord_1"
+        )
+        patch.setattr(updates, "keep_update", keep)
+        async with house.life() as life:
+            for order in ("ord_1", "ord_2"):
+                await life.order(order)
+                await life.until_told(order, "accepted")
+            house.till.tells("ord_1", "preparing")
+            house.till.tells("ord_2", "preparing")
+            await life.until_told("ord_2", "preparing")
+            assert [each.detail["step"] for each in set_aside(life)] == ["updates"]
+            patch.undo()
+            await life.until_told("ord_1", "preparing")
+            await life.until(lambda: not set_aside(life))
+
+
+async def test_a_step_that_fails_as_a_whole_leaves_the_others_at_work(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken() -> None:
+        raise RuntimeError("the probe is broken")
+
+    async with house.life() as life:
+        monkeypatch.setattr(house.till, "health", broken)
+        await life.until(lambda: "store.step_failed" in life.problems())
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+
+
+async def test_a_listener_that_fails_does_not_cost_the_order(house: House) -> None:
+    def broken(_taken: object) -> None:
+        raise RuntimeError("not my day")
+
+    async with house.life() as life:
+        life.flow.on_taken_in(broken)
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        assert "store.step_failed" in life.problems()
+
+
+async def test_an_order_committed_and_not_handed_on_is_handed_on_again(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house.life() as life:
+        with monkeypatch.context() as patch:
+            take = poisoned(life.flow._writer.take, lambda row, **_: row.order_id == "ord_1")
+            patch.setattr(life.flow._writer, "take", take)
+            await life.order("ord_1")
+            await life.until(lambda: set_aside(life))
+        await life.until_told("ord_1", "accepted")
+        await life.until(lambda: not set_aside(life))
