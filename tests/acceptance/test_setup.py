@@ -9,6 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from tests.support.bridge_process import free_port, until
 from tests.support.fresh_machine import Wizard, fresh_machine
@@ -221,6 +222,35 @@ async def test_a_bridge_that_runs_is_changed_on_the_same_page(wizard: Wizard) ->
     menu = load(wizard.fresh.bridge.config).settings.stores["main"].pos.options["menu"]
     assert menu == "export/other.csv"
     assert await wizard.fresh.bridge.stop() == 0
+
+
+async def test_a_stored_secret_goes_to_no_other_address(wizard: Wizard) -> None:
+    """Whoever may open the page could else have the secret sent to a machine of their own."""
+    await wizard.everything()
+    await wizard.write()
+    await wizard.fresh.bridge.logged("setup.connected", ok=True)
+    heard: list[str] = []
+
+    async def listen(request: web.BaseRequest) -> web.Response:
+        heard.append(f"{request.path_qs} {dict(request.headers)} {await request.text()}")
+        error = {"code": "auth.invalid_token", "message": "no"}
+        return web.json_response({"error": error}, status=401)
+
+    runner = web.ServerRunner(web.Server(listen))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+    try:
+        await wizard.send("service", base_url=f"http://127.0.0.1:{port}/v2")
+        told = await wizard.send("sign-in", client_id="app_123", client_secret="")
+        assert 'class="flash bad"' in told
+        await wizard.send("sign-in", client_id="app_123", client_secret="another one")
+        await wizard.send("allow", email="owner@example.net")
+        await wizard.page()
+    finally:
+        await runner.cleanup()
+    assert heard
+    assert not [each for each in heard if SECRET in each or "Bearer" in each]
 
 
 async def test_the_address_is_held_while_the_bridge_begins_anew(wizard: Wizard) -> None:

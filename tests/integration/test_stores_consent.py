@@ -1,5 +1,6 @@
 """A merchant's consent, with a real redirect into a real listener and a real vault."""
 
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,7 @@ from tillbridge.errors import BridgeError, Refused
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.service.link import App, ServiceLink, StoreLink
+from tillbridge.service.types import Tokens
 from tillbridge.stores.callback import callback_place, listening
 from tillbridge.stores.consent import ConsentDesk, ConsentRefused
 from tillbridge.stores.vaulted import VaultTokenStore
@@ -45,7 +47,7 @@ async def consenting(folder: Path, *, secret: str = "sandbox-secret") -> AsyncIt
         link = ServiceLink(
             driver.running.base_url, App("app_123", lambda: secret, redirect_uri), clock=clock
         )
-        store = link.store(VaultTokenStore(ledger.vault, "main"))
+        store = link.store(VaultTokenStore(ledger.vault, "main", driver.running.base_url))
         desk = ConsentDesk(link, {"main": store.tokens}, ledger, clock=clock)
         await driver.control("POST", "/consent", {"auto": True})
         try:
@@ -80,7 +82,7 @@ async def test_a_merchant_consents_and_the_tokens_are_kept_encrypted(tmp_path: P
         for path in tmp_path.rglob("*"):
             if path.is_file():
                 assert tokens.refresh_token.encode() not in path.read_bytes()
-        kept = VaultTokenStore(bench.ledger.vault, "main").load()
+        kept = VaultTokenStore(bench.ledger.vault, "main", bench.driver.running.base_url).load()
         assert kept == tokens
 
 
@@ -166,3 +168,18 @@ async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         with pytest.raises(BridgeError, match=r"listen on 127\.0\.0\.1"):
             async with listening(bench.redirect_uri, bench.desk):
                 pass
+
+
+async def test_tokens_are_of_one_service(tmp_path: Path) -> None:
+    ledger = await Ledger.open(tmp_path, clock=HandClock())
+    try:
+        tokens = Tokens("access", "refresh", 0, 0, "menu.write")
+        VaultTokenStore(ledger.vault, "main", "https://one.example/v2").save(tokens)
+        for same in ("https://one.example/v2", "https://ONE.example:443/v3"):
+            assert VaultTokenStore(ledger.vault, "main", same).load() == tokens
+        for other in ("http://one.example/v2", "https://one.example:444/v2", "https://two.example"):
+            assert VaultTokenStore(ledger.vault, "main", other).load() is None
+        ledger.vault.put("main/tokens", json.dumps(tokens.to_record()))  # of a version before
+        assert VaultTokenStore(ledger.vault, "main", "https://two.example").load() == tokens
+    finally:
+        await ledger.close()

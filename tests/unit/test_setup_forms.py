@@ -1,5 +1,6 @@
 """An adapter's options as a form, and what it reads as a preview."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +13,7 @@ from tillbridge.adapters.folder.adapter import ADAPTER
 from tillbridge.adapters.loader import find_adapters
 from tillbridge.daemon.setup_till import said_of
 from tillbridge.errors import ConfigError
-from tillbridge.onboarding.options_form import fields_of, said_in
+from tillbridge.onboarding.options_form import fields_of, file_only, said_in
 from tillbridge.onboarding.preview import finding_of, shown
 
 
@@ -89,7 +90,7 @@ def test_what_cannot_be_meant_is_told_with_its_field(form: dict[str, str], words
 def test_every_installed_adapter_has_a_form(name: str) -> None:
     adapter = find_adapters()[name]
     fields = fields_of(adapter.options, {})
-    assert {field.name for field in fields} == {
+    assert {field.name for field in fields} | set(file_only(adapter.options)) == {
         info.alias or key for key, info in adapter.options.model_fields.items()
     }
     said_in(adapter.options, {field.name: field.usual for field in fields})
@@ -170,3 +171,21 @@ def test_an_adapters_secret_goes_into_a_file_that_only_this_user_reads(tmp_path:
     assert said_of(adapter, {}, said, tmp_path)[field.name] == said[field.name]
     shown_again = fields_of(find_adapters()[adapter].options, said)
     assert next(each.value for each in shown_again if each.kind == "secret") == ""
+
+
+def test_no_page_says_which_program_is_started(tmp_path: Path) -> None:
+    shown = {field.name for field in fields_of(find_adapters()["process"].options, {})}
+    assert shown.isdisjoint({"command", "cwd", "env"})
+    with pytest.raises(ConfigError, match="program") as refused:
+        said_of("process", {"command": "/usr/bin/touch\n/tmp/x"}, {}, tmp_path)
+    assert "bridge.toml" in refused.value.fix
+    kept = {"adapter": "process", "command": ["till"], "env": ["KEY"]}
+    said = said_of("process", {"command": "/usr/bin/touch", "answer_s": "5"}, kept, tmp_path)
+    assert said == {"adapter": "process", "command": ["till"], "env": ["KEY"], "answer_s": 5}
+
+
+@pytest.mark.parametrize("adapter", ["antigravity:ADAPTER", "tests.support.x:ADAPTER", "nothing"])
+def test_no_page_says_which_module_is_imported(adapter: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError):
+        said_of(adapter, {}, {"adapter": "folder"}, tmp_path)
+    assert "antigravity" not in sys.modules

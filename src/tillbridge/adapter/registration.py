@@ -17,6 +17,13 @@ API_VERSION = ADAPTER_API
 OLD_API_VERSIONS: Mapping[int, str] = {}
 
 
+FILE_ONLY = "x-file-only"
+"""Set to true in an option's `json_schema_extra`: the page shows no field for it.
+
+For what says which program is started: whoever uses the machine may be able to open the page.
+"""
+
+
 class AdapterOptions(BaseModel):
     """Base of an adapter's options: the keys of its table in the configuration."""
 

@@ -40,7 +40,7 @@ from tillbridge.config.store import (
     StoreSettings,
     TableSettings,
 )
-from tillbridge.config.values import Section, host_and_port, is_loopback
+from tillbridge.config.values import Section, host_and_port, is_loopback, origin_of
 
 __all__ = [
     "AdapterSection",
@@ -72,6 +72,7 @@ __all__ = [
     "WebhookSettings",
     "host_and_port",
     "is_loopback",
+    "origin_of",
 ]
 
 # It stands in the webhook's address.

@@ -48,6 +48,16 @@ def is_loopback(host: str) -> bool:
         return False  # a name: 127.example.com may be anywhere
 
 
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a URL, alike for all that name the same."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    except ValueError:
+        return url  # no URL: alike only to itself
+    return f"{parts.scheme}://{(parts.hostname or '').lower()}:{port}"
+
+
 def _time_of_day(text: str) -> str:
     hours, _, minutes = text.partition(":")
     if not (hours.isdigit() and minutes.isdigit() and len(hours) == len(minutes) == 2):

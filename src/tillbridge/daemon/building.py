@@ -9,9 +9,10 @@ from tillbridge.adapters.folder_events import FolderEvents
 from tillbridge.clock import Clock
 from tillbridge.configfile import LoadedSettings
 from tillbridge.daemon.rooms import House, StoreRooms
+from tillbridge.ledger.client_secret import client_secret_for
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.vault import CLIENT_SECRET, Vault
+from tillbridge.ledger.vault import Vault
 from tillbridge.log import learn_secret
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits
@@ -76,7 +77,7 @@ def service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceL
     service = loaded.settings.service
 
     def kept() -> str | None:
-        return vault.get(CLIENT_SECRET)
+        return client_secret_for(vault, service.base_url)
 
     learn_secret(loaded.client_secret(kept).get_secret_value())
 

@@ -100,7 +100,7 @@ async def subject_alone(loaded: LoadedSettings, *, hung: bool = False) -> AsyncI
             tills, failure = _tills(name, settings, loaded.base_dir)
             for till in tills.values():
                 opened.callback(till.close)
-            access = link.store(_KeptOnly(vault, name))
+            access = link.store(_KeptOnly(vault, name, loaded.settings.service.base_url))
             stores[name] = StoreSubject(
                 name, settings, access.tokens, access.client, known.get(name), tills, failure
             )
@@ -129,8 +129,8 @@ def _telling(settings: Settings, base_dir: Path) -> Sequence[Telling]:
 class _KeptOnly:
     """A store's tokens as they are kept; new ones are not written down."""
 
-    def __init__(self, vault: Vault | None, store: str) -> None:
-        self._kept = None if vault is None else VaultTokenStore(vault, store)
+    def __init__(self, vault: Vault | None, store: str, base_url: str) -> None:
+        self._kept = None if vault is None else VaultTokenStore(vault, store, base_url)
 
     def load(self) -> Tokens | None:
         """Return the kept tokens."""

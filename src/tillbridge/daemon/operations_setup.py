@@ -22,7 +22,6 @@ from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.vault import CLIENT_SECRET
 from tillbridge.onboarding.draft import Draft, draft_of
 from tillbridge.onboarding.preview import finding_of
 from tillbridge.onboarding.steps import Finding, next_step, steps_of
@@ -78,7 +77,7 @@ class SetupOperations:
             "sign_in": {
                 "client_id": draft.client_id,
                 "app_known": "app" in draft.found,
-                "has_secret": await asyncio.to_thread(self._sign_in.has_secret),
+                "has_secret": await asyncio.to_thread(self._sign_in.has_secret, draft.base_url),
                 "redirect_uri": draft.redirect_uri or place.redirect_uri,
             },
             "choice": await choice_among(draft, self._sign_in)
@@ -117,23 +116,23 @@ class SetupOperations:
         """Test the app's id and secret; the secret goes into the vault."""
         draft = await self._draft_with("base_url")
         secret = client_secret.strip()
-        if not client_id.strip() or not (secret or self._sign_in.has_secret()):
+        if not client_id.strip() or not (secret or self._sign_in.has_secret(draft.base_url)):
             raise ConfigError(
                 _("The client id or its secret is missing."),
                 fix=_("Both are in the service's console."),
             )
         uri = draft.redirect_uri or self._place.redirect_uri
         draft = replace(draft, client_id=client_id.strip(), redirect_uri=uri)
-        before = self._place.ledger.vault.get(CLIENT_SECRET)
+        before = self._sign_in.stored_secret()
         if secret:
-            self._sign_in.keep_secret(secret)
+            self._sign_in.keep_secret(secret, draft.base_url)
             draft = replace(draft, secret_given=True)
         try:
             app, audience = self._sign_in.app(draft), ASSUMED.community_audience
             await known(app, draft.base_url, audience, self._place.clock)
         except BridgeError:
             if secret:
-                self._sign_in.keep_secret(before)  # the one that works stays
+                self._sign_in.restore_secret(before)  # the one that works stays
             raise
         await self._sign_in.close()
         text = _("The service knows this app.")
@@ -171,7 +170,7 @@ class SetupOperations:
             location_id=location_id,
             currency=currency,
         )
-        self._sign_in.rename(draft.store, told.store)
+        self._sign_in.rename(draft.store, told.store, draft.base_url)
         await self._place.keep(told)
         return {"ok": True, "text": told.found["store"]}
 

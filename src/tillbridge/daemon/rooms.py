@@ -73,7 +73,7 @@ class StoreRooms:
         self._watch = ServiceWatch(name, house.ledger, house.desk, clock=house.clock)
         self._door = StoreDoor(name, self.service_back)
         link = house.link.store(
-            VaultTokenStore(house.ledger.vault, name),
+            VaultTokenStore(house.ledger.vault, name, house.settings.service.base_url),
             bodies=_order_bodies(house.settings),
             on_contact=self._seen,
             hindrance=self._door.refusal,

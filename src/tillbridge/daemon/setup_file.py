@@ -12,7 +12,7 @@ from tillbridge.daemon.lives import Undo
 from tillbridge.daemon.setup_place import SetupPlace, digest_of, parsed
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
-from tillbridge.ledger.vault import CLIENT_SECRET
+from tillbridge.ledger.client_secret import client_secret_for
 from tillbridge.log import get_logger
 from tillbridge.onboarding.checking import faults_in
 from tillbridge.onboarding.draft import Draft, changes_of
@@ -105,7 +105,9 @@ class SetupFile:
         proposal = Proposal(old, new, tuple(difference(old, new)))
         vault = self._place.ledger.vault
         try:
-            found = faults_in(self.loaded(proposal), lambda: vault.get(CLIENT_SECRET), [])
+            loaded = self.loaded(proposal)
+            base_url = loaded.settings.service.base_url
+            found = faults_in(loaded, lambda: client_secret_for(vault, base_url), [])
         except ConfigError as fault:
             found = [fault]
         return replace(proposal, faults=tuple(map(str, found)))

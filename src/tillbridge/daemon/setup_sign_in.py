@@ -2,15 +2,16 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from tillbridge.config import AssumptionSettings, Secret, SecretSource
+from tillbridge.config import AssumptionSettings, Secret, SecretSource, origin_of
 from tillbridge.configfile.secrets import resolve_secret
 from tillbridge.daemon.setup_place import SetupPlace
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
-from tillbridge.ledger.vault import CLIENT_SECRET
+from tillbridge.ledger.client_secret import StoredClientSecret
 from tillbridge.log import learn_secret
 from tillbridge.onboarding.draft import Draft
 from tillbridge.service.link import App, ServiceLink, StoreLink
@@ -36,22 +37,28 @@ class SignIn:
 
     def app(self, draft: Draft) -> App:
         """Return the app; its secret is read from the vault when it is sent."""
-        return App(draft.client_id, self._secret, draft.redirect_uri, ASSUMED.scope_field)
+        secret = partial(self._secret, draft.base_url)
+        return App(draft.client_id, secret, draft.redirect_uri, ASSUMED.scope_field)
 
-    def has_secret(self) -> bool:
-        """Whether the app's secret is known: in the vault, or where the file says."""
+    def has_secret(self, base_url: str) -> bool:
+        """Whether the app's secret for this service is known: in the vault, or by the file."""
         try:
-            return bool(self._secret())
+            return bool(self._secret(base_url))
         except ConfigError:
             return False
 
-    def keep_secret(self, secret: str | None) -> None:
-        """Put the app's secret into the vault; None takes it out. Raises LedgerError."""
-        if secret is None:
-            self._place.ledger.vault.drop(CLIENT_SECRET)
-            return
+    def stored_secret(self) -> StoredClientSecret:
+        """Return the app's secret in the vault, to be put back."""
+        return StoredClientSecret.of(self._place.ledger.vault)
+
+    def keep_secret(self, secret: str, base_url: str) -> None:
+        """Put the app's secret for this service into the vault. Raises LedgerError."""
         learn_secret(secret)
-        self._place.ledger.vault.put(CLIENT_SECRET, secret)
+        self.restore_secret(StoredClientSecret(secret, origin_of(base_url)))
+
+    def restore_secret(self, stored: StoredClientSecret) -> None:
+        """Put back what `stored_secret` returned. Raises LedgerError."""
+        stored.put(self._place.ledger.vault)
 
     async def begin(self, draft: Draft, email: str) -> ConsentRequest:
         """Return the address for the merchant."""
@@ -97,14 +104,14 @@ class SignIn:
             return []
         return await self._access.client.stores()
 
-    def rename(self, before: str, now: str) -> None:
+    def rename(self, before: str, now: str, base_url: str) -> None:
         """Let the tokens belong to the store's new local name. Raises LedgerError."""
         if before == now:
             return
         vault = self._place.ledger.vault
-        tokens = VaultTokenStore(vault, before).load()
+        tokens = VaultTokenStore(vault, before, base_url).load()
         if tokens is not None:
-            VaultTokenStore(vault, now).save(tokens)
+            VaultTokenStore(vault, now, base_url).save(tokens)
             vault.drop(f"{before}/tokens")
         self._of = ()
 
@@ -124,7 +131,7 @@ class SignIn:
             await self.close()
         place = self._place
         link = ServiceLink(draft.base_url, self.app(draft), clock=place.clock)
-        access = link.store(VaultTokenStore(place.ledger.vault, draft.store))
+        access = link.store(VaultTokenStore(place.ledger.vault, draft.store, draft.base_url))
         keepers = {draft.store: access.tokens}
         self._link, self._access = link, access
         self._desk = ConsentDesk(link, keepers, place.ledger, clock=place.clock)
@@ -135,15 +142,25 @@ class SignIn:
             raise BridgeError(_("There is nothing to sign in to yet."), fix=_("Begin anew."))
         return self._desk
 
-    def _secret(self) -> str:
-        if (secret := self._place.ledger.vault.get(CLIENT_SECRET)) is not None:
-            return secret
+    def _secret(self, base_url: str) -> str:
+        """Return the app's secret, where it is for the service at `base_url`. Raises ConfigError.
+
+        A secret that is stored here goes to no other address: whoever may type one on the page
+        could have it sent to a machine of theirs.
+        """
         _text, document = self._place.document()
-        said = document.get("service", {}).get("client_secret")
-        if said is None:
+        service = document.get("service", {})
+        configured = origin_of(str(service.get("base_url") or base_url))
+        stored = self.stored_secret()
+        said = service.get("client_secret")
+        origin = (stored.origin if stored.secret is not None else None) or configured
+        if (stored.secret is None and said is None) or origin != origin_of(base_url):
             raise ConfigError(
-                _("The app's secret is not known here."), fix=_("Enter it under Sign-in.")
+                _("The app's secret for this service is not known here."),
+                fix=_("Enter it under Sign-in."),
             )
+        if stored.secret is not None:
+            return stored.secret
         try:
             source = TypeAdapter[SecretStr | SecretSource](Secret).validate_python(said)
         except ValidationError:

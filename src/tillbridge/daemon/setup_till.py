@@ -16,7 +16,7 @@ from tillbridge.i18n import _
 from tillbridge.ledger.durable import write_durably
 from tillbridge.log import learn_secret
 from tillbridge.onboarding.draft import Draft
-from tillbridge.onboarding.options_form import fields_of, said_in
+from tillbridge.onboarding.options_form import fields_of, file_only, said_in
 from tillbridge.onboarding.preview import preview_of
 from tillbridge.status.ports import Answer
 
@@ -51,18 +51,39 @@ def said_of(
     """Return an adapter and its options as they are to stand in the file (blocking).
 
     A secret goes into a file of its own in `folder`, which only this user reads; one that was left
-    empty stays as it was `kept`. Raises ConfigError.
+    empty stays as it was `kept`, and so does what only the file may say: which program is started,
+    which module is imported. Raises ConfigError.
     """
+    same = kept.get("adapter") == adapter
+    if not same and adapter not in find_adapters():
+        raise _only_in_the_file(_("An adapter that is not installed"), adapter)
     model = find_adapter(adapter).options
     said = said_in(model, form)
+    for name, required in file_only(model).items():
+        if same and name in kept:
+            said[name] = kept[name]
+        elif required:
+            raise _only_in_the_file(_("Which program the bridge starts"), adapter)
     for field in fields_of(model, {}):
         if field.kind != "secret":
             continue
         if field.name in said:
             said[field.name] = _in_a_file(said[field.name], folder / f"{adapter}.{field.name}")
-        elif kept.get("adapter") == adapter and field.name in kept:
+        elif same and field.name in kept:
             said[field.name] = kept[field.name]
     return {"adapter": adapter, **said}
+
+
+def _only_in_the_file(what: str, adapter: str) -> ConfigError:
+    return ConfigError(
+        _("{what} cannot be set on this page, which others on this machine can open too.").format(
+            what=what
+        ),
+        fix=_(
+            'Set adapter = "{adapter}" and its options in bridge.toml, with an editor; what stands '
+            "there can be tried and changed here."
+        ).format(adapter=adapter),
+    )
 
 
 def _in_a_file(secret: str, path: Path) -> dict[str, str]:

@@ -16,7 +16,8 @@ from tillbridge.configfile.secrets import Kept, resolve_secret
 from tillbridge.configfile.store_files import StoreFiles, read_store_files
 from tillbridge.errors import ConfigError, LedgerError
 from tillbridge.i18n import _
-from tillbridge.ledger.vault import CLIENT_SECRET, Vault
+from tillbridge.ledger.client_secret import client_secret_for
+from tillbridge.ledger.vault import Vault
 from tillbridge.onboarding.addresses import check_address
 
 
@@ -37,7 +38,7 @@ def kept_by(loaded: LoadedSettings) -> Kept:
         if not (loaded.data_dir / "ledger.vault").exists():
             return None
         try:
-            return Vault(loaded.data_dir).get(CLIENT_SECRET)
+            return client_secret_for(Vault(loaded.data_dir), loaded.settings.service.base_url)
         except LedgerError as failure:
             raise ConfigError(failure.text, fix=failure.fix) from failure
 

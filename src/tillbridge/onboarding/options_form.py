@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.registration import FILE_ONLY
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 
@@ -35,10 +36,14 @@ class OptionField:
 
 
 def fields_of(options: type[AdapterOptions], said: Mapping[str, Any]) -> list[OptionField]:
-    """Return a field for each option, those that must be filled in first; `said` is what holds."""
+    """Return a field for each option, those that must be filled in first; `said` is what holds.
+
+    An option that only the file may set has none.
+    """
     found = [
         _field(info.alias or name, info, said.get(info.alias or name))
         for name, info in options.model_fields.items()
+        if not _is_file_only(info)
     ]
     return sorted(found, key=lambda field: not field.required)
 
@@ -52,9 +57,26 @@ def said_in(options: type[AdapterOptions], form: Mapping[str, str]) -> dict[str,
     for name, info in options.model_fields.items():
         key = info.alias or name
         text = form.get(key, "").strip()
-        if text:
+        if text and not _is_file_only(info):
             said[key] = _parsed(key, _kind(info.annotation), text, info)
     return said
+
+
+def file_only(options: type[AdapterOptions]) -> dict[str, bool]:
+    """Return the options that only the file may set, and whether the adapter needs each.
+
+    They say which program is started, and the page may be open to whoever uses the machine.
+    """
+    return {
+        info.alias or name: info.is_required()
+        for name, info in options.model_fields.items()
+        if _is_file_only(info)
+    }
+
+
+def _is_file_only(info: FieldInfo) -> bool:
+    extra = info.json_schema_extra
+    return isinstance(extra, dict) and bool(extra.get(FILE_ONLY))
 
 
 def _field(name: str, info: FieldInfo, value: object) -> OptionField:

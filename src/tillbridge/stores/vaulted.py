@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
+from tillbridge.config import origin_of
 from tillbridge.errors import Refused
 from tillbridge.ledger.vault import Vault
 from tillbridge.service.types import Tokens
@@ -12,25 +13,32 @@ _OLDER_KEPT = 4
 
 
 class VaultTokenStore:
-    """Keeps one store's tokens in the vault, under `{store}/tokens`."""
+    """Stores one store's tokens in the vault, under `{store}/tokens`, for one service.
 
-    def __init__(self, vault: Vault, store: str) -> None:
+    Tokens of another service are as good as none: sent there, they would be given away.
+    """
+
+    def __init__(self, vault: Vault, store: str, base_url: str) -> None:
         self._vault = vault
         self._name = f"{store}/tokens"
+        self._origin = origin_of(base_url)
 
     def load(self) -> Tokens | None:
-        """Return the kept tokens; None where there are none, or another version wrote them."""
-        kept = self._vault.get(self._name)
-        if kept is None:
+        """Return the tokens; None where there are none for this service, or none to be read."""
+        stored = self._vault.get(self._name)
+        if stored is None:
             return None
         try:
-            return Tokens.from_record(json.loads(kept))
-        except (ValueError, Refused):
+            record = json.loads(stored)
+            # Versions before 0.2 did not say whose they are.
+            origin = record.pop("origin", self._origin)
+            return Tokens.from_record(record) if origin == self._origin else None
+        except (AttributeError, ValueError, Refused):
             return None
 
     def save(self, tokens: Tokens) -> None:
-        """Keep the tokens; on return they are on disk. Raises LedgerUnwritable."""
-        self._vault.put(self._name, json.dumps(tokens.to_record()))
+        """Store the tokens; on return they are on disk. Raises LedgerUnwritable."""
+        self._vault.put(self._name, json.dumps({**tokens.to_record(), "origin": self._origin}))
 
 
 @dataclass(frozen=True, slots=True)

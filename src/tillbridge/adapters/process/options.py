@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.registration import FILE_ONLY
 from tillbridge.adapters.process.wire import Capability
 
 Word = Annotated[str, Field(min_length=1)]
@@ -17,13 +18,17 @@ class ProcessOptions(AdapterOptions):
 
     command: tuple[Word, ...] = Field(
         min_length=1,
+        json_schema_extra={FILE_ONLY: True},
         description='The program and its arguments: command = ["dotnet", "MyTill.dll"]. No shell.',
     )
     cwd: Path = Field(
-        Path(), description="The folder it runs in; relative ones count from bridge.toml."
+        Path(),
+        json_schema_extra={FILE_ONLY: True},
+        description="The folder it runs in; relative ones count from bridge.toml.",
     )
     env: tuple[Word, ...] = Field(
         (),
+        json_schema_extra={FILE_ONLY: True},
         description=(
             "Names of environment variables that are handed on; of the others it gets only PATH, "
             "HOME, the language and the time zone."
