@@ -23,7 +23,8 @@ from tillbridge.orders.events import OrderCreated, order_of, read_event
 from tillbridge.service.answers import parse_json
 from tillbridge.service.fields import Fields
 from tillbridge_aloha.modifiers import number
-from tillbridge_clover.parts import _count, _rate
+from tillbridge_clover.groups import _count
+from tillbridge_clover.parts import _rate
 from tillbridge_sql.cells import CellError, number_of, price_of, rate_of, text_of
 from tillbridge_square.adapter import SquareAdapter
 from tillbridge_square.options import SquareOptions

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import dbfread
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tillbridge.adapter import AdapterContext, Catalogue, ExportUnreadable
@@ -36,6 +36,7 @@ def header(columns: int, length: int, record_size: int) -> bytes:
     return struct.pack("<4BIHH20x", 3, 126, 1, 2, 0, size, record_size) + described + b"\r"
 
 
+@settings(deadline=None)  # files take their time on a machine that is busy
 @given(
     st.lists(
         st.tuples(st.integers(0, 10**10 - 1), TEXTS, st.decimals(0, 9999, places=3)), max_size=5
@@ -106,6 +107,7 @@ def test_a_cell_of_any_kind_is_a_text(kind: str, cell: bytes, text: str) -> None
     assert row.get("price", "") == text
 
 
+@settings(deadline=None)  # files take their time on a machine that is busy
 @given(st.randoms(use_true_random=False), st.sampled_from(["declared_modifiers", "cyrillic"]))
 def test_a_folder_with_other_bytes_is_read_or_unreadable(
     tmp_path_factory: pytest.TempPathFactory, chance: random.Random, case: str

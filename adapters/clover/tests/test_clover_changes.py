@@ -29,7 +29,7 @@ VAT = [["Name", "Tax Rate", "Default"], ["VAT", "0.08", "No"]]
 ROW = st.tuples(
     st.sampled_from(["C1", "C2", "C3", "C4", ""]),
     st.sampled_from(["Soup", "Tea", "Coffee", ""]),
-    st.sampled_from(["1.00", "2", "?", ""]),
+    st.sampled_from(["1.00", "2", "0", "?", ""]),
     st.sampled_from(["Fixed", "Variable"]),
     st.sampled_from(["Yes", "No"]),
     st.sampled_from(["", "Hot", "HOT", "Hot, Cold"]),
@@ -44,15 +44,21 @@ CATEGORIES = st.lists(
 )
 
 
+GROUPS = st.lists(
+    st.sampled_from([["G2", "Milk", "Soy", "0.70"], ["G3", "Sugar", "White", "0"]]), max_size=2
+)
+
+
 def export(
     folder: Path,
     rows: Sequence[Sequence[Cell]],
     categories: Sequence[Sequence[Cell]] = (),
+    groups: Sequence[Sequence[Cell]] = (),
     taxes: Sequence[Sequence[Cell]] = VAT,
 ) -> None:
     sheets: dict[str, Sequence[Sequence[Cell]]] = {
         "Items": [HEADER, *rows],
-        "Modifier Groups": MILK,
+        "Modifier Groups": [*MILK, *groups],
         "Tax Rates": taxes,
     }
     if categories:
@@ -61,27 +67,31 @@ def export(
     write_workbook(folder / "inventory.xlsx", sheets)
 
 
-def till(folder: Path, hidden: str = "sold_out") -> CloverAdapter:
+def till(folder: Path, hidden: str = "sold_out", **options: object) -> CloverAdapter:
     context = AdapterContext("bar", "EUR", "loc", folder)
-    said = {"export": "inventory.xlsx", "hidden": hidden}
+    said = {"export": "inventory.xlsx", "hidden": hidden, **options}
     return CloverAdapter(CloverOptions.model_validate(said), context)
 
 
 @settings(deadline=None)  # workbooks take their time on a machine that is busy
 @given(
-    exports=st.lists(st.tuples(st.lists(ROW, max_size=6), CATEGORIES), min_size=2, max_size=4),
+    exports=st.lists(
+        st.tuples(st.lists(ROW, max_size=6), CATEGORIES, GROUPS), min_size=2, max_size=4
+    ),
     hidden=st.sampled_from(["leave_out", "sold_out"]),
+    left_out=st.sampled_from([(), ("hot",)]),
 )
 def test_any_sequence_of_exports_is_followed_by_its_changes(
     tmp_path_factory: pytest.TempPathFactory,
-    exports: list[tuple[list[list[str]], list[list[str]]]],
+    exports: list[tuple[list[list[str]], list[list[str]], list[list[str]]]],
     hidden: str,
+    left_out: Sequence[str],
 ) -> None:
     folder = tmp_path_factory.mktemp("till")
     told = Told()
-    for rows, categories in exports:
-        export(folder, rows, categories)
-        told.follow(till(folder, hidden))
+    for rows, categories, groups in exports:
+        export(folder, rows, categories, groups)
+        told.follow(till(folder, hidden, leave_out_categories=left_out, zero_prices="leave_out"))
 
 
 def test_what_is_in_stock_makes_no_record_new(tmp_path: Path) -> None:

@@ -43,19 +43,25 @@ class CloverAdapter:
         """Return the items whose records are not `known`. Raises ExportUnreadable."""
         sheets = self._export.read()
         parts = parts_of(sheets, self._currency, self._options.tax_rates)
-        reading = Reading(self._currency, parts, self._options.hidden)
+        reading = Reading.of(parts, self._options, self._currency)
         found, records = changes_of(sheets, self._export.path.name, reading, known)
+        groups = [each for name, each in reading.groups.items() if name in found.groups]
         return records.changes(
             Catalogue.of(
                 found.items.values(),
                 categories=[
                     each for each in parts.categories.values() if each.external_id in found.used
                 ],
-                add_ons=parts.add_ons,
-                addon_groups=parts.all_groups,
+                add_ons=[add_on for each in groups for add_on in each.add_ons],
+                addon_groups=[each.group for each in groups],
                 menus=[Menu(MENU_ID, "Menu")],
-                bad_rows=(*parts.bad_rows, *found.bad_rows),
+                bad_rows=(
+                    *parts.bad_rows,
+                    *parts.groups.bad_rows(found.groups),
+                    *found.bad_rows,
+                ),
                 fingerprints=found.fingerprints,
+                facts=reading.rules.facts(self._export.path.name),
             )
         )
 

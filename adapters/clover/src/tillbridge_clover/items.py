@@ -7,14 +7,17 @@ from typing import Literal
 
 from tillbridge.adapter import BadRow, ExportUnreadable, Item, ItemTax, Variant
 from tillbridge.adapter.known_records import KnownRecords
+from tillbridge.adapter.sale_options import NotForSale, SaleRules
 from tillbridge.adapter.texts import one_line, without_markup
 from tillbridge.adapter.xlsx_export import Sheet
+from tillbridge_clover.groups import Group
+from tillbridge_clover.options import CloverOptions
 from tillbridge_clover.parts import Parts, amount, category_of, names_in
 from tillbridge_clover.workbook import Record, find_sheet, records
 
 MENU_ID = "menu"
 # Part of every fingerprint. Raise it when the same row comes to mean another item.
-_READING_VERSION = 1
+_READING_VERSION = 2
 _READ = (
     *("clover id", "sku", "product code", "name", "description", "price", "price type", "hidden"),
     *("variant option", "modifier groups", "tax rates", "default tax rates"),
@@ -26,11 +29,27 @@ _READ_AS_LISTS = ("variant option", "modifier groups", "tax rates")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How records become items."""
+    """How records become items; `groups` are those that items can use, by name."""
 
     currency: str
     parts: Parts
     hidden: Literal["leave_out", "sold_out"]
+    groups: Mapping[str, Group]
+    rules: SaleRules
+
+    @classmethod
+    def of(cls, parts: Parts, options: CloverOptions, currency: str) -> "Reading":
+        """Return how this workbook's records are read."""
+        groups = parts.groups.usable()
+        rules = SaleRules(
+            options,
+            groups={each.group.external_id: each.group for each in groups.values()},
+            add_ons={
+                add_on.external_id: add_on for each in groups.values() for add_on in each.add_ons
+            },
+            category_names={each.external_id: each.name for each in parts.categories.values()},
+        )
+        return cls(currency, parts, options.hidden, groups, rules)
 
 
 @dataclass(slots=True)
@@ -38,11 +57,13 @@ class Found:
     """The items, the fingerprints of their records, and what could not be read.
 
     `used` are the ids of the categories of all items, known ones too: Clover may rename one.
+    `groups` are the names of the groups that items use, in small letters, bad rows' too.
     """
 
     items: dict[str, Item] = field(default_factory=dict)
     fingerprints: dict[str, int] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    groups: set[str] = field(default_factory=set)
     bad_rows: list[BadRow] = field(default_factory=list)
 
 
@@ -68,14 +89,15 @@ def changes_of(
         )
     found = Found()
     parts = reading.parts
-    groups = {name: group.external_id for name, group in parts.groups.items()}
+    groups = {name: each.group.external_id for name, each in reading.groups.items()}
     about_items = (reading.currency, reading.hidden, groups, parts.taxes, parts.default_taxes)
-    known_records = KnownRecords(known, _READING_VERSION, about_items)
+    known_records = KnownRecords(known, _READING_VERSION, about_items, reading.rules.meaning())
     for family in _families(records(sheet, key=("clover id", "name"), first="name")):
         if reading.hidden == "leave_out" and all(_is(record, "hidden", "yes") for record in family):
             continue
         # An item may be the first to name a category, for all below: even one that is known.
         categories = _categories(family, parts)
+        found.groups.update(map(str.casefold, _groups_named(family, parts)))
         fingerprint = known_records.new(_texts(family, categories))
         if fingerprint is None:
             found.used.update(categories)
@@ -106,18 +128,22 @@ def _take(
 ) -> None:
     first = family[0]
     identity = _identity(family)
+    place = sheet.place(first.number)
     try:
-        item = _item(family, identity, categories, reading)
+        item = reading.rules.offered(_item(family, identity, categories, reading), place)
     except _Slip as slip:
         column, value, text, fix = slip.bad
-        found.bad_rows.append(
-            BadRow(sheet.place(first.number), text, fix, identity, field=column, value=value)
-        )
+        found.bad_rows.append(BadRow(place, text, fix, identity, field=column, value=value))
+        return
+    except NotForSale as failure:
+        found.bad_rows.append(BadRow(place, failure.text, failure.fix, identity, field="Price"))
+        return
+    if item is None:
         return
     if identity in found.items:
         found.bad_rows.append(
             BadRow(
-                sheet.place(first.number),
+                place,
                 f'"{item.name}" has the id of "{found.items[identity].name}".',
                 "Remove one of the two rows, or export again.",
                 identity,
@@ -187,7 +213,7 @@ def _item(
         description=without_markup(first["description"]),
         available=available,
         categories=tuple(categories),
-        addon_groups=_groups(family, name, reading.parts),
+        addon_groups=_groups(_groups_named(family, reading.parts), name, reading),
         variants=variants,
         tax=_tax(first, reading.parts),
         menus=(MENU_ID,),
@@ -204,33 +230,25 @@ def _variant(record: Record, identity: str, name: str, reading: Reading) -> Vari
     )
 
 
-def _groups(family: Sequence[Record], name: str, parts: Parts) -> tuple[str, ...]:
-    named = [
+def _groups_named(family: Sequence[Record], parts: Parts) -> Sequence[str]:
+    """Return the names of the groups that the family's rows give."""
+    return [
         each
         for record in family
         for written in record.all("modifier groups")
-        for each in names_in(written, parts.groups)
+        for each in names_in(written, parts.groups.names)
     ]
-    if not named:
-        return ()
+
+
+def _groups(named: Sequence[str], name: str, reading: Reading) -> tuple[str, ...]:
     found = []
     for each in named:
-        group = parts.groups.get(each.casefold())
-        if group is None and each.casefold() in parts.refused:
-            raise _Slip(
-                "Modifier Groups",
-                each,
-                f'"{name}" has the modifier group "{each}", which cannot be read.',
-                "Correct the group in Clover, and export again.",
-            )
+        group = reading.groups.get(each.casefold())
         if group is None:
-            raise _Slip(
-                "Modifier Groups",
-                each,
-                f'"{name}" has the modifier group "{each}", which the export does not have.',
-                "Export again; if it stays, take the group off the item in Clover and put it back.",
-            )
-        found.append(group.external_id)
+            why, fix = reading.parts.groups.refusal(each)
+            text = f'"{name}" has the modifier group "{each}", {why}.'
+            raise _Slip("Modifier Groups", each, text, fix)
+        found.append(group.group.external_id)
     return tuple(dict.fromkeys(found))
 
 

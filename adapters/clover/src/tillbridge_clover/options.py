@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.sale_options import SaleOptions
 
 
-class CloverOptions(AdapterOptions):
+class CloverOptions(SaleOptions):
     """Which export is read, and how its odd places are meant."""
 
     export: Path = Field(description="The inventory export of the Clover dashboard, an XLSX.")

@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Literal
 
-from tillbridge.adapter import AddOn, AddOnGroup, BadRow, Category, TaxComponent
+from tillbridge.adapter import BadRow, Category, TaxComponent
 from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge.model.money import to_minor
 from tillbridge.model.numbers import parse_decimal
-from tillbridge_clover.workbook import Record, find_sheet, is_transposed, records, transposed
+from tillbridge_clover.groups import Groups, groups_of
+from tillbridge_clover.workbook import find_sheet, is_transposed, records, transposed
 
 TaxUnit = Literal["auto", "fraction", "percent", "hundredth"]
 _FACTORS = {"fraction": 100, "percent": 1, "hundredth": 10_000}
 # No tax is a fifth of a percent: an export whose rates all are has divided by a hundred twice.
 _NO_REAL_RATE = Decimal("0.002")
-_MAX_MODIFIERS = 10_000
 
 
 @dataclass(slots=True)
@@ -24,12 +24,9 @@ class Parts:
 
     categories: dict[str, Category] = field(default_factory=dict)
     members: dict[str, list[str]] = field(default_factory=dict)  # item name: category ids
-    groups: dict[str, AddOnGroup] = field(default_factory=dict)  # by name
-    all_groups: list[AddOnGroup] = field(default_factory=list)
-    add_ons: list[AddOn] = field(default_factory=list)
+    groups: Groups = field(default_factory=Groups)
     taxes: dict[str, TaxComponent] = field(default_factory=dict)
     default_taxes: list[str] = field(default_factory=list)
-    refused: set[str] = field(default_factory=set)  # names of groups that cannot be read
     bad_rows: list[BadRow] = field(default_factory=list)
 
 
@@ -39,7 +36,7 @@ def parts_of(sheets: Mapping[str, Sheet], currency: str, tax_unit: TaxUnit) -> P
     if (sheet := find_sheet(sheets, "categories")) is not None:
         _categories(sheet, parts)
     if (sheet := find_sheet(sheets, "modifier groups", "modifiers")) is not None:
-        _groups(sheet, currency, parts)
+        parts.groups = groups_of(sheet, currency)
     if (sheet := find_sheet(sheets, "tax rates", "taxes")) is not None:
         _taxes(sheet, tax_unit, parts)
     return parts
@@ -90,88 +87,6 @@ def _take_category(identity: str, name: str, items: Sequence[str], parts: Parts)
         )
 
 
-def _groups(sheet: Sheet, currency: str, parts: Parts) -> None:
-    head = ("modifier group id", "modifier group name")
-    family: list[Record] = []
-    for record in records(sheet, key=(*head, "modifier"), first="modifier group name"):
-        if any(record[column] for column in head) and family:
-            _take_group(sheet, family, currency, parts)
-            family = []
-        family.append(record)
-    if family:
-        _take_group(sheet, family, currency, parts)
-
-
-def _take_group(sheet: Sheet, family: Sequence[Record], currency: str, parts: Parts) -> None:
-    first = family[0]
-    name = first["modifier group name"]
-    identity = first["modifier group id"] or name
-    place = sheet.place(first.number)
-    try:
-        add_ons = _add_ons(identity, family, currency)
-        least = _count(first["required quantity"])
-        most = _count(first["max quantity"]) or max(len(add_ons), least)
-        _check_choice(least, most, len(add_ons))
-    except ValueError as failure:
-        parts.refused.add(name.casefold())
-        parts.bad_rows.append(
-            BadRow(
-                place=place,
-                text=f'The modifier group "{name}" cannot be read: {failure}.',
-                fix="Correct it in Clover, and export again.",
-                external_id=identity,
-            )
-        )
-        return
-    offered = tuple(add_on.external_id for add_on in add_ons)
-    group = AddOnGroup(identity, name, least, most, least > 0, offered)
-    parts.all_groups.append(group)
-    parts.add_ons += add_ons
-    known = parts.groups.setdefault(name.casefold(), group)
-    if known is not group and not _alike(known, group):
-        parts.bad_rows.append(
-            BadRow(
-                place=place,
-                text=f'There are two modifier groups "{name}", and items name groups by name:'
-                " the first is taken.",
-                fix="Give one of them another name in Clover, and export again.",
-                external_id=identity,
-            )
-        )
-
-
-def _check_choice(least: int, most: int, offered: int) -> None:
-    """Raise ValueError for a choice that nobody can make."""
-    if least > most:
-        msg = f"it wants {least} and allows {most}"
-        raise ValueError(msg)
-    if least and not offered:
-        msg = f"it wants {least} and offers nothing"
-        raise ValueError(msg)
-
-
-def _alike(one: AddOnGroup, other: AddOnGroup) -> bool:
-    def offered(group: AddOnGroup) -> list[str]:
-        return [each.removeprefix(group.external_id) for each in group.add_ons]
-
-    return offered(one) == offered(other) and one.max_select == other.max_select
-
-
-def _add_ons(group: str, family: Sequence[Record], currency: str) -> list[AddOn]:
-    """Return what a group offers. Modifiers have no ids in the export, so their names are."""
-    found: dict[str, AddOn] = {}
-    for row in family:
-        name = row["modifier"]
-        if name:
-            identity = f"{group}/{name}"
-            price = amount(row["price"] or "0", currency)
-            if price < 0:
-                msg = f'"{name}" lowers the price, which the ordering service cannot take'
-                raise ValueError(msg)
-            found.setdefault(identity, AddOn(identity, name, price))
-    return list(found.values())
-
-
 def _taxes(sheet: Sheet, unit: TaxUnit, parts: Parts) -> None:
     rates: dict[str, Decimal] = {}
     for record in records(sheet, key=("name",), first="name"):
@@ -217,16 +132,3 @@ def _percent_of(unit: TaxUnit, rates: Sequence[Decimal]) -> int:
         if highest >= 1:  # the whole price once more, and no tax is that
             unit = "percent"
     return _FACTORS[unit]
-
-
-def _count(text: str) -> int:
-    if not text:
-        return 0
-    try:
-        number = parse_decimal(text)
-    except ValueError:
-        number = Decimal(-1)
-    if not 0 <= number <= _MAX_MODIFIERS:
-        msg = f"{text!r} is no number of modifiers"
-        raise ValueError(msg)
-    return int(number)
