@@ -47,9 +47,12 @@ def test_blank_rows_only_are_a_file_still_being_written(tmp_path: Path) -> None:
 
 def test_a_modifier_that_lowers_the_price_is_refused_by_its_row(tmp_path: Path) -> None:
     path = tmp_path / "modifiers.csv"
-    path.write_text("modifier,option,price\nMilk,Oat,0.60\nMilk,None,-0.50\n", "utf-8")
+    path.write_text(
+        "modifier,option,price\nMilk,Oat,0.60\nMilk,None,-0.50\nSyrup,Hazel,0.40\n", "utf-8"
+    )
     found = read_modifiers(path, "EUR")
-    assert list(found.add_ons) == ["Milk/Oat"]
+    assert list(found.add_ons) == ["Syrup/Hazel"]
+    assert list(found.refused) == ["Milk"]
     assert [row.place for row in found.bad_rows] == ["modifiers.csv, row 3"]
 
 

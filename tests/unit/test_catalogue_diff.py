@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.catalogues import IDS, catalogues, content, dishes, without
 from tillbridge.catalogue.diff import apply, diff
 from tillbridge.catalogue.digest import ContentDigest
-from tillbridge.model.catalogue import BadRow, Catalogue
+from tillbridge.model.catalogue import AddOn, AddOnGroup, BadRow, Catalogue
 
 
 @given(catalogues(), catalogues())
@@ -85,3 +85,18 @@ def test_the_digest_does_not_see_availability() -> None:
     assert ContentDigest(diff(before, after)).text == ContentDigest(diff(before, off)).text
     other = without(after, "p4")
     assert ContentDigest(diff(before, other)).text != ContentDigest(diff(before, after)).text
+
+
+def test_an_add_on_group_that_a_bad_row_stands_for_stays_with_its_add_ons() -> None:
+    before = Catalogue.of(
+        add_ons=[AddOn("Milk/Oat", "Oat", 60), AddOn("Tea/Mint", "Mint", 10)],
+        addon_groups=[
+            AddOnGroup("Milk", "Milk", 1, 1, required=True, add_ons=("Milk/Oat",)),
+            AddOnGroup("Tea", "Tea", add_ons=("Tea/Mint",)),
+        ],
+    )
+    bad = BadRow("modifiers.csv, row 2", "no price", "give one", "Milk")
+    changes = diff(before, Catalogue.of(bad_rows=[bad]))
+    assert changes.add_ons.gone == {"Tea/Mint"}
+    assert changes.addon_groups.gone == {"Tea"}
+    assert list(apply(changes, before).addon_groups) == ["Milk"]

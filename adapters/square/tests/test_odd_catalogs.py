@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge_square.catalog import Catalog
+from tillbridge_square.options import SquareOptions
 
 PAGES = json.loads(Path(__file__).with_name("cases").joinpath("catalog/catalog.json").read_text())
 
@@ -21,6 +22,7 @@ def places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]: 
             yield from places(part, (*path, key))
 
 
+OPTIONS = SquareOptions(export=Path("c.json"))
 PLACES = list(places(PAGES))
 VALUES = st.sampled_from([None, "x", -1, 2.5, True, [], {}, [None], ["L1"], {"a": None}, 10**30])
 
@@ -31,7 +33,7 @@ def read(document: object) -> None:
     except ValueError:
         return
     catalog.locations()
-    found, _records = catalog.read(frozenset())
+    found, _records = catalog.read(frozenset(), OPTIONS)
     assert all(item.price >= 0 for item in found.items.values())
 
 

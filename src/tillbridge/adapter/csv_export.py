@@ -1,21 +1,22 @@
 """Reading a CSV export whole, for adapters: nothing of a file that is half written is believed."""
 
-import codecs
 import csv
 import io
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
+from tillbridge.adapter.decoding import decode, facts_of, is_cut_short
+from tillbridge.adapter.export_files import (
+    LastRead,
+    is_fresh,
+    reading_whole,
+    still_being_written,
+    unfinished,
+)
 from tillbridge.adapter.failures import ExportUnreadable
 from tillbridge.adapter.sharing import read_shared
-
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+from tillbridge.model.export_facts import ExportFacts, FileEncoding
 
 _HEADER_CHARACTERS = 1 << 16
 
@@ -24,13 +25,17 @@ _HEADER_CHARACTERS = 1 << 16
 class CsvTable:
     """A table as it was exported: `rows` are (number as a spreadsheet counts, fields).
 
-    `ends_with_newline` belongs into the `Catalogue` that is made of it.
+    `ends_with_newline` and `facts` belong into the `Catalogue` that is made of it. `may_grow` is
+    whether the file holds nothing but a part of a header, perhaps, that is being written now.
     """
 
     name: str
     header: tuple[str, ...]
     rows: tuple[tuple[int, list[str]], ...]
     ends_with_newline: bool | None = None
+    may_grow: bool = False
+    delimiter: str = ","
+    facts: ExportFacts = field(default_factory=ExportFacts)
 
     def place(self, number: int) -> str:
         """Return how a person finds that row."""
@@ -39,7 +44,7 @@ class CsvTable:
 
 @dataclass(frozen=True, slots=True)
 class CsvExport:
-    """A CSV file with a header row. Without `encoding` it is UTF-8, UTF-16 by its mark, or cp1252.
+    """A CSV file with a header row. Without `encoding` it is found out, as `decoding` says.
 
     `header_row` is the number of the row with the column names; what stands above is left out, and
     so are blank rows. Without `delimiter` it is a comma, semicolon or tab: what the first row has
@@ -55,34 +60,41 @@ class CsvExport:
     def read(self) -> CsvTable:
         """Return the table; blank rows are left out. Raises ExportUnreadable."""
         with reading_whole(self.path):
-            text = self._text(read_shared(self.path))
-            table = self._table(text)
+            text, encoding = self._decoded()
+            table = self._table(text, encoding)
             if not table.ends_with_newline and self._last.is_being_rewritten(self.path):
                 raise still_being_written(self.path.name, "ends without a line end")
             self._last.done(self.path)
         return table
 
-    def _text(self, data: bytes) -> str:
-        named = self.encoding or next(
-            (encoding for mark, encoding in _MARKS if data.startswith(mark)), ""
-        )
-        try:
-            return data.decode(named or "utf-8")
-        except UnicodeDecodeError as failure:
-            if failure.reason in {"unexpected end of data", "truncated data"}:
-                raise still_being_written(self.path.name, "ends inside a character") from failure
-            if named:
-                raise ExportUnreadable(
-                    f"{self.path.name} is not written in {named}.",
-                    place=self.path.name,
-                    fix="Correct the option encoding, or leave it out.",
-                ) from failure
-        return data.decode("cp1252", "replace")
+    def read_text(self) -> str:
+        """Return the file as it stands. Raises ExportUnreadable."""
+        with reading_whole(self.path):
+            return self._decoded()[0]
 
-    def _table(self, text: str) -> CsvTable:
+    def _decoded(self) -> tuple[str, FileEncoding]:
+        name = self.path.name
+        try:
+            return decode(read_shared(self.path), self.encoding)
+        except UnicodeDecodeError as failure:
+            if is_cut_short(failure):
+                raise unfinished(
+                    self.path,
+                    "ends inside a character",
+                    place=f"{name}, byte {failure.start}",
+                    fix="Export again; the last character is cut in two.",
+                ) from failure
+            raise ExportUnreadable(
+                f"{name} is not written in {self.encoding}: byte {failure.start} does not fit.",
+                place=f"{name}, byte {failure.start}",
+                fix="Correct the option encoding, or leave it out.",
+            ) from failure
+
+    def _table(self, text: str, encoding: FileEncoding) -> CsvTable:
+        delimiter = self.delimiter or _likely_delimiter(text)
         numbered = [
             row
-            for row in enumerate(self._rows(text), 1)
+            for row in enumerate(self._rows(text, delimiter), 1)
             # Few begin with a blank field, and to look at all of them takes its time.
             if row[1] and (row[1][0].strip() or any(map(str.strip, row[1])))
         ]
@@ -98,24 +110,48 @@ class CsvExport:
             raise still_being_written(self.path.name, "has no header")
         header = tuple(name.strip() for name in numbered[above][1])
         found = tuple(numbered[above + 1 :])
-        ended = text.endswith(("\n", "\r"))
-        if found and len(found[-1][1]) < len(header) and not ended:
-            raise still_being_written(self.path.name, f"ends in the middle of row {found[-1][0]}")
-        return CsvTable(self.path.name, header, found, ended)
+        ends_with_newline = text.endswith(("\n", "\r"))
+        if found and len(found[-1][1]) < len(header) and not ends_with_newline:
+            last = found[-1][0]
+            raise unfinished(
+                self.path,
+                f"ends in the middle of row {last}",
+                place=f"{self.path.name}, row {last}",
+                fix="Export again; the rest of the file is missing.",
+            )
+        return CsvTable(
+            self.path.name,
+            header,
+            found,
+            ends_with_newline,
+            may_grow=not found and not ends_with_newline and is_fresh(self.path),
+            delimiter=delimiter,
+            facts=facts_of(self.path.name, encoding),
+        )
 
-    def _rows(self, text: str) -> list[list[str]]:
-        delimiter = self.delimiter or _likely_delimiter(text)
+    def _rows(self, text: str, delimiter: str) -> list[list[str]]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        rows: list[list[str]] = []
+        begins = 1
         try:
-            return list(reader)
+            for row in reader:
+                rows.append(row)
+                begins = reader.line_num + 1
         except csv.Error as failure:
+            name = self.path.name
             if "unexpected end of data" in str(failure):
-                raise still_being_written(self.path.name, "ends inside a quotation") from failure
+                raise unfinished(
+                    self.path,
+                    f"ends inside a quotation, which begins in line {begins}",
+                    place=f"{name}, line {begins}",
+                    fix=f"Look for a quotation mark in line {begins} that is never closed.",
+                ) from failure
             raise ExportUnreadable(
-                f"{self.path.name} is not a table from line {reader.line_num} on: {failure}.",
-                place=f"{self.path.name}, line {reader.line_num}",
+                f"{name} is not a table from line {reader.line_num} on: {failure}.",
+                place=f"{name}, line {reader.line_num}",
                 fix="Look for a quotation mark that is never closed, at or above that line.",
             ) from failure
+        return rows
 
 
 def _is_hint(fields: list[str]) -> bool:

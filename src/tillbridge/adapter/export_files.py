@@ -15,6 +15,23 @@ def still_being_written(name: str, what: str) -> ExportUnreadable:
 
 
 _QUIET_S = 1.0
+_GRACE_S = 20.0
+
+
+def is_fresh(path: Path) -> bool:
+    """Return whether a file has changed so short a time ago that it may still be written."""
+    return abs(time.time() - path.stat().st_mtime) < _GRACE_S
+
+
+def unfinished(path: Path, what: str, *, place: str, fix: str) -> ExportUnreadable:
+    """Return the failure of a file that seems to be half written.
+
+    While the file is fresh it is that, and mends itself. One that has not changed for a while is
+    not being written: then it is wrong as it is, at `place`, and a person has to `fix` it.
+    """
+    if is_fresh(path):
+        return still_being_written(path.name, what)
+    return ExportUnreadable(f"{path.name} {what}.", place=place, fix=fix)
 
 
 @dataclass(slots=True)

@@ -54,16 +54,26 @@ class KnownRecords:
         `record` is all the texts that an item is made of, in a fixed order; those of all its rows
         where it has several. A record that stands twice is known once.
         """
+        fingerprint = self.fingerprint(record)
+        return None if self.is_known(fingerprint) else fingerprint
+
+    def fingerprint(self, record: Iterable[str]) -> int:
+        """Return the fingerprint of a record without taking note of it.
+
+        By it an adapter tells a record that stands twice from two that share an id.
+        """
         text = _MARK.join(record)
         try:
             content = text.encode()
         except UnicodeEncodeError:  # half of a character, as JSON may have it
             content = text.encode("utf-8", "surrogatepass")
-        fingerprint = xxh3_64_intdigest(content, self._seed) - _TO_SIGNED
-        if fingerprint in self._unseen:
-            self._unseen.remove(fingerprint)
-            return None
-        return fingerprint
+        return xxh3_64_intdigest(content, self._seed) - _TO_SIGNED
+
+    def is_known(self, fingerprint: int) -> bool:
+        """Return whether a record is known, and take note that it is in the export: once."""
+        known = fingerprint in self._unseen
+        self._unseen.discard(fingerprint)
+        return known
 
     def changes(self, fresh: Catalogue) -> CatalogueChanges:
         """Return the reading as its difference, once every record was looked at.

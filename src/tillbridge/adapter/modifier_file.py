@@ -1,91 +1,336 @@
 """What each modifier offers, for tills whose export only names them: a person writes it once.
 
-A CSV with `modifier,option,price` and optional `min,max`, a row for each option.
+A CSV with `modifier,option,price` and optional `min,max`, a row for each option. A row with a name
+and no option is one that is not filled in yet; one with the option `-` is a modifier that is left
+out on purpose. `tillbridge adapter modifiers STORE` writes the rows with the names.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
-from tillbridge.adapter.csv_export import CsvExport
+from tillbridge.adapter.csv_export import CsvExport, CsvTable
 from tillbridge.adapter.failures import ExportUnreadable
+from tillbridge.adapter.prices import BadPrice, PriceReader
+from tillbridge.adapter.texts import one_line
+from tillbridge.model.amount_text import DecimalSign
 from tillbridge.model.catalogue import AddOn, AddOnGroup, BadRow
-from tillbridge.model.money import to_minor
+from tillbridge.model.export_facts import ExportFacts, ExportWarning
+from tillbridge.model.menu_summary import costs_something
 
 COLUMNS = ("modifier", "option", "price", "min", "max")
+NOT_OFFERED = "-"
+"""The option of a modifier that is left out on purpose."""
+
+_NEEDED = 3
+_NAMES_SHOWN = 3
+_NEAR = 0.8
+
+
+class UnreadableModifier(ValueError):
+    """A modifier of an item whose rows in the file are wrong; `place` is the first of them."""
+
+    def __init__(self, name: str, place: str) -> None:
+        super().__init__(name)
+        self.name = name
+        self.place = place
 
 
 @dataclass(frozen=True, slots=True)
 class Modifiers:
-    """Add-on groups by the name of their modifier, and their add-ons."""
+    """Add-on groups by the name of their modifier, and their add-ons.
 
-    groups: dict[str, AddOnGroup]
-    add_ons: dict[str, AddOn]
+    `refused` names the modifiers that cannot be read, with the place of what is wrong: an item
+    that has one waits, since it would be sold without a choice it needs. `left_out` names those
+    that are left out on purpose. `name` is the file's, "" without one.
+    """
+
+    groups: Mapping[str, AddOnGroup] = field(default_factory=dict)
+    add_ons: Mapping[str, AddOn] = field(default_factory=dict)
     bad_rows: tuple[BadRow, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
+    name: str = ""
+    facts: ExportFacts = field(default_factory=ExportFacts)
+    _by_key: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """Return what of it decides what an item is, as values for `KnownRecords`."""
+        groups = [(name, group.external_id) for name, group in self.groups.items()]
+        priced = [name for name, each in self.groups.items() if costs_something(each, self.add_ons)]
+        return (tuple(groups), tuple(priced), tuple(self.refused))
+
+    def group_of(self, modifier: str) -> AddOnGroup | None:
+        """Return the group of a modifier as the export calls it; None where it has no options.
+
+        Raises UnreadableModifier.
+        """
+        name = self._by_key.get(_key(modifier), "")
+        if name in self.refused:
+            raise UnreadableModifier(name, self.refused[name])
+        return self.groups.get(name)
+
+    def facts_for(self, named: Mapping[str, Sequence[str]], export: str) -> ExportFacts:
+        """Return what is missing of the modifiers that the export names, by the items' names.
+
+        `named` is every modifier that the export has, with the items that have it.
+        """
+        missing = [name for name in named if self._is_missing(name)]
+        warnings = tuple(
+            self._warning(name, named[name], export) for name in missing if named[name]
+        )
+        return ExportFacts(not_offered=tuple(missing), warnings=warnings).with_more([self.facts])
+
+    def _is_missing(self, modifier: str) -> bool:
+        name = self._by_key.get(_key(modifier), "")
+        return not (name in self.groups or name in self.refused or name in self.left_out)
+
+    def _warning(self, modifier: str, items: Sequence[str], export: str) -> ExportWarning:
+        shown = ", ".join(f'"{item}"' for item in items[:_NAMES_SHOWN])
+        more = len(items) - _NAMES_SHOWN
+        listed = f"{shown} and {more} more" if more > 0 else shown
+        text = f'{listed} offer the modifier "{modifier}"'
+        if len(items) == 1:
+            text = f'{listed} offers the modifier "{modifier}"'
+        near = get_close_matches(_key(modifier), self._by_key, n=1, cutoff=_NEAR)
+        if not self.name:
+            text += ", and the option modifiers names no file that says what can be chosen."
+        elif near and near[0] != _key(modifier):
+            text += f', which {self.name} does not have. Is it "{self._by_key[near[0]]}" there?'
+        else:
+            text += f", for which {self.name} has no options."
+        return ExportWarning(
+            place=export,
+            text=f"{text} Guests cannot choose it.",
+            fix="Run: tillbridge adapter modifiers STORE. Then fill in the options; "
+            f'"{NOT_OFFERED}" as the option leaves a modifier out.',
+        )
 
 
-def read_modifiers(path: Path, currency: str) -> Modifiers:
-    """Read `modifier,option,price[,min,max]`; a row for each option. Raises ExportUnreadable."""
+def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = None) -> Modifiers:
+    """Read `modifier,option,price[,min,max]`; a row for each option. Raises ExportUnreadable.
+
+    A modifier of which any row is wrong is refused as a whole: without one of its options, or with
+    a wrong number of choices, guests would order what the kitchen cannot make.
+    """
     table = CsvExport(path).read()
     header = [name.casefold() for name in table.header]
-    if missing := [name for name in COLUMNS[:3] if name not in header]:
+    if missing := [name for name in COLUMNS[:_NEEDED] if name not in header]:
         raise ExportUnreadable(
             f"{table.name} has no column {', '.join(missing)}.",
             place=f"{table.name}, row 1",
             fix=f"Its columns are {', '.join(COLUMNS)}; the last two may be left out.",
         )
-    found = Modifiers({}, {})
-    bad_rows = []
+    price_at = header.index("price")
+    written = [fields[price_at] for _number, fields in table.rows if len(fields) > price_at]
+    reader = _Reader(table, header, PriceReader.of(written, currency, decimal))
     for number, fields in table.rows:
-        row = dict(zip(header, fields, strict=False))
+        reader.take(number, fields)
+    return reader.modifiers()
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A modifier in the making: its options with their rows, and how many must be chosen."""
+
+    number: int
+    options: dict[str, AddOn] = field(default_factory=dict)
+    least: int | None = None
+    most: int | None = None
+    left_out: bool = False
+
+
+class _BadRowError(ValueError):
+    """What is wrong with a row: in which column, what stands there and what to do."""
+
+    def __init__(self, text: str, fix: str, column: str = "", value: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+        self.fix = fix
+        self.column = column
+        self.value = value
+
+
+@dataclass(slots=True)
+class _Reader:
+    table: CsvTable
+    header: Sequence[str]
+    prices: PriceReader
+    _drafts: dict[str, _Draft] = field(default_factory=dict)
+    _keys: dict[str, str] = field(default_factory=dict)
+    _refused: dict[str, str] = field(default_factory=dict)
+    _bad_rows: list[BadRow] = field(default_factory=list)
+
+    def take(self, number: int, fields: Sequence[str]) -> None:
+        row = dict(zip(self.header, fields, strict=False))
+        name = one_line(row.get("modifier", ""))
+        # The same name in other capitals is the same modifier; the first spelling counts.
+        name = self._keys.setdefault(_key(name), name)
         try:
-            _take(found, row, currency)
-        except ValueError as failure:
-            bad_rows.append(
-                BadRow(
-                    place=table.place(number),
-                    text=f"{failure}.",
-                    fix="Correct the row: modifier,option,price,min,max.",
-                )
+            self._check_width(fields)
+            self._take(name, number, row)
+        except _BadRowError as bad:
+            self._refuse(name, number, bad)
+
+    def modifiers(self) -> Modifiers:
+        for name, draft in self._drafts.items():
+            if name not in self._refused:
+                try:
+                    _check_choice(name, draft)
+                except _BadRowError as bad:
+                    self._refuse(name, draft.number, bad)
+        good = {
+            name: draft
+            for name, draft in self._drafts.items()
+            if draft.options and name not in self._refused
+        }
+        return Modifiers(
+            groups={name: _group(name, draft) for name, draft in good.items()},
+            add_ons={
+                add_on.external_id: add_on
+                for draft in good.values()
+                for add_on in draft.options.values()
+            },
+            bad_rows=tuple(self._bad_rows),
+            refused=self._refused,
+            left_out=frozenset(n for n, draft in self._drafts.items() if draft.left_out),
+            name=self.table.name,
+            facts=self.table.facts,
+            _by_key=self._keys,
+        )
+
+    def _check_width(self, fields: Sequence[str]) -> None:
+        width, header = len(fields), len(self.header)
+        beyond = any(map(str.strip, fields[header:]))
+        # Where it has min and no max, "1,50" for a price may have become a price and a min.
+        if beyond or _NEEDED < width < header:
+            raise _BadRowError(
+                f"The row has {width} cells, and the header has {header}.",
+                'A price with a comma must stand in quotation marks: "1,50".',
             )
-    return Modifiers(found.groups, found.add_ons, tuple(bad_rows))
+
+    def _take(self, name: str, number: int, row: Mapping[str, str]) -> None:
+        if not name:
+            raise _BadRowError("It names no modifier.", "Fill in the column modifier.")
+        draft = self._drafts.setdefault(name, _Draft(number))
+        option = one_line(row.get("option", ""))
+        if option == NOT_OFFERED:
+            draft.left_out = True
+            return
+        draft.least = _agreed("min", draft.least, row)
+        draft.most = _agreed("max", draft.most, row)
+        if not option:
+            return
+        written = row.get("price", "").strip() or "0"
+        try:
+            price = self.prices.read(written, column="price", name=f"{name}: {option}")
+        except BadPrice as bad:
+            raise _BadRowError(bad.text, bad.fix, bad.column, bad.value) from bad
+        add_on = AddOn(f"{name}/{option}", option, price)
+        if draft.options.setdefault(option, add_on) != add_on:
+            raise _BadRowError(
+                f'"{option}" of "{name}" has another price above.',
+                "Remove one of the rows.",
+                "price",
+                written,
+            )
+
+    def _refuse(self, name: str, number: int, bad: _BadRowError) -> None:
+        place = self.table.place(number)
+        self._bad_rows.append(BadRow(place, bad.text, bad.fix, name, bad.column, bad.value))
+        if name:
+            self._refused.setdefault(name, place)
 
 
-def _take(found: Modifiers, row: dict[str, str], currency: str) -> None:
-    name, option = _words(row.get("modifier")), _words(row.get("option"))
-    if not name or not option:
-        msg = "It names no modifier or no option"
-        raise ValueError(msg)
-    add_on = AddOn(f"{name}/{option}", option, to_minor(row.get("price") or "0", currency))
-    if add_on.price < 0:
-        msg = f"{option!r} lowers the price, which the ordering service cannot take"
-        raise ValueError(msg)
-    group = found.groups.get(name) or AddOnGroup(
+def add_rows(path: Path, names: Iterable[str]) -> str:
+    """Return the text of the file at `path` with a row for each of `names` that it lacks.
+
+    What stands in it stays as it is; a file that is not there begins with a header. Raises
+    ExportUnreadable.
+    """
+    if not path.exists():
+        return "".join(_rows([",".join(COLUMNS), *map(_row_of, names)], "\n"))
+    export = CsvExport(path)
+    table = export.read()
+    at = [name.casefold() for name in table.header].index("modifier")
+    there = {_key(fields[at]) for _number, fields in table.rows if len(fields) > at}
+    lacking = [name for name in names if _key(name) not in there]
+    rows = [_row_of(name, table.delimiter, len(table.header), at) for name in lacking]
+    text = export.read_text()
+    newline = "\r\n" if "\r\n" in text else "\n"
+    if text and not text.endswith(("\n", "\r")):
+        text += newline
+    return text + "".join(_rows(rows, newline))
+
+
+def _rows(rows: Iterable[str], newline: str) -> Iterator[str]:
+    return (row + newline for row in rows)
+
+
+def _row_of(name: str, delimiter: str = ",", width: int = len(COLUMNS), at: int = 0) -> str:
+    cells = [""] * width
+    cells[at] = name
+    if any(sign in name for sign in (delimiter, '"')):
+        cells[at] = '"{}"'.format(name.replace('"', '""'))
+    return delimiter.join(cells)
+
+
+def _group(name: str, draft: _Draft) -> AddOnGroup:
+    least = draft.least or 0
+    return AddOnGroup(
         external_id=name,
         name=name,
-        min_select=_number(row.get("min")),
-        max_select=_number(row.get("max")),
-        required=_number(row.get("min")) > 0,
-    )
-    found.add_ons[add_on.external_id] = add_on
-    found.groups[name] = AddOnGroup(
-        group.external_id,
-        group.name,
-        group.min_select,
-        group.max_select,
-        group.required,
-        tuple(dict.fromkeys((*group.add_ons, add_on.external_id))),
+        min_select=least,
+        max_select=draft.most or 0,
+        required=least > 0,
+        add_ons=tuple(add_on.external_id for add_on in draft.options.values()),
     )
 
 
-def _words(text: str | None) -> str:
-    return " ".join((text or "").split())
+def _check_choice(name: str, draft: _Draft) -> None:
+    least, most, count = draft.least or 0, draft.most or 0, len(draft.options)
+    if not count:
+        return
+    if least > count:
+        raise _BadRowError(
+            f'"{name}" asks for at least {least}, and has {count} to choose from.',
+            "Correct min, or add the missing options.",
+            "min",
+            str(least),
+        )
+    if most and most < least:
+        raise _BadRowError(
+            f'"{name}" asks for at least {least} and at most {most}.',
+            "Correct min or max.",
+            "max",
+            str(most),
+        )
 
 
-def _number(text: str | None) -> int:
-    words = (text or "").strip()
-    if not words:
-        return 0
-    if not words.isdecimal():
-        msg = f"{words!r} is no number"
-        raise ValueError(msg)
-    return int(words)
+def _agreed(column: str, before: int | None, row: Mapping[str, str]) -> int | None:
+    """Return the number of a column: one row of a modifier may say it, or all the same."""
+    written = row.get(column, "").strip()
+    if not written:
+        return before
+    if not (written.isascii() and written.isdecimal() and len(written) <= _NEEDED):
+        raise _BadRowError(
+            f"{column} is {written!r}, which is no whole number.",
+            "Write how many can be chosen, or leave it empty.",
+            column,
+            written,
+        )
+    number = int(written)
+    if before not in {None, number}:
+        raise _BadRowError(
+            f"{column} is {number} here and {before} above.",
+            "Write the same in all rows of a modifier, or in one only.",
+            column,
+            written,
+        )
+    return number
+
+
+def _key(name: str) -> str:
+    return one_line(name).replace("\u2019", "'").casefold()

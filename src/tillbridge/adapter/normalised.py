@@ -16,12 +16,17 @@ Json = dict[str, Any]
 
 
 def catalogue_json(catalogue: Catalogue) -> Json:
-    """Return a catalogue: each kind of thing as a list, in the till's order."""
+    """Return a catalogue: each kind of thing as a list, in the till's order.
+
+    Of the export's facts what is left out and what to be warned of, which follow from its contents.
+    """
     found = {
         name: [_plain(each) for each in getattr(catalogue, name).values()]
         for name in ("menus", "categories", "items", "add_ons", "addon_groups")
     }
     found["bad_rows"] = bad_rows_json(catalogue.bad_rows)
+    found["left_out"] = [_plain(each) for each in catalogue.facts.left_out]
+    found["warnings"] = [_plain(each) for each in catalogue.facts.warnings]
     return {name: things for name, things in found.items() if things}
 
 

@@ -97,10 +97,9 @@ class PriceReader:
                 'Set the option decimal to the sign that the file has before cents: "." or ",". '
                 f"Or write the price like {self.example}."
             )
-        if isinstance(failure, DoubtfulAmount) and not self.chosen:
-            return (
-                f"Write it like {self.example}; or set the option decimal, if the others are wrong."
-            )
+        if isinstance(failure, DoubtfulAmount):
+            which = "correct" if self.chosen else "set"
+            return f"Write it like {self.example}, or {which} the option decimal."
         return (
             f"Write it as a number such as {self.example}, "
             f"or correct the store's currency ({self.currency}) in bridge.toml."

@@ -99,8 +99,9 @@ def diff(
 ) -> Diff:
     """Return what turns `acknowledged` into `current`.
 
-    What a bad row of `current` stands for is neither changed nor removed, and a bad row without an
-    id lets nothing be removed. `doubtful` items count as changed in every field.
+    What a bad row of `current` stands for, an item or an add-on group with its add-ons, is neither
+    changed nor removed, and a bad row without an id lets nothing be removed. `doubtful` items count
+    as changed in every field.
     """
     kept = {row.external_id for row in current.bad_rows if row.external_id}
     may_remove = all(row.external_id for row in current.bad_rows)
@@ -121,13 +122,19 @@ def diff(
         for external_id, item in acknowledged.items.items()
         if may_remove and external_id not in current.items and external_id not in kept
     }
+    kept_add_ons = {
+        add_on
+        for key, group in acknowledged.addon_groups.items()
+        if key in kept
+        for add_on in group.add_ons
+    }
     return Diff(
         added,
         changed,
         removed,
         _parts(acknowledged.categories, current.categories, may_go=may_remove),
-        _parts(acknowledged.add_ons, current.add_ons, may_go=may_remove),
-        _parts(acknowledged.addon_groups, current.addon_groups, may_go=may_remove),
+        _parts(acknowledged.add_ons, current.add_ons, kept_add_ons, may_go=may_remove),
+        _parts(acknowledged.addon_groups, current.addon_groups, kept, may_go=may_remove),
         _parts(acknowledged.menus, current.menus, may_go=may_remove),
     )
 
@@ -158,12 +165,18 @@ def _of(item: Item, name: str) -> Any:  # noqa: ANN401 -- any field of an item
     return getattr(item, name)
 
 
-def _parts(before: Mapping[str, P], after: Mapping[str, P], *, may_go: bool) -> PartChanges[P]:
-    put = {key: part for key, part in after.items() if before.get(key) != part}
+def _parts(
+    before: Mapping[str, P],
+    after: Mapping[str, P],
+    kept: AbstractSet[str] = frozenset(),
+    *,
+    may_go: bool,
+) -> PartChanges[P]:
+    put = {key: part for key, part in after.items() if before.get(key) != part and key not in kept}
     return PartChanges(
         put,
         {key: before[key] for key in put if key in before},
-        frozenset(before.keys() - after.keys()) if may_go else frozenset(),
+        frozenset(before.keys() - after.keys() - kept) if may_go else frozenset(),
     )
 
 

@@ -65,7 +65,7 @@ def read_amount(text: str, currency: str, decimal: DecimalSign = "") -> Decimal:
             value = parts.whole_if
     elif decimal and parts.sign and parts.sign != decimal:
         raise DoubtfulAmount(
-            f"{text.strip()!r} does not fit the file's other prices, "
+            f"{text.strip()!r} does not fit the file's prices, "
             f"which have {_NAMES[decimal]} before their decimals"
         )
     return -value if minus else value

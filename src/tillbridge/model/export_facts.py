@@ -26,7 +26,7 @@ class FileEncoding:
     """How the bytes of a file stand for text.
 
     `encoding` is the codec's name (`utf-8`, `cp1252`); `chosen` is whether an option named it.
-    `bad_byte` is the offset of the first byte that is no UTF-8, and `bad_row` the row it stands in,
+    `bad_byte` is the offset of the first byte that is no UTF-8, and `bad_line` the line it is in,
     None where all are. `encoded_twice` is whether the text looks like UTF-8 that was taken for
     another encoding and encoded again ("CrÃ¨me").
     """
@@ -34,7 +34,7 @@ class FileEncoding:
     encoding: str
     chosen: bool = False
     bad_byte: int | None = None
-    bad_row: int | None = None
+    bad_line: int | None = None
     encoded_twice: bool = False
 
 

@@ -8,13 +8,15 @@ from tillbridge.adapter import Adapter, AdapterContext, Catalogue, CatalogueChan
 from tillbridge.adapter.csv_export import CsvExport
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
+from tillbridge.adapter.prices import PriceReader
+from tillbridge.adapter.sale_options import SaleRules
 from tillbridge_loyverse.columns import columns_of
-from tillbridge_loyverse.items import MENU_ID, Reading, items_of
+from tillbridge_loyverse.items import MENU_ID, Reading, amounts_of, items_of, modifiers_of
 from tillbridge_loyverse.options import LoyverseOptions
 
 _MENU = Menu(MENU_ID, "Menu")
 # Part of every fingerprint. Raise it when the same row comes to mean another item.
-_READING_VERSION = 1
+_READING_VERSION = 2
 
 
 class LoyverseAdapter:
@@ -25,8 +27,7 @@ class LoyverseAdapter:
         self._modifiers = (
             None if options.modifiers is None else context.base_dir / options.modifiers
         )
-        self._store = options.store
-        self._by_sku = options.identity == "sku"
+        self._options = options
         self._currency = context.currency
 
     def catalogue_files(self) -> Sequence[Path]:
@@ -53,19 +54,21 @@ class LoyverseAdapter:
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
         """Return the items whose records are not `known`. Raises ExportUnreadable."""
         table = self._export.read()
+        options = self._options
+        columns = columns_of(table, options)
         modifiers = (
-            Modifiers({}, {})
+            Modifiers()
             if self._modifiers is None
-            else read_modifiers(self._modifiers, self._currency)
+            else read_modifiers(self._modifiers, self._currency, decimal=options.decimal)
         )
         reading = Reading(
-            columns=columns_of(table.header, self._store, table.name),
-            currency=self._currency,
-            by_sku=self._by_sku,
-            groups={name: group.external_id for name, group in modifiers.groups.items()},
+            columns=columns,
+            prices=PriceReader.of(amounts_of(table, columns), self._currency, options.decimal),
+            options=options,
         )
-        records = KnownRecords(known, _READING_VERSION, reading)
-        found = items_of(table, reading, records)
+        records = KnownRecords(known, _READING_VERSION, reading, modifiers.meaning)
+        rules = SaleRules(options, modifiers.groups, modifiers.add_ons)
+        found = items_of(table, reading, records, modifiers, rules)
         return records.changes(
             Catalogue(
                 items=found.items,
@@ -73,9 +76,15 @@ class LoyverseAdapter:
                 add_ons=modifiers.add_ons,
                 addon_groups=modifiers.groups,
                 menus={_MENU.external_id: _MENU},
-                bad_rows=(*found.bad_rows, *modifiers.bad_rows),
+                bad_rows=(*modifiers.bad_rows, *found.bad_rows),
                 fingerprints=found.fingerprints,
                 ends_with_newline=table.ends_with_newline,
+                facts=table.facts.with_more(
+                    [
+                        rules.facts(table.name),
+                        modifiers.facts_for(modifiers_of(table, columns), table.name),
+                    ]
+                ),
             )
         )
 

@@ -12,6 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tillbridge.adapter import ExportUnreadable, TaxComponent
+from tillbridge.adapter.csv_export import CsvTable
+from tillbridge.adapter.export_files import still_being_written
+from tillbridge.adapter.sale_options import chosen_taxes
+from tillbridge_loyverse.options import LoyverseOptions
 
 HANDLE, SKU, NAME, CATEGORY = range(4)
 _DESCRIPTION = 4
@@ -21,6 +25,8 @@ _NAMED = re.compile(r'^[^"]+ - "(?P<name>.+)"(?: \((?P<rate>[0-9]+(?:[.,][0-9]+)
 # Between the options and the stores: cost, barcode, component, its quantity, stock; with production
 # on also use, supplier, purchase cost. A default price comes first where prices differ by store.
 _WITH_DEFAULT_PRICE = {6, 9}
+_STOCK = 2  # among the columns of a store
+_TRACKED = 4  # behind the cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,22 +45,33 @@ class Tax:
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where things stand in a row; `for_sale` and `price` are the store's own, None without one."""
+    """Where things stand in a row; `for_sale` and `price` are the store's own, None without one.
 
+    `stock` is the store's column of what is left, and `tracked` the one that says whether the till
+    counts it; None where stock is not looked at.
+    """
+
+    header: tuple[str, ...]
     width: int
     description: int | None
     option_values: tuple[int, ...]
+    cost: int
     included_sku: int
     default_price: int | None
     for_sale: int | None
     price: int | None
+    tracked: int | None
+    stock: int | None
     modifiers: tuple[tuple[int, str], ...]
     taxes: tuple[Tax, ...]
 
     @property
     def read(self) -> tuple[int, ...]:
-        """Return the columns that an item is made of; what is in stock, say, is not read."""
-        may_lack = (self.description, self.default_price, self.for_sale, self.price)
+        """Return the columns that an item is made of."""
+        may_lack = (
+            *(self.description, self.default_price, self.for_sale, self.price),
+            *(self.tracked, self.stock),
+        )
         return (
             *(HANDLE, SKU, NAME, CATEGORY, *self.option_values),
             *(position for position in may_lack if position is not None),
@@ -62,9 +79,20 @@ class Columns:
             *(tax.position for tax in self.taxes),
         )
 
+    @property
+    def money(self) -> tuple[int, ...]:
+        """Return the columns of amounts: what they look like is how the file writes amounts."""
+        may_lack = (self.cost, self.default_price, self.price)
+        return tuple(position for position in may_lack if position is not None)
 
-def columns_of(header: Sequence[str], wanted_store: str | None, name: str) -> Columns:
-    """Return the columns of the export called `name`. Raises ExportUnreadable."""
+    def label(self, position: int | None) -> str:
+        """Return a column as the file calls it, "" for one that it lacks."""
+        return "" if position is None else self.header[position]
+
+
+def columns_of(table: CsvTable, wanted: LoyverseOptions) -> Columns:
+    """Return the columns of an export that the options want. Raises ExportUnreadable."""
+    name, header = table.name, table.header
     stores: dict[str, list[int]] = {}
     modifiers, taxes = [], []
     options = _options_at(header)
@@ -83,24 +111,36 @@ def columns_of(header: Sequence[str], wanted_store: str | None, name: str) -> Co
     between = first_of_stores - fixed
     default_price = fixed if between in _WITH_DEFAULT_PRICE else None
     if options is None or (not stores and default_price is None):
+        if table.may_grow:
+            raise still_being_written(name, "ends inside its header")
         raise ExportUnreadable(
             f"{name} is no items export of Loyverse. Its columns are: {', '.join(header[:8])}, ...",
             place=f"{name}, row 1",
             fix="In the Back Office: Items, Item list, Export.",
         )
-    for_sale, price = _of_store(stores, wanted_store, name)
+    of_store = _of_store(stores, wanted.store, name)
+    of_default = 0 if default_price is None else 1
+    stock = _STOCK if wanted.sold_out_at_stock is not None else len(of_store)
     return Columns(
+        header=header,
         width=len(header),
         # Without a description sold by weight stands next to the category.
         description=_DESCRIPTION if options > _DESCRIPTION + 1 else None,
         option_values=tuple(range(options + 1, fixed, 2)),
-        included_sku=fixed + (3 if default_price is not None else 2),
+        cost=fixed + of_default,
+        included_sku=fixed + of_default + 2,
         default_price=default_price,
-        for_sale=for_sale,
-        price=price,
+        for_sale=_at(of_store, 0),
+        price=_at(of_store, 1),
+        tracked=fixed + of_default + _TRACKED if stock < len(of_store) else None,
+        stock=_at(of_store, stock),
         modifiers=tuple(modifiers),
-        taxes=tuple(taxes),
+        taxes=chosen_taxes(wanted, [(tax.name, tax) for tax in taxes], export=name),
     )
+
+
+def _at(of_store: Sequence[int], place: int) -> int | None:
+    return of_store[place] if place < len(of_store) else None
 
 
 def _options_at(header: Sequence[str]) -> int | None:
@@ -112,11 +152,10 @@ def _options_at(header: Sequence[str]) -> int | None:
     return None
 
 
-def _of_store(
-    stores: dict[str, list[int]], wanted: str | None, name: str
-) -> tuple[int | None, int | None]:
+def _of_store(stores: dict[str, list[int]], wanted: str | None, name: str) -> Sequence[int]:
+    """Return the columns of the store: for sale, price, in stock and what follows."""
     if not stores:
-        return None, None
+        return ()
     listed = ", ".join(f'"{store}"' for store in stores)
     if wanted is None:
         if len(stores) > 1:
@@ -134,4 +173,4 @@ def _of_store(
             place=f"{name}, row 1",
             fix="Correct the option store.",
         )
-    return positions[0], positions[1] if len(positions) > 1 else None
+    return positions

@@ -1,15 +1,21 @@
 """Making items of the rows of an export: rows with one handle belong together. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from itertools import chain
 from operator import itemgetter
 
 from tillbridge.adapter import BadRow, Category, Item, ItemTax, Variant
 from tillbridge.adapter.csv_export import CsvTable
 from tillbridge.adapter.known_records import KnownRecords
+from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
+from tillbridge.adapter.prices import BadPrice, PriceReader
+from tillbridge.adapter.sale_options import NotForSale, SaleRules, is_sold_out
 from tillbridge.adapter.texts import one_line, plain_text
-from tillbridge.model.money import to_minor
+from tillbridge.model.export_facts import LeftOut
+from tillbridge.model.menu_summary import costs_something
 from tillbridge_loyverse.columns import (
     CATEGORY,
     HANDLE,
@@ -17,27 +23,35 @@ from tillbridge_loyverse.columns import (
     SKU,
     Columns,
 )
+from tillbridge_loyverse.options import LoyverseOptions
 
 MENU_ID = "menu"
 _VARIABLE = "variable"
+_STOCK = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?")
+_UNREADABLE = "\ufffd"
 
 
 class _Slip(Exception):
-    """What is wrong with a row, in which field, and what to do."""
+    """What is wrong with a row: its number, the column, what stands there, and what to do."""
 
-    def __init__(self, field_name: str, value: str, text: str, fix: str) -> None:
+    def __init__(self, number: int, column: str, value: str, text: str, fix: str) -> None:
         super().__init__(text)
-        self.bad = (field_name, value, text, fix)
+        self.number = number
+        self.bad = (column, value, text, fix)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How rows become items: `groups` are the add-on groups by the name of their modifier."""
+    """How rows become items, as values: another reading gives other items of the same rows."""
 
     columns: Columns
-    currency: str
-    by_sku: bool
-    groups: Mapping[str, str] = field(default_factory=dict)
+    prices: PriceReader
+    options: LoyverseOptions
+
+    @property
+    def by_sku(self) -> bool:
+        """Return whether the SKU is an item's id."""
+        return self.options.identity == "sku"
 
 
 @dataclass(slots=True)
@@ -50,46 +64,70 @@ class Found:
     bad_rows: list[BadRow] = field(default_factory=list)
 
 
-def items_of(table: CsvTable, reading: Reading, records: KnownRecords) -> Found:
+_Row = tuple[int, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes items of rows."""
+
+    reading: Reading
+    modifiers: Modifiers
+    rules: SaleRules
+    table: CsvTable
+
+
+def amounts_of(table: CsvTable, columns: Columns) -> Iterator[str]:
+    """Yield all that stands in columns of money."""
+    for position in columns.money:
+        for _number, fields in table.rows:
+            if position < len(fields):
+                yield fields[position]
+
+
+def modifiers_of(table: CsvTable, columns: Columns) -> Mapping[str, Sequence[str]]:
+    """Return the modifiers that the export names, each with the names of the items that have it."""
+    return {
+        modifier: [
+            one_line(fields[NAME])
+            for _number, fields in table.rows
+            if len(fields) == columns.width and _yes(fields[position]) and fields[NAME].strip()
+        ]
+        for position, modifier in columns.modifiers
+    }
+
+
+def items_of(
+    table: CsvTable, reading: Reading, records: KnownRecords, modifiers: Modifiers, rules: SaleRules
+) -> Found:
     """Return items, categories and bad rows of the records that are new, in the export's order."""
     found = Found()
+    maker = _Maker(reading, modifiers, rules, table)
     read = itemgetter(*reading.columns.read)
     width = reading.columns.width
+    claims: dict[str, tuple[int, int]] = {}  # id -> row and fingerprint of the item that has it
     for rows in _families(table.rows, reading.columns):
-        fingerprint: int | None = 0  # of rows that are bad by themselves
-        if len(rows) == 1:
-            if len(rows[0][1]) == width:
-                fingerprint = records.new(read(rows[0][1]))
-        elif all(len(fields) == width for _number, fields in rows):
-            fingerprint = records.new(chain(*[read(fields) for _number, fields in rows]))
-        if fingerprint is None:
-            continue
+        identity = _identity(rows[0][1], reading)
+        fingerprint = 0  # of rows that are bad by themselves
+        if all(len(fields) == width for _number, fields in rows):
+            fingerprint = records.fingerprint(chain(*[read(fields) for _number, fields in rows]))
+            if identity and _sold_here(rows, reading.columns):
+                claim = (rows[0][0], fingerprint)
+                first, first_print = claims.setdefault(identity, claim)
+                if first != rows[0][0]:
+                    if fingerprint != first_print:  # else it says the same again
+                        found.bad_rows.append(_twice(table, rows[0], first, identity, reading))
+                    continue
+            if records.is_known(fingerprint):
+                continue
         try:
-            item = _item(rows, reading)
+            item = _item(rows, maker)
         except _Slip as slip:
-            field_name, value, text, fix = slip.bad
-            found.bad_rows.append(
-                BadRow(
-                    place=table.place(rows[0][0]),
-                    text=text,
-                    fix=fix,
-                    external_id=_identity(rows[0][1], reading) if len(rows[0][1]) > SKU else "",
-                    field=field_name,
-                    value=value,
-                )
-            )
+            column, value, text, fix = slip.bad
+            place = table.place(slip.number)
+            found.bad_rows.append(BadRow(place, text, fix, identity, column, value))
             continue
         if item is None:
-            continue
-        if item.external_id in found.items:
-            found.bad_rows.append(
-                BadRow(
-                    place=table.place(rows[0][0]),
-                    text=f'"{item.name}" has the id of "{found.items[item.external_id].name}".',
-                    fix="Give each item its own handle and SKU in the Back Office.",
-                    external_id=item.external_id,
-                )
-            )
             continue
         found.items[item.external_id] = item
         found.fingerprints[item.external_id] = fingerprint
@@ -98,7 +136,17 @@ def items_of(table: CsvTable, reading: Reading, records: KnownRecords) -> Found:
     return found
 
 
-_Row = tuple[int, list[str]]
+def _twice(table: CsvTable, row: _Row, first: int, identity: str, reading: Reading) -> BadRow:
+    number, fields = row
+    label = reading.columns.label(SKU if reading.by_sku else HANDLE)
+    return BadRow(
+        place=table.place(number),
+        text=f'"{one_line(fields[NAME])}" has the id {identity!r} of row {first}.',
+        fix="Give each item its own handle and SKU in the Back Office.",
+        external_id=identity,
+        field=label,
+        value=identity,
+    )
 
 
 def _families(rows: Sequence[_Row], columns: Columns) -> Iterator[list[_Row]]:
@@ -129,75 +177,168 @@ def _is_component(fields: Sequence[str], columns: Columns) -> bool:
     )
 
 
-def _item(rows: Sequence[_Row], reading: Reading) -> Item | None:
-    """Return the item, or None where the store does not sell it. Raises _Slip."""
-    columns = reading.columns
-    for _number, fields in rows:
-        if len(fields) != columns.width:
-            raise _Slip(
-                "",
-                "",
-                f"It has {len(fields)} fields, not {columns.width}.",
-                "Look for a missing quotation mark, and export again.",
-            )
-    first = rows[0][1]
+def _item(rows: Sequence[_Row], maker: _Maker) -> Item | None:
+    """Return the item, or None where it is not sold online. Raises _Slip."""
+    reading, columns = maker.reading, maker.reading.columns
+    for number, fields in rows:
+        _check(number, fields, columns)
+    first_number, first = rows[0]
     name = one_line(first[NAME])
     if not name:
-        raise _Slip("Name", "", "It has no name.", "Give the item a name in the Back Office.")
+        raise _Slip(
+            *(first_number, columns.label(NAME), "", "It has no name."),
+            "Give the item a name in the Back Office.",
+        )
     identity = _identity(first, reading)
     if not identity:
         raise _Slip(
-            "Handle",
-            "",
-            f'"{name}" has no id.',
+            *(first_number, columns.label(HANDLE), "", f'"{name}" has no id.'),
             "Give the item a handle, and an SKU, in the Back Office.",
         )
-    here = [fields for _number, fields in rows if not _is_elsewhere(fields, columns)]
+    here = [row for row in rows if not _is_elsewhere(row[1], columns)]
     if not here:
         return None
+    groups = _groups(first_number, name, first, maker)
+    in_choice = any(
+        costs_something(maker.modifiers.groups[group], maker.modifiers.add_ons) for group in groups
+    )
     variants: tuple[Variant, ...] = ()
     if len(rows) > 1 or _options(first, columns):
-        variants = tuple([_variant(fields, identity, name, reading) for fields in here])
+        variants = _variants(here, identity, name, maker, price_in_choice=in_choice)
         price = min([variant.price for variant in variants])
         available = any(variant.available for variant in variants)
     else:
-        price = _price(first, name, reading)
-        available = _is_for_sale(first, columns)
+        price = _price(first_number, first, name, reading, price_in_choice=in_choice)
+        available = _is_for_sale(first_number, first, name, reading)
     category = one_line(first[CATEGORY])
-    return Item(
+    item = Item(
         external_id=identity,
         name=name,
         price=price,
         description="" if columns.description is None else plain_text(first[columns.description]),
         available=available,
         categories=(category,) if category else (),
-        addon_groups=tuple(
-            [
-                reading.groups[modifier]
-                for position, modifier in columns.modifiers
-                if first[position] and _yes(first[position]) and modifier in reading.groups
-            ]
-        )
-        if columns.modifiers
-        else (),
+        addon_groups=groups,
         variants=variants,
         tax=_tax(first, columns) if columns.taxes else None,
         menus=(MENU_ID,),
     )
+    try:
+        return maker.rules.offered(item, maker.table.place(first_number))
+    except NotForSale as refused:
+        label = columns.label(columns.price if columns.price is not None else columns.default_price)
+        raise _Slip(first_number, label, "", refused.text, refused.fix) from refused
 
 
-def _variant(fields: Sequence[str], identity: str, name: str, reading: Reading) -> Variant:
-    options = _options(fields, reading.columns)
-    return Variant(
-        external_id=one_line(fields[SKU]) or "/".join((identity, *options)),
-        variant_name=" / ".join(options),
-        price=_price(fields, name, reading),
-        available=_is_for_sale(fields, reading.columns),
-    )
+def _check(number: int, fields: Sequence[str], columns: Columns) -> None:
+    """Raise _Slip for a row that is no whole row, or holds what could not be decoded."""
+    if len(fields) != columns.width:
+        raise _Slip(
+            number,
+            "",
+            "",
+            f"It has {len(fields)} fields, not {columns.width}.",
+            "Look for a missing quotation mark, and export again.",
+        )
+    for position in columns.read:
+        if _UNREADABLE in fields[position]:
+            label = columns.label(position)
+            raise _Slip(
+                number,
+                label,
+                fields[position],
+                f"{label} holds a character that cannot be read.",
+                "Type it again in the Back Office and export again, as UTF-8.",
+            )
 
 
-def _is_for_sale(fields: Sequence[str], columns: Columns) -> bool:
-    return columns.for_sale is None or not _no(fields[columns.for_sale])
+def _groups(number: int, name: str, fields: Sequence[str], maker: _Maker) -> tuple[str, ...]:
+    found = []
+    columns = maker.reading.columns
+    for position, modifier in columns.modifiers:
+        if not (fields[position] and _yes(fields[position])):
+            continue
+        try:
+            group = maker.modifiers.group_of(modifier)
+        except UnreadableModifier as unreadable:
+            raise _Slip(
+                number,
+                columns.label(position),
+                fields[position],
+                f'"{name}" offers "{modifier}", which cannot be read ({unreadable.place}).',
+                f"Correct {unreadable.place}. The item stays as it was until then.",
+            ) from unreadable
+        if group is not None:
+            found.append(group.external_id)
+    return tuple(found)
+
+
+def _variants(
+    rows: Sequence[_Row], identity: str, name: str, maker: _Maker, *, price_in_choice: bool
+) -> tuple[Variant, ...]:
+    """Return the sizes. One without a fixed price is sold at the counter only. Raises _Slip."""
+    reading = maker.reading
+    variants, left_out = [], []
+    variable: _Slip | None = None
+    for number, fields in rows:
+        options = _options(fields, reading.columns)
+        called = " / ".join(options)
+        try:
+            price = _price(
+                number, fields, f"{name} ({called})", reading, price_in_choice=price_in_choice
+            )
+        except _VariablePrice as slip:
+            variable = variable or slip
+            place = maker.table.place(number)
+            left_out.append(LeftOut(f"{name} ({called})", "variable_price", place=place))
+            continue
+        variants.append(
+            Variant(
+                external_id=one_line(fields[SKU]) or "/".join((identity, *options)),
+                variant_name=called,
+                price=price,
+                available=_is_for_sale(number, fields, name, reading),
+            )
+        )
+    if not variants and variable is not None:
+        raise variable
+    for each in left_out:
+        maker.rules.leave_out(each)
+    return tuple(variants)
+
+
+class _VariablePrice(_Slip):
+    """A price that is asked for at the counter."""
+
+
+def _is_for_sale(number: int, fields: Sequence[str], name: str, reading: Reading) -> bool:
+    columns = reading.columns
+    if columns.for_sale is not None and _no(fields[columns.for_sale]):
+        return False
+    return not is_sold_out(reading.options, _stock(number, fields, name, columns))
+
+
+def _stock(number: int, fields: Sequence[str], name: str, columns: Columns) -> Decimal | None:
+    """Return how much is left; None where the till does not count it, or stock is not read."""
+    if columns.stock is None or columns.tracked is None or not _yes(fields[columns.tracked]):
+        return None
+    written = fields[columns.stock].strip()
+    if not written:
+        return None
+    if _STOCK.fullmatch(written) is None:
+        label = columns.label(columns.stock)
+        raise _Slip(
+            number,
+            label,
+            written,
+            f'The stock of "{name}" is wrong: {label} is {written!r}, which is no number.',
+            "Correct the stock in the Back Office, or remove the option sold_out_at_stock.",
+        )
+    return Decimal(written.replace(",", "."))
+
+
+def _sold_here(rows: Sequence[_Row], columns: Columns) -> bool:
+    return any(not _is_elsewhere(fields, columns) for _number, fields in rows)
 
 
 def _is_elsewhere(fields: Sequence[str], columns: Columns) -> bool:
@@ -215,33 +356,36 @@ def _options(fields: Sequence[str], columns: Columns) -> tuple[str, ...]:
     return tuple(value for value in map(one_line, written) if value) if written else ()
 
 
-def _price(fields: Sequence[str], name: str, reading: Reading) -> int:
+def _price(
+    number: int, fields: Sequence[str], name: str, reading: Reading, *, price_in_choice: bool
+) -> int:
+    """Return the price; 0 for a variable one that a required choice makes. Raises _Slip."""
     columns = reading.columns
-    written = "" if columns.price is None else fields[columns.price].strip()
+    at = columns.price
+    written = "" if at is None else fields[at].strip()
     if not written and columns.default_price is not None:
-        written = fields[columns.default_price].strip()
+        at = columns.default_price
+        written = fields[at].strip()
+    label = columns.label(at)
     if not written or written.casefold() == _VARIABLE:
-        raise _Slip(
-            "Price",
+        if price_in_choice:
+            return 0
+        raise _VariablePrice(
+            number,
+            label,
             written,
             f'"{name}" has a variable price: a storefront cannot sell it.',
             "Give it a price in the Back Office, or sell it at the counter only.",
         )
     try:
-        price = to_minor(written, reading.currency)
-    except ValueError as failure:
-        raise _Slip(
-            "Price",
-            written,
-            f'The price of "{name}" is wrong: {failure}.',
-            f"Correct the price, or the store's currency ({reading.currency}) in bridge.toml.",
-        ) from failure
-    if price < 0:
-        raise _Slip("Price", written, f'"{name}" has a price below zero.', "Correct the price.")
-    return price
+        return reading.prices.read(written, column=label, name=name)
+    except BadPrice as bad:
+        raise _Slip(number, bad.column, bad.value, bad.text, bad.fix) from bad
 
 
 def _identity(fields: Sequence[str], reading: Reading) -> str:
+    if len(fields) <= SKU:
+        return ""
     wanted, other = (SKU, HANDLE) if reading.by_sku else (HANDLE, SKU)
     return one_line(fields[wanted]) or one_line(fields[other])
 

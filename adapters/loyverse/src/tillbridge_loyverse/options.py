@@ -5,10 +5,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.sale_options import (
+    PriceOptions,
+    SaleOptions,
+    StockOptions,
+    TaxOptions,
+)
 
 
-class LoyverseOptions(AdapterOptions):
+class LoyverseOptions(SaleOptions, StockOptions, TaxOptions, PriceOptions):
     """Which export is read, and as which of its stores."""
 
     export: Path = Field(description="The items export of the Loyverse Back Office, a CSV.")

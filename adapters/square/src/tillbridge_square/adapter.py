@@ -14,13 +14,16 @@ from tillbridge.adapter import (
     ExportUnreadable,
     Menu,
 )
+from tillbridge.adapter.csv_export import CsvExport
 from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
+from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.adapter.xlsx_export import XlsxExport
 from tillbridge.model.numbers import parse_json_int
 from tillbridge_square.catalog import Catalog
 from tillbridge_square.library import read_library
-from tillbridge_square.library_items import MENU_ID, Reading, changes_of
+from tillbridge_square.library_items import MENU_ID, Reading, changes_of, sets_of
 from tillbridge_square.options import SquareOptions
 
 _MENU = Menu(MENU_ID, "Menu")
@@ -36,6 +39,11 @@ class SquareAdapter:
             None if options.modifiers is None else context.base_dir / options.modifiers
         )
         self._currency = context.currency
+        self._library = (
+            XlsxExport(self._export)
+            if self._export.suffix.lower() == ".xlsx"
+            else CsvExport(self._export, encoding=options.encoding)
+        )
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the export, and the file of modifier sets if there is one."""
@@ -64,19 +72,16 @@ class SquareAdapter:
         return self._of_library(known)
 
     def _of_library(self, known: AbstractSet[int]) -> CatalogueChanges:
-        library = read_library(self._export)
+        options = self._options
+        library = read_library(self._library)
         modifiers = (
-            Modifiers({}, {})
+            Modifiers()
             if self._modifiers is None
-            else read_modifiers(self._modifiers, self._currency)
+            else read_modifiers(self._modifiers, self._currency, decimal=options.decimal)
         )
-        reading = Reading(
-            currency=self._currency,
-            location=self._options.location,
-            follow_visibility=self._options.visibility == "follow",
-            groups={name: group.external_id for name, group in modifiers.groups.items()},
-        )
-        found, records = changes_of(library, reading, known)
+        reading = Reading.of(library, options, self._currency)
+        rules = SaleRules(options, modifiers.groups, modifiers.add_ons)
+        found, records = changes_of(library, reading, known, modifiers, rules)
         return records.changes(
             Catalogue(
                 items=found.items,
@@ -84,9 +89,15 @@ class SquareAdapter:
                 add_ons=modifiers.add_ons,
                 addon_groups=modifiers.groups,
                 menus={_MENU.external_id: _MENU},
-                bad_rows=(*found.bad_rows, *modifiers.bad_rows),
+                bad_rows=(*modifiers.bad_rows, *found.bad_rows),
                 fingerprints=found.fingerprints,
                 ends_with_newline=library.ends_with_newline,
+                facts=library.facts.with_more(
+                    [
+                        rules.facts(library.name),
+                        modifiers.facts_for(sets_of(library), library.name),
+                    ]
+                ),
             )
         )
 
@@ -114,7 +125,7 @@ class SquareAdapter:
             ) from failure
         if not catalog.location:
             catalog = replace(catalog, location=self._only_location(catalog))
-        found, records = catalog.read(known)
+        found, records = catalog.read(known, self._options)
         return records.changes(
             Catalogue(
                 items=found.items,
@@ -123,6 +134,7 @@ class SquareAdapter:
                 addon_groups=found.groups,
                 menus={_MENU.external_id: _MENU},
                 bad_rows=tuple(found.bad_rows),
+                facts=found.facts,
                 fingerprints=found.fingerprints,
             )
         )

@@ -20,12 +20,16 @@ from tillbridge.adapter import (
     Variant,
 )
 from tillbridge.adapter.known_records import KnownRecords
+from tillbridge.adapter.sale_options import NotForSale, SaleRules, chosen_taxes
 from tillbridge.adapter.texts import one_line, without_markup
+from tillbridge.model.export_facts import ExportFacts, LeftOut
+from tillbridge.model.menu_summary import costs_something
+from tillbridge_square.options import SquareOptions
 
 Object = Mapping[str, Any]
 _INHERIT = -1
 # Part of every fingerprint. Raise it when the same object comes to mean another item.
-_READING_VERSION = 1
+_READING_VERSION = 2
 
 
 @dataclass(slots=True)
@@ -38,6 +42,7 @@ class CatalogFound:
     groups: dict[str, AddOnGroup] = field(default_factory=dict)
     add_ons: dict[str, AddOn] = field(default_factory=dict)
     bad_rows: list[BadRow] = field(default_factory=list)
+    facts: ExportFacts = field(default_factory=ExportFacts)
 
 
 class _Slip(Exception):
@@ -46,6 +51,27 @@ class _Slip(Exception):
         self.field_name = field_name
         self.text = text
         self.fix = fix
+
+
+class _VariablePrice(_Slip):
+    """A price that is asked for at the counter."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "price_money",
+            f'"{name}" has a variable price: a storefront cannot sell it.',
+            "Give it a price in Square, archive it, or sell it at the counter only.",
+        )
+        self.name = name
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What an item is made of beside its own object, and where it stands."""
+
+    categories: tuple[str, ...]
+    tax: ItemTax | None
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +110,25 @@ class Catalog:
                     named.add(str(override.get("location_id")))
         return sorted(named)
 
-    def read(self, known: AbstractSet[int]) -> tuple[CatalogFound, KnownRecords]:
-        """Return what is sold at the location and not known, and all that items name."""
+    def read(
+        self, known: AbstractSet[int], options: SquareOptions
+    ) -> tuple[CatalogFound, KnownRecords]:
+        """Return what is sold at the location and not known, and all that items name.
+
+        Raises ExportUnreadable for a tax of the options that the catalog does not have.
+        """
         found = CatalogFound()
+        named = [(_tax_name(each), identity) for identity, each in self._of_type("TAX")]
+        counted = frozenset(chosen_taxes(options, named, export=self.name))
+        categories_by_id = {
+            identity: one_line(str(_data(each, "category_data").get("name", identity)))
+            for identity, each in self._of_type("CATEGORY")
+        }
+        rules = SaleRules(options, found.groups, found.add_ons, categories_by_id)
         used: set[str] = set()
         kinds = (self.objects.get("MODIFIER_LIST"), self.objects.get("TAX"))
         records = KnownRecords(
-            known, _READING_VERSION, self.location, self.currency, self.menu, kinds
+            *(known, _READING_VERSION, self.location, self.currency, self.menu, kinds, options)
         )
         for identity, each in self._of_type("MODIFIER_LIST"):
             self._take_list(identity, each, found)
@@ -103,20 +141,28 @@ class Catalog:
             if fingerprint is None:
                 used.update(categories)
                 continue
+            place = f"{self.name}, item {number} ({identity})"
             try:
-                item = self._item(identity, data, categories, found)
+                tax = self._tax(data, counted)
+                item = self._item(identity, data, _Parts(categories, tax, place), found, rules)
+                if item is not None:
+                    item = rules.offered(item, place)
+            except NotForSale as refused:
+                found.bad_rows.append(
+                    BadRow(place, refused.text, refused.fix, identity, "price_money")
+                )
+                continue
             except _Slip as slip:
-                place = f"{self.name}, item {number} ({identity})"
                 found.bad_rows.append(BadRow(place, slip.text, slip.fix, identity, slip.field_name))
                 continue
             if item is not None:
                 found.items[identity] = item
                 found.fingerprints[identity] = fingerprint
                 used.update(categories)
-        for identity, each in self._of_type("CATEGORY"):
+        for identity, name in categories_by_id.items():
             if identity in used:
-                name = one_line(str(_data(each, "category_data").get("name", identity)))
                 found.categories[identity] = Category(identity, name)
+        found.facts = rules.facts(self.name)
         return found, records
 
     def _of_type(self, kind: str) -> Iterator[tuple[str, Object]]:
@@ -141,7 +187,7 @@ class Catalog:
         return tuple(dict.fromkeys(there)) if there else ()
 
     def _item(
-        self, identity: str, data: Object, categories: tuple[str, ...], found: CatalogFound
+        self, identity: str, data: Object, parts: "_Parts", found: CatalogFound, rules: SaleRules
     ) -> Item | None:
         name = one_line(str(data.get("name") or ""))
         if not name:
@@ -155,7 +201,9 @@ class Catalog:
         ]
         if not variations:
             return None
-        variants = tuple([self._variant(each, name) for each in variations])
+        groups = tuple(self._groups(identity, data, found))
+        in_choice = any(costs_something(found.groups[each], found.add_ons) for each in groups)
+        variants = self._variants(variations, name, parts.place, rules, price_in_choice=in_choice)
         return Item(
             external_id=identity,
             name=name,
@@ -163,14 +211,38 @@ class Catalog:
             description=_description(data),
             image_url=self._image(data),
             available=any(variant.available for variant in variants),
-            categories=categories,
-            addon_groups=tuple(self._groups(identity, data, found)),
-            variants=variants if len(variants) > 1 else (),
-            tax=self._tax(data),
+            categories=parts.categories,
+            addon_groups=groups,
+            variants=variants if len(variations) > 1 else (),
+            tax=parts.tax,
             menus=(self.menu,),
         )
 
-    def _variant(self, each: Object, item: str) -> Variant:
+    def _variants(
+        self,
+        variations: Sequence[Object],
+        item: str,
+        place: str,
+        rules: SaleRules,
+        *,
+        price_in_choice: bool,
+    ) -> tuple[Variant, ...]:
+        """Return the variations. One with a variable price is sold at the counter only."""
+        variants, left_out = [], []
+        variable: _VariablePrice | None = None
+        for each in variations:
+            try:
+                variants.append(self._variant(each, item, price_in_choice=price_in_choice))
+            except _VariablePrice as slip:
+                variable = variable or slip
+                left_out.append(LeftOut(slip.name, "variable_price", place=place))
+        if not variants and variable is not None:
+            raise variable
+        for each_left in left_out:
+            rules.leave_out(each_left)
+        return tuple(variants)
+
+    def _variant(self, each: Object, item: str, *, price_in_choice: bool) -> Variant:
         data = _data(each, "item_variation_data")
         here = self._override(data)
         name = one_line(str(data.get("name") or ""))
@@ -178,12 +250,9 @@ class Catalog:
         money = _data(here, "price_money") or _data(data, "price_money")
         amount = _amount(money.get("amount"))
         if pricing == "VARIABLE_PRICING" or amount is None:
-            full = f"{item} ({name})" if name else item
-            raise _Slip(
-                "price_money",
-                f'"{full}" has a variable price: a storefront cannot sell it.',
-                "Give it a price in Square, archive it, or sell it at the counter only.",
-            )
+            if not price_in_choice:
+                raise _VariablePrice(f"{item} ({name})" if name else item)
+            amount = 0
         if money.get("currency", self.currency) != self.currency:
             full = f"{item} ({name})" if name else item
             raise _Slip(
@@ -250,14 +319,14 @@ class Catalog:
             add_ons=tuple(add_on.external_id for add_on in add_ons),
         )
 
-    def _tax(self, data: Object) -> ItemTax | None:
+    def _tax(self, data: Object, counted: AbstractSet[str]) -> ItemTax | None:
         if not data.get("tax_ids"):
             return None
         taxes = self.objects.get("TAX", {})
         said = [
             _data(taxes[identity], "tax_data")
             for identity in _ids(data, "tax_ids")
-            if identity in taxes
+            if identity in taxes and identity in counted
         ]
         components = [
             TaxComponent(str(tax.get("name") or ""), str(tax.get("percentage") or "0"))
@@ -274,6 +343,10 @@ class Catalog:
             if identity in images:
                 return str(_data(images[identity], "image_data").get("url") or "")
         return ""
+
+
+def _tax_name(each: Object) -> str:
+    return str(_data(each, "tax_data").get("name") or "")
 
 
 def _description(data: Object) -> str:

@@ -6,13 +6,14 @@ Columns of a location end in its name, modifier sets and taxes are columns with 
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from pathlib import Path
 
 from tillbridge.adapter import ExportUnreadable, TaxComponent
 from tillbridge.adapter.csv_export import CsvExport
+from tillbridge.adapter.export_files import still_being_written
 from tillbridge.adapter.xlsx_export import XlsxExport
+from tillbridge.model.export_facts import ExportFacts
 
 _TOKEN = "token"  # noqa: S105 -- the name of a column
 _HEADER_WITHIN = 5
@@ -45,16 +46,21 @@ There are more where something stands to the right of the last column.
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The rows, the columns and where they are, sets and taxes by column, and the locations."""
+    """The rows, the columns and where they are, sets and taxes by column, and the locations.
+
+    `shown` gives each column as the file calls it.
+    """
 
     name: str
     header: Sequence[str]
+    shown: Mapping[str, str]
     rows: Sequence[Cells]
     columns: Mapping[str, int]
     modifier_sets: Mapping[str, str]
     taxes: Mapping[str, TaxComponent]
     locations: tuple[str, ...]
     ends_with_newline: bool | None = None
+    facts: ExportFacts = field(default_factory=ExportFacts)
 
     def cell(self, cells: Cells, column: str) -> str:
         """Return what stands in a column of a row, "" where there is no such column."""
@@ -70,30 +76,37 @@ class Library:
         return row
 
 
-def read_library(path: Path) -> Library:
+def read_library(export: CsvExport | XlsxExport) -> Library:
     """Read an item library. Raises ExportUnreadable."""
-    name, table, ended = _table(path)
+    if isinstance(export, XlsxExport):
+        sheets = export.read()
+        by_name = {name.casefold(): sheet for name, sheet in sheets.items()}
+        sheet = by_name.get("items") or next(iter(sheets.values()))
+        library = _found(sheet.place_name, sheet.rows)
+    else:
+        table = export.read()
+        library = _found(table.name, [(1, table.header), *table.rows])
+        if library is None and table.may_grow:
+            raise still_being_written(table.name, "ends inside its header")
+        if library is not None:
+            library = replace(library, ends_with_newline=table.ends_with_newline, facts=table.facts)
+    if library is None:
+        name = export.path.name
+        raise ExportUnreadable(
+            f"{name} is no item library of Square: it has no column Token.",
+            place=f"{name}, row 1",
+            fix="Square dashboard, Items & services, Items, Actions, Export library.",
+        )
+    return library
+
+
+def _found(name: str, table: Sequence[Cells]) -> Library | None:
+    """Return the library of a table, None for one without its header."""
     for place, (_number, cells) in enumerate(table[:_HEADER_WITHIN]):
         header = [_label(cell) for cell in cells]
         if _TOKEN in header:
-            shown = [cell.strip() for cell in cells]
-            library = _library(name, shown, header, table[place + 1 :])
-            return replace(library, ends_with_newline=ended)
-    raise ExportUnreadable(
-        f"{path.name} is no item library of Square: it has no column Token.",
-        place=f"{name}, row 1",
-        fix="Square dashboard, Items & services, Items, Actions, Export library.",
-    )
-
-
-def _table(path: Path) -> tuple[str, Sequence[Cells], bool | None]:
-    if path.suffix.lower() == ".xlsx":
-        sheets = XlsxExport(path).read()
-        by_name = {name.casefold(): sheet for name, sheet in sheets.items()}
-        sheet = by_name.get("items") or next(iter(sheets.values()))
-        return sheet.place_name, sheet.rows, None
-    table = CsvExport(path).read()
-    return table.name, [(1, table.header), *table.rows], table.ends_with_newline
+            return _library(name, [cell.strip() for cell in cells], header, table[place + 1 :])
+    return None
 
 
 def _label(cell: str) -> str:
@@ -115,6 +128,7 @@ def _library(
     return Library(
         name=name,
         header=header,
+        shown=dict(zip(header, shown, strict=True)),
         rows=_as_wide(rows, len(header)),
         columns={label: at for at, label in enumerate(header)},
         modifier_sets=sets,

@@ -1,8 +1,10 @@
 """Items of an item library: rows of one item name are the variations of one item. Pure."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import partial
 from itertools import chain
 from operator import itemgetter
@@ -17,14 +19,21 @@ from tillbridge.adapter import (
     Variant,
 )
 from tillbridge.adapter.known_records import KnownRecords
+from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
+from tillbridge.adapter.prices import BadPrice, PriceReader
+from tillbridge.adapter.sale_options import NotForSale, SaleRules, chosen_taxes, is_sold_out
 from tillbridge.adapter.texts import one_line, without_markup
-from tillbridge.model.money import to_minor
+from tillbridge.model.export_facts import LeftOut
+from tillbridge.model.menu_summary import costs_something
 from tillbridge_square.library import Cells, Library, Row
+from tillbridge_square.options import SquareOptions
 
 MENU_ID = "menu"
 _VARIABLE = "variable"
 # Part of every fingerprint. Raise it when the same row comes to mean another item.
-_READING_VERSION = 1
+_READING_VERSION = 2
+_STOCK = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?")
+_UNREADABLE = "\ufffd"
 _OPTION_VALUES = tuple(f"option value {number}" for number in range(1, 7))
 _READ = (
     *("token", "item name", "variation name", "customer-facing name", "description"),
@@ -37,12 +46,40 @@ _READ = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How rows become items: `groups` are add-on groups by the name of their modifier set."""
+    """How rows become items, as values; `location` is its name in small letters, "" for none."""
 
-    currency: str
-    location: str | None
-    follow_visibility: bool
-    groups: Mapping[str, str] = field(default_factory=dict)
+    prices: PriceReader
+    location: str
+    options: SquareOptions
+    taxes: tuple[tuple[str, TaxComponent], ...]
+
+    @classmethod
+    def of(cls, library: Library, options: SquareOptions, currency: str) -> "Reading":
+        """Return how the rows of a library are read. Raises ExportUnreadable."""
+        location = _location(library, options.location)
+        taxes = [(tax.agency, (column, tax)) for column, tax in library.taxes.items()]
+        written = [
+            library.cell(cells, column)
+            for column in library.columns
+            if column == "price" or column.startswith("price ")
+            for cells in library.rows
+        ]
+        return cls(
+            prices=PriceReader.of(written, currency, options.decimal),
+            location=location,
+            options=options,
+            taxes=chosen_taxes(options, taxes, export=library.name),
+        )
+
+    @property
+    def price_column(self) -> str:
+        """Return the column of the location's own prices."""
+        return f"price {self.location}"
+
+    @property
+    def stock_column(self) -> str:
+        """Return the column of what is left at the location."""
+        return f"current quantity {self.location}".strip()
 
 
 @dataclass(slots=True)
@@ -64,46 +101,79 @@ class _Slip(Exception):
         self.fix = fix
 
 
-def changes_of(
-    library: Library, reading: Reading, known: AbstractSet[int]
-) -> tuple[Found, KnownRecords]:
-    """Return what the records say that are not known, in the library's order.
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes items of rows."""
 
-    Raises ExportUnreadable.
-    """
-    location = _location(library, reading.location)
-    meaning = (tuple(library.columns), tuple(library.modifier_sets), tuple(library.taxes.items()))
-    records = KnownRecords(known, _READING_VERSION, reading, location, meaning)
-    read = _cells_read(library, location)
+    library: Library
+    reading: Reading
+    modifiers: Modifiers
+    rules: SaleRules
+
+    def shown(self, column: str) -> str:
+        """Return a column as the file calls it."""
+        return self.library.shown.get(column, column)
+
+
+def sets_of(library: Library) -> Mapping[str, Sequence[str]]:
+    """Return the modifier sets that a library names, each with the names of its items."""
+    return {
+        name: list(
+            dict.fromkeys(
+                one_line(library.cell(cells, "item name"))
+                for cells in library.rows
+                if _is(library.cell(cells, column), "y")
+            )
+        )
+        for column, name in library.modifier_sets.items()
+    }
+
+
+def changes_of(
+    library: Library,
+    reading: Reading,
+    known: AbstractSet[int],
+    modifiers: Modifiers,
+    rules: SaleRules,
+) -> tuple[Found, KnownRecords]:
+    """Return what the records say that are not known, in the library's order."""
+    location = reading.location
+    meaning = (tuple(library.columns), tuple(library.modifier_sets), modifiers.meaning)
+    records = KnownRecords(known, _READING_VERSION, reading, meaning)
+    maker = _Maker(library, reading, modifiers, rules)
+    read = _cells_read(library, reading)
     found = Found()
     width = len(library.header)
+    claims: dict[str, tuple[int, int]] = {}  # id -> row and fingerprint of the item that has it
     for family in _families(library):
-        fingerprint: int | None = 0  # of rows that are bad by themselves
-        if len(family) == 1:
-            if len(family[0][1]) == width:
-                fingerprint = records.new(read(family[0][1]))
-        elif all(len(cells) == width for _number, cells in family):
-            fingerprint = records.new(chain(*[read(cells) for _number, cells in family]))
-        if fingerprint is None:
-            continue
+        identity = _identity([library.cell(cells, "token") for cells in family])
+        fingerprint = 0  # of rows that are bad by themselves
+        if all(len(cells) == width for _number, cells in family):
+            fingerprint = records.fingerprint(chain(*[read(cells) for _number, cells in family]))
+            if any(_is_sold(partial(library.cell, cells), location) for cells in family):
+                claim = (family[0][0], fingerprint)
+                first, first_print = claims.setdefault(identity, claim)
+                if first != family[0][0]:
+                    if fingerprint != first_print:  # else it says the same again
+                        again = library.row(family[0])
+                        found.bad_rows.append(_twice(again, first, identity, maker))
+                    continue
+            if records.is_known(fingerprint):
+                continue
         rows = [library.row(cells) for cells in family]
-        sold = [row for row in rows if row.beyond or _is_sold(row, location)]
+        sold = [row for row in rows if row.beyond or _is_sold(row.__getitem__, location)]
         if not sold:
             continue
-        identity = _identity(rows)
         try:
-            _check_widths(sold)
-            item = _item(_Family(rows, sold), identity, library, reading, location)
+            item = _item(_Family(rows, sold), identity, maker)
         except _Slip as slip:
             value = slip.row[slip.column]
+            column = maker.shown(slip.column)
             found.bad_rows.append(
-                BadRow(slip.row.place, slip.text, slip.fix, identity, slip.column, value)
+                BadRow(slip.row.place, slip.text, slip.fix, identity, column, value)
             )
             continue
-        if identity in found.items:
-            text = f'"{item.name}" has the token of "{found.items[identity].name}".'
-            fix = "Remove one of the two rows, or export again."
-            found.bad_rows.append(BadRow(rows[0].place, text, fix, identity, "token"))
+        if item is None:
             continue
         found.items[identity] = item
         found.fingerprints[identity] = fingerprint
@@ -112,11 +182,23 @@ def changes_of(
     return found, records
 
 
-def _cells_read(library: Library, location: str) -> Callable[[Sequence[str]], tuple[str, ...]]:
+def _twice(row: Row, first: int, identity: str, maker: _Maker) -> BadRow:
+    return BadRow(
+        place=row.place,
+        text=f'"{one_line(row["item name"])}" has the token {row["token"]!r} of row {first}.',
+        fix="Remove one of the two rows, or export again.",
+        external_id=identity,
+        field=maker.shown("token"),
+        value=row["token"],
+    )
+
+
+def _cells_read(library: Library, reading: Reading) -> Callable[[Sequence[str]], tuple[str, ...]]:
     """Return what takes from a row the cells that an item is made of."""
     wanted = (
-        *(*_READ, f"enabled {location}", f"price {location}"),
+        *(*_READ, f"enabled {reading.location}", reading.price_column),
         *(*library.modifier_sets, *library.taxes),
+        *([reading.stock_column] if reading.options.sold_out_at_stock is not None else ()),
     )
     return itemgetter(*[library.columns[each] for each in wanted if each in library.columns])
 
@@ -187,85 +269,153 @@ def _has_variation(family: Sequence[Cells], cells: Cells, library: Library) -> b
     return any(_variation_name(partial(library.cell, each)) == variation for each in family)
 
 
-def _check_widths(rows: Sequence[Row]) -> None:
-    """Raise _Slip for a row whose cells do not stand below their columns."""
-    for row in rows:
-        if row.beyond:
+def _check(row: Row) -> None:
+    """Raise _Slip for a row that is out of its columns, or holds what could not be decoded."""
+    if row.beyond:
+        raise _Slip(
+            row,
+            "",
+            f'The row of "{row["item name"]}" goes on beyond the last column.',
+            "Look for a missing quotation mark, and export again.",
+        )
+    for column, cell in row.items():
+        if _UNREADABLE in cell:
             raise _Slip(
                 row,
-                "",
-                f'The row of "{row["item name"]}" goes on beyond the last column.',
-                "Look for a missing quotation mark, and export again.",
+                column,
+                f'"{row["item name"]}" holds a character that cannot be read.',
+                "Type it again in Square and export again, as UTF-8.",
             )
 
 
-def _is_sold(row: Row, location: str) -> bool:
+def _is_sold(cell: Callable[[str], str], location: str) -> bool:
+    """Return whether a row is sold at the location; `cell` tells what stands in a column."""
     return not (
-        _is(row["archived"], "y")
-        or _is(row["sellable"], "n")
-        or _is(row[f"enabled {location}"], "n")
+        _is(cell("archived"), "y")
+        or _is(cell("sellable"), "n")
+        or _is(cell(f"enabled {location}"), "n")
     )
 
 
-def _identity(rows: Sequence[Row]) -> str:
+def _identity(tokens: Sequence[str]) -> str:
     """Return the item's id: only variations have one, so it is made of theirs, sold or not."""
-    first = min(row["token"] for row in rows)
-    return first if len(rows) == 1 else f"item-{first}"
+    first = min(tokens)
+    return first if len(tokens) == 1 else f"item-{first}"
 
 
-def _item(
-    family: _Family, identity: str, library: Library, reading: Reading, location: str
-) -> Item:
+def _item(family: _Family, identity: str, maker: _Maker) -> Item | None:
+    """Return the item, None where it is not sold online. Raises _Slip."""
+    reading, first = maker.reading, family.rows[0]
+    for row in family.sold:
+        _check(row)
     name = one_line(family.first("customer-facing name", "item name"))
     if not name:
-        raise _Slip(
-            family.rows[0], "item name", "It has no name.", "Give the item a name in Square."
-        )
+        raise _Slip(first, "item name", "It has no name.", "Give the item a name in Square.")
+    groups = _groups(family, name, maker)
+    in_choice = any(
+        costs_something(maker.modifiers.groups[group], maker.modifiers.add_ons) for group in groups
+    )
     variants: tuple[Variant, ...] = ()
     if len(family.rows) > 1:
-        variants = tuple([_variant(row, name, reading, location) for row in family.sold])
+        variants = _variants(family, name, maker, price_in_choice=in_choice)
         price = min([variant.price for variant in variants])
         available = any(variant.available for variant in variants)
     else:
-        price = _price(family.rows[0], name, reading.currency, location)
-        available = _is_seen(family.rows[0], reading)
-    return Item(
+        price = _price(first, name, maker, price_in_choice=in_choice)
+        available = _is_available(first, reading)
+    item = Item(
         external_id=identity,
         name=name,
         price=price,
         description=without_markup(family.first("description")),
         available=available,
         categories=_categories(family),
-        addon_groups=tuple(
-            [
-                reading.groups[modifier_set]
-                for column, modifier_set in library.modifier_sets.items()
-                if modifier_set in reading.groups and family.has(column)
-            ]
-        )
-        if reading.groups
-        else (),
+        addon_groups=groups,
         variants=variants,
-        tax=_tax([tax for column, tax in library.taxes.items() if family.has(column)])
-        if library.taxes
+        tax=_tax([tax for column, tax in reading.taxes if family.has(column)])
+        if reading.taxes
         else None,
         menus=(MENU_ID,),
     )
+    try:
+        return maker.rules.offered(item, first.place)
+    except NotForSale as refused:
+        raise _Slip(first, "price", refused.text, refused.fix) from refused
 
 
-def _variant(row: Row, item: str, reading: Reading, location: str) -> Variant:
-    name = _variation_name(row.__getitem__)
-    return Variant(
-        external_id=row["token"],
-        variant_name=name,
-        price=_price(row, item, reading.currency, location),
-        available=_is_seen(row, reading),
-    )
+def _groups(family: _Family, name: str, maker: _Maker) -> tuple[str, ...]:
+    found = []
+    for column, modifier_set in maker.library.modifier_sets.items():
+        if not family.has(column):
+            continue
+        try:
+            group = maker.modifiers.group_of(modifier_set)
+        except UnreadableModifier as unreadable:
+            raise _Slip(
+                family.rows[0],
+                column,
+                f'"{name}" offers "{modifier_set}", which cannot be read ({unreadable.place}).',
+                f"Correct {unreadable.place}. The item stays as it was until then.",
+            ) from unreadable
+        if group is not None:
+            found.append(group.external_id)
+    return tuple(found)
 
 
-def _is_seen(row: Row, reading: Reading) -> bool:
+def _variants(
+    family: _Family, item: str, maker: _Maker, *, price_in_choice: bool
+) -> tuple[Variant, ...]:
+    """Return the variations. One with a variable price is sold at the counter only."""
+    variants, left_out = [], []
+    variable: _Slip | None = None
+    for row in family.sold:
+        try:
+            price = _price(row, item, maker, price_in_choice=price_in_choice)
+        except _VariablePrice as slip:
+            variable = variable or slip
+            left_out.append(LeftOut(_full_name(row, item), "variable_price", place=row.place))
+            continue
+        variants.append(
+            Variant(
+                external_id=row["token"],
+                variant_name=_variation_name(row.__getitem__),
+                price=price,
+                available=_is_available(row, maker.reading),
+            )
+        )
+    if not variants and variable is not None:
+        raise variable
+    for each in left_out:
+        maker.rules.leave_out(each)
+    return tuple(variants)
+
+
+class _VariablePrice(_Slip):
+    """A price that is asked for at the counter."""
+
+
+def _is_available(row: Row, reading: Reading) -> bool:
     seen = row["square online item visibility"]
-    return not (reading.follow_visibility and _is(seen, "unavailable"))
+    if reading.options.visibility == "follow" and _is(seen, "unavailable"):
+        return False
+    if reading.options.sold_out_at_stock is None:
+        return True
+    return not is_sold_out(reading.options, _stock(row, reading.stock_column))
+
+
+def _stock(row: Row, column: str) -> Decimal | None:
+    """Return how much is left, None where Square does not count it. Raises _Slip."""
+    written = row[column]
+    if not written:
+        return None
+    if _STOCK.fullmatch(written) is None:
+        raise _Slip(
+            row,
+            column,
+            f'The quantity of "{row["item name"]}" is {written!r}, which is no number.',
+            "Correct it in Square, or remove the option sold_out_at_stock.",
+        )
+    return Decimal(written.replace(",", "."))
 
 
 def _variation_name(cell: Callable[[str], str]) -> str:
@@ -273,35 +423,27 @@ def _variation_name(cell: Callable[[str], str]) -> str:
     return one_line(cell("variation name") or " / ".join(filter(None, map(cell, _OPTION_VALUES))))
 
 
-def _price(row: Row, item: str, currency: str, location: str) -> int:
-    column = f"price {location}"
+def _price(row: Row, item: str, maker: _Maker, *, price_in_choice: bool) -> int:
+    """Return the price; 0 for a variable one that a required choice makes. Raises _Slip."""
+    column = maker.reading.price_column
     written = row[column]
     if not written:
         column, written = "price", row["price"]
     if not written or written.casefold() == _VARIABLE:
-        raise _Slip(
+        if price_in_choice:
+            return 0
+        raise _VariablePrice(
             row,
             column,
             f'"{_full_name(row, item)}" has a variable price: a storefront cannot sell it.',
             "Give it a price in Square, archive it, or sell it at the counter only.",
         )
     try:
-        price = to_minor(written, currency)
-    except ValueError as failure:
-        raise _Slip(
-            row,
-            column,
-            f'The price of "{_full_name(row, item)}" is wrong: {failure}.',
-            f"Correct the price, or the store's currency ({currency}) in bridge.toml.",
-        ) from failure
-    if price < 0:
-        raise _Slip(
-            row,
-            column,
-            f'"{_full_name(row, item)}" has a price below zero.',
-            "Correct the price.",
+        return maker.reading.prices.read(
+            written, column=maker.shown(column), name=_full_name(row, item)
         )
-    return price
+    except BadPrice as bad:
+        raise _Slip(row, column, bad.text, bad.fix) from bad
 
 
 def _full_name(row: Row, item: str) -> str:

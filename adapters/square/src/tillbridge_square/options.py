@@ -5,12 +5,17 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from tillbridge.adapter import AdapterOptions
+from tillbridge.adapter.sale_options import (
+    PriceOptions,
+    SaleOptions,
+    StockOptions,
+    TaxOptions,
+)
 
 _SUFFIXES = {".xlsx", ".csv", ".json"}
 
 
-class SquareOptions(AdapterOptions):
+class SquareOptions(SaleOptions, StockOptions, TaxOptions, PriceOptions):
     """Which export is read, and for which of its locations."""
 
     export: Path = Field(
@@ -27,6 +32,11 @@ class SquareOptions(AdapterOptions):
     visibility: Literal["follow", "ignore"] = Field(
         "follow", description="Whether what is unavailable at Square Online is sold out here too."
     )
+    encoding: str | None = Field(
+        None,
+        min_length=1,
+        description="Encoding of an item library as .csv; without it, it is found out.",
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -34,4 +44,10 @@ class SquareOptions(AdapterOptions):
             raise ValueError(f"export: {self.export.name} must end in .xlsx, .csv or .json")
         if self.modifiers is not None and self.export.suffix.lower() == ".json":
             raise ValueError("modifiers: a catalog holds its modifiers itself; leave it out")
+        if self.decimal is not None and self.export.suffix.lower() == ".json":
+            raise ValueError("decimal: a catalog has whole cents; leave it out")
+        if self.sold_out_at_stock is not None and self.export.suffix.lower() == ".json":
+            raise ValueError("sold_out_at_stock: a catalog says what is sold out; leave it out")
+        if self.encoding is not None and self.export.suffix.lower() != ".csv":
+            raise ValueError("encoding: only an item library as .csv has one; leave it out")
         return self
