@@ -342,7 +342,17 @@ async def test_config_check_checks_adapters_options_and_the_secret(program: Prog
 
 
 async def test_config_show_masks_the_secret(program: Program) -> None:
-    program.config.write_text(CONFIG + 'api_password = "sup3r-too"\n', "utf-8")
+    more = """
+[stores.main.fallback]
+adapter = "process"
+command = ["till"]
+options = { login = { key = "sup3r-program" } }
+[alerts]
+heartbeat_url = "https://hc.example.net/ping/sup3r-9f1c2a90"
+[fleet]
+url = "https://fleet.example.net/in/sup3r-0815"
+"""
+    program.config.write_text(CONFIG + 'api_password = "sup3r-too"\n' + more, "utf-8")
     ran = await program("config", "show")
     told = json.loads(ran.out)
     assert ran.code == 0

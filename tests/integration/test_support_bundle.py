@@ -50,6 +50,9 @@ SECRETS = {
     "adapter's unnamed token": "abcd1234efgh5678ijkl",
     "adapter's secret in a file": "filed-away-2207",
     "adapter's secret in the environment": "set-in-env-4410",
+    "fallback's token": "fallback-tok-9911",
+    "a program's option": "given-to-the-program-5",
+    "a program's environment": "odd name, odd value 8",
     "a secret of before the last change": "the-former-hook-55",
     "userinfo of the till's address": "tilluser:till%40pass",
     "access token": "at.eyJub3QiOiJhIn0-9f8e7d",
@@ -126,6 +129,14 @@ password = {{ env = "ACME_PLAIN" }}
 [stores.main.pos.login]
 user = "clerk"
 password = "{deep}"
+[stores.main.orders]
+adapter = "process"
+command = ["till"]
+env = ["ACME_ODD"]
+options = {{ api_key = "{program}" }}
+[stores.main.fallback]
+adapter = "printer"
+token = "{fallback}"
 [communities.hall]
 community_id = "com_1"
 """
@@ -223,6 +234,7 @@ async def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     (tmp_path / "client_secret").write_text(SECRETS["client secret"])
     (tmp_path / "pos.token").write_text(SECRETS["adapter's secret in a file"] + "\n")
     monkeypatch.setenv("ACME_PLAIN", SECRETS["adapter's secret in the environment"])
+    monkeypatch.setenv("ACME_ODD", SECRETS["a program's environment"])
     monkeypatch.setenv("ACME_API_TOKEN", SECRETS["environment variable"])
     monkeypatch.setenv(
         "HTTPS_PROXY_OF_ACME", f"http://p:{SECRETS['userinfo in the environment']}@proxy:3128"
@@ -233,6 +245,8 @@ async def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
         CONFIG.format(
             hash=json.dumps(SECRETS["page password hash"]),
             heartbeat=SECRETS["heartbeat token"],
+            program=SECRETS["a program's option"],
+            fallback=SECRETS["fallback's token"],
             mail=json.dumps(SECRETS["SMTP password"], ensure_ascii=False),
             user=SECRETS["alert webhook's user"],
             password=quote(SECRETS["alert webhook's password"], safe=""),

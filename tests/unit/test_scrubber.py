@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge import redaction
-from tillbridge.diagnostics.bundle.known import parts_of_address, personal_of
+from tillbridge.diagnostics.bundle.known import personal_of
 from tillbridge.diagnostics.bundle.scrubber import Scrubber, pieces_of
+from tillbridge.secret_options import parts_of_address
 
 
 @pytest.fixture(autouse=True, scope="module")

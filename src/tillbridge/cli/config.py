@@ -53,11 +53,18 @@ def show(context: typer.Context) -> None:
 
     Example: tillbridge config show
     """
+    import json
+
+    from tillbridge.diagnostics.bundle.known import known_here
+    from tillbridge.diagnostics.bundle.scrubber import Scrubber
     from tillbridge.redaction import masked_value
 
-    told = load_settings(context).settings.model_dump(mode="json")
+    loaded = load_settings(context)
+    shown = loaded.settings.model_dump(mode="json")
     # An adapter's options may hold passwords, which only their names give away.
-    say.document({**told, "stores": masked_value(told["stores"])})
+    text = json.dumps({**shown, "stores": masked_value(shown["stores"])})
+    # What is secret by where it stands: tokens within addresses, options that a program is given.
+    say.document(json.loads(Scrubber(known_here(loaded, (), ()).secrets).known(text)))
 
 
 @app.command()

@@ -51,6 +51,8 @@ from tillbridge.adapters.process.words import Words
 from tillbridge.i18n import _
 from tillbridge.log import get_logger
 from tillbridge.model.money import exponent
+from tillbridge.redaction import learn_secret
+from tillbridge.secret_options import secret_options
 
 _FAILURES: Mapping[str, type[PosFailure]] = {
     "PosOffline": PosOffline,
@@ -82,6 +84,7 @@ class ProcessAdapter:
         self._pushed: dict[str, TicketUpdate] = {}
         self._hear: Callable[[Change], None] = lambda _change: None
         self._cwd = (context.base_dir / options.cwd).resolve()
+        _learn_secrets(options, os.environ)
         self._keeper = Keeper(
             _found(options.command, self._cwd),
             cwd=self._cwd,
@@ -264,6 +267,14 @@ def _hello(options: ProcessOptions, context: AdapterContext) -> Mapping[str, Any
         base_dir=str(context.base_dir.resolve()),
         options=options.options,
     ).model_dump()
+
+
+def _learn_secrets(options: ProcessOptions, environ: Mapping[str, str]) -> None:
+    """Mask what the program is given, should it ever write it: to stderr, or into a failure."""
+    named = (environ.get(name, "") for name in options.env)
+    handed_on = (value for value in named if not value.startswith("/"))  # a path is no secret
+    for secret in (*secret_options(options.options), *handed_on):
+        learn_secret(secret)
 
 
 def _found(command: Sequence[str], cwd: Path) -> Sequence[str]:

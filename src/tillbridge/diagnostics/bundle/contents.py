@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tillbridge.adapters.loader import GROUP
 from tillbridge.configfile import LoadedSettings
-from tillbridge.diagnostics.bundle.known import HARMLESS_OPTION, known_here, personal_of
+from tillbridge.diagnostics.bundle.known import adapter_sections, known_here, personal_of
 from tillbridge.diagnostics.bundle.paper import Bundle, Part
 from tillbridge.diagnostics.bundle.scrubber import Scrubber, pieces_of
 from tillbridge.diagnostics.checks.machine import versions
@@ -27,6 +27,7 @@ from tillbridge.ledger.for_support import payloads, row_counts, schema_version, 
 from tillbridge.ledger.problem_history import past_problems
 from tillbridge.log_keeping import LOG_FOLDER
 from tillbridge.model.instant import to_iso
+from tillbridge.secret_options import HARMLESS_OPTION
 
 Answer = Mapping[str, Any]
 
@@ -92,7 +93,7 @@ def _versions(now_ms: int) -> Answer:
 def _configuration(loaded: LoadedSettings) -> Answer:
     told = loaded.settings.model_dump(mode="json")
     for name, store in loaded.settings.stores.items():
-        for part, section in (("pos", store.pos), ("orders", store.orders)):
+        for part, section in adapter_sections(store).items():
             for option, value in section.options.items():
                 told["stores"][name][part][option] = _option(option, value)
     alerts = told.get("alerts") or {}

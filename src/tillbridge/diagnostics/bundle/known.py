@@ -7,28 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import ValidationError
 
-from tillbridge.config import SecretSource
+from tillbridge.config import AdapterSection, SecretSource, StoreSettings
 from tillbridge.configfile import LoadedSettings, load
 from tillbridge.configfile.secrets import resolve_secret
 from tillbridge.errors import ConfigError, LedgerError
 from tillbridge.ledger.vault import Vault
+from tillbridge.secret_options import SECRET_NAME, parts_of_address, secret_options, userinfo_of
 
-# Names of variables and options that hold something secret.
-SECRET_NAME = re.compile(
-    r"secret|token|passw|passphrase|pwd|(?:^|[_-])pin(?:$|[_-])|key|auth|credential|cookie|dsn|"
-    r"signature|session|license|licence|webhook",
-    re.IGNORECASE,
-)
-# Options of adapters that may be shown: where something is, and how it is read.
-HARMLESS_OPTION = re.compile(
-    r"(?:^|_)(?:path|file|files|folder|dir|menu|orders|updates|tables|host|port|encoding|delimiter|"
-    r"timeout|poll|format|mode|version|language|zone|currency|decimal|sheet|columns?|base_url)$|"
-    r"_(?:s|ms|min|days|percent|bytes|count)$"
-)
 _CUSTOMER = re.compile(
     r"customer|guest|contact|recipient|delivery_address|^address$|billing|payer|person"
 )
@@ -37,8 +25,7 @@ _TOLD = re.compile(
 )
 # Parts of an address that half the town shares, and that say nothing of anybody.
 _SHARED = frozenset({"country", "currency", "locale", "state", "type", "city"})
-_SHORTEST_PART = 6
-_WORD = re.compile(r"[a-z_-]{1,15}")  # in an address: it says what is done there, as "services"
+_SHORTEST = 6
 _TOKEN_LIKE = 8
 _PHONE_DIGITS = 7
 
@@ -85,22 +72,6 @@ def personal_of(payload: object) -> set[str]:
     return found
 
 
-def parts_of_address(url: str) -> Iterator[str]:
-    """Yield an address that is a secret, and the parts that make it one."""
-    yield url
-    try:
-        split = urlsplit(url)
-        credentials = (split.username, split.password)
-    except ValueError:
-        return
-    yield from _of_userinfo(credentials)
-    parts = [unquote(part) for part in split.path.split("/")]
-    parts += [value for _name, value in parse_qsl(split.query)]
-    yield from (part for part in parts if len(part) >= _SHORTEST_PART and not _WORD.fullmatch(part))
-    if split.scheme not in {"http", "https"} and len(split.netloc) >= _SHORTEST_PART:
-        yield split.netloc  # apprise puts tokens where a host would stand
-
-
 def _collect(value: object, found: set[str], *, inside: bool) -> None:
     if isinstance(value, Mapping):
         for name, each in value.items():
@@ -132,36 +103,34 @@ def _configured(loaded: LoadedSettings) -> Iterator[str]:
         except ConfigError:
             continue
         yield from parts_of_address(secret) if "://" in secret else (secret,)
-    heartbeat = settings.alerts.heartbeat_url
-    if heartbeat is not None:
-        yield from parts_of_address(str(heartbeat))
+    for address in (settings.alerts.heartbeat_url, settings.fleet.url):
+        if address is not None:
+            yield from parts_of_address(str(address))
     for text in _strings(settings.model_dump(mode="json")):
         if "://" in text and "@" in text:
-            yield from _userinfo(text)
+            yield from userinfo_of(text)
 
 
-def _userinfo(url: str) -> Iterator[str]:
-    try:
-        split = urlsplit(url)
-        credentials = (split.username, split.password)
-    except ValueError:
-        return
-    yield from _of_userinfo(credentials)
-
-
-def _of_userinfo(credentials: tuple[str | None, str | None]) -> Iterator[str]:
-    given = [part for part in credentials if part]
-    yield ":".join(given)
-    for part in given:
-        yield part
-        yield unquote(part)
+def adapter_sections(store: StoreSettings) -> Mapping[str, AdapterSection]:
+    """Return the tables of a store that hold options of adapters, by their names."""
+    sections = {"pos": store.pos, "orders": store.orders, "fallback": store.fallback}
+    return {name: each for name, each in sections.items() if each is not None}
 
 
 def _options(loaded: LoadedSettings) -> Iterator[str]:
     for store in loaded.settings.stores.values():
-        for section in (store.pos, store.orders):
+        for section in adapter_sections(store).values():
             yield from _pointed_at(section.options, loaded.base_dir)
-            yield from _secret_options(section.options, named=False)
+            yield from secret_options(section.options)
+            yield from _handed_on(section.options.get("env"))
+
+
+def _handed_on(names: object) -> Iterator[str]:
+    """Yield what a program is given of the environment, which only the configuration names."""
+    for name in names if isinstance(names, list) else ():
+        value = os.environ.get(str(name), "")
+        if not value.startswith("/"):  # a path is no secret
+            yield value
 
 
 def _pointed_at(value: object, base_dir: Path) -> Iterator[str]:
@@ -179,31 +148,6 @@ def _pointed_at(value: object, base_dir: Path) -> Iterator[str]:
             yield resolve_secret(source, key="", base_dir=base_dir).get_secret_value()
         except (ValidationError, ConfigError):
             return
-
-
-def _secret_options(value: object, *, named: bool) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            shown = HARMLESS_OPTION.search(str(name)) is not None
-            yield from _secret_options(
-                each, named=not shown and (named or bool(SECRET_NAME.search(str(name))))
-            )
-    elif isinstance(value, list):
-        for each in value:
-            yield from _secret_options(each, named=named)
-    elif isinstance(value, str | int) and not isinstance(value, bool):
-        text = str(value)
-        if named or _looks_like_one(text):
-            yield from parts_of_address(text) if "://" in text else (text,)
-
-
-def _looks_like_one(text: str) -> bool:
-    return (
-        len(text) >= 2 * _TOKEN_LIKE
-        and any(map(str.isdigit, text))
-        and any(map(str.isalpha, text))
-        and re.fullmatch(r"[\w.~+=-]+", text) is not None
-    )
 
 
 def _files(data_dir: Path) -> Iterator[str]:
@@ -241,10 +185,10 @@ def _vaulted(data_dir: Path) -> Iterator[str]:
 def _environment(variables: Mapping[str, str]) -> Iterator[str]:
     for name, value in variables.items():
         if "://" in value and "@" in value:
-            yield from _userinfo(value)
+            yield from userinfo_of(value)
         # A path to a key is no key.
         secret = SECRET_NAME.search(name) and not name.startswith(("XDG_", "DBUS_"))
-        if secret and len(value) >= _SHORTEST_PART and not value.startswith("/"):
+        if secret and len(value) >= _SHORTEST and not value.startswith("/"):
             yield from parts_of_address(value) if "://" in value else (value,)
 
 
