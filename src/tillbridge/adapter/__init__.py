@@ -53,6 +53,7 @@ from tillbridge.model.catalogue import (
     Item,
     ItemTax,
     Menu,
+    Source,
     TaxComponent,
     Variant,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "ReadsTables",
     "RejectReason",
     "ReportsHealth",
+    "Source",
     "StoreClosed",
     "Table",
     "TablesReading",

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tillbridge.model.catalogue import Availability, BadRow
+from tillbridge.model.catalogue import Availability, BadRow, Source
 from tillbridge.model.table import Table
 
 
@@ -17,6 +17,7 @@ class AvailabilityReading:
 
     items: Mapping[str, Availability] = field(default_factory=dict)
     bad_rows: tuple[BadRow, ...] = ()
+    source: Source = field(default_factory=Source, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,3 +26,4 @@ class TablesReading:
 
     tables: tuple[Table, ...] = ()
     bad_rows: tuple[BadRow, ...] = ()
+    source: Source = field(default_factory=Source, compare=False)

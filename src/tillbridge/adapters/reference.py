@@ -56,6 +56,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
             "AddOnGroup",
             "Menu",
             "BadRow",
+            "Source",
             "CatalogueChanges",
             "Availability",
             "AvailabilityReading",

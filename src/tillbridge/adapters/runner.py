@@ -6,6 +6,7 @@ exception that no adapter should raise, an answer of the wrong kind, no answer a
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -47,9 +48,22 @@ from tillbridge.adapter import (
     WritesLate,
     WritesTickets,
 )
+from tillbridge.adapters.storable import storable_rows, valid_failure, valid_line
+from tillbridge.adapters.validation import (
+    valid_availability,
+    valid_catalogue,
+    valid_changes,
+    valid_health,
+    valid_listed,
+    valid_paths,
+    valid_tables,
+    valid_ticket,
+    valid_updates,
+)
 from tillbridge.adapters.worker import Worker
 from tillbridge.i18n import _
 from tillbridge.log import get_logger
+from tillbridge.supervision import describe
 
 T = TypeVar("T")
 
@@ -90,6 +104,7 @@ class PosRunner:
         self._reading = Worker(f"{store}-reading")
         self._tickets = Worker(f"{store}-tickets")
         self._probe: asyncio.Future[Health] | None = None
+        self._odd_updates: tuple[BadRow, ...] = ()
 
     @property
     def adapter(self) -> str:
@@ -180,53 +195,58 @@ class PosRunner:
 
         self._pos.on_change(told)
 
-    def _heard(self, change: Change) -> None:
-        for hear in self._hearers:
-            hear(change)
+    def _heard(self, change: object) -> None:
+        if isinstance(change, Change):
+            for hear in self._hearers:
+                hear(change)
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the files the menu is read from; none where the adapter names none."""
-        return tuple(self._pos.catalogue_files()) if isinstance(self._pos, NamesFiles) else ()
+        return self._paths("catalogue_files")
 
     def availability_files(self) -> Sequence[Path]:
         """Return the files availability is read from; none where the adapter names none."""
-        return tuple(self._pos.availability_files()) if isinstance(self._pos, NamesFiles) else ()
+        return self._paths("availability_files")
 
     def table_files(self) -> Sequence[Path]:
         """Return the files the tables are read from; none where the adapter names none."""
-        return tuple(self._pos.table_files()) if isinstance(self._pos, NamesFiles) else ()
+        return self._paths("table_files")
 
     def update_folders(self) -> Sequence[Path]:
         """Return the folders news of tickets appears in; none where the adapter names none."""
-        return tuple(self._pos.update_folders()) if isinstance(self._pos, NamesFiles) else ()
+        return self._paths("update_folders")
 
     async def read_catalogue(self) -> Catalogue:
         """Return the whole menu. Raises ExportUnreadable, PosFailure."""
         if not isinstance(self._pos, ReadsCatalogue):
             raise _unable("ReadsCatalogue")
         pos = self._pos
-        return await self._read("read_catalogue", pos.read_catalogue, Catalogue)
+        return await self._read("read_catalogue", pos.read_catalogue, Catalogue, valid_catalogue)
 
     async def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
         """Return what differs from the records `known`. Raises ExportUnreadable, PosFailure."""
         if not isinstance(self._pos, ReadsCatalogueChanges):
             raise _unable("ReadsCatalogueChanges")
         pos = self._pos
-        return await self._read("read_changes", lambda: pos.read_changes(known), CatalogueChanges)
+        return await self._read(
+            "read_changes", lambda: pos.read_changes(known), CatalogueChanges, valid_changes
+        )
 
     async def read_availability(self) -> AvailabilityReading:
         """Return what is sold out. Raises ExportUnreadable, PosFailure."""
         if not isinstance(self._pos, ReadsAvailability):
             raise _unable("ReadsAvailability")
         pos = self._pos
-        return await self._read("read_availability", pos.read_availability, AvailabilityReading)
+        return await self._read(
+            "read_availability", pos.read_availability, AvailabilityReading, valid_availability
+        )
 
     async def read_tables(self) -> TablesReading:
         """Return the floor plan. Raises ExportUnreadable, PosFailure."""
         if not isinstance(self._pos, ReadsTables):
             raise _unable("ReadsTables")
         pos = self._pos
-        return await self._read("read_tables", pos.read_tables, TablesReading)
+        return await self._read("read_tables", pos.read_tables, TablesReading, valid_tables)
 
     async def write_ticket(self, order: Order, key: str) -> Ticket:
         """Write the order. Raises PosFailure: TicketOutcomeUnknown where the POS may have it.
@@ -236,9 +256,14 @@ class PosRunner:
         if not isinstance(self._pos, WritesTickets):
             raise _unable("WritesTickets")
         pos = self._pos
-        return await self._about_tickets(
-            "write_ticket", lambda: pos.write_ticket(order, key), Ticket, TicketOutcomeUnknown
+        found: Ticket = await self._about_tickets(
+            "write_ticket",
+            lambda: pos.write_ticket(order, key),
+            Ticket,
+            TicketOutcomeUnknown,
+            valid_ticket,
         )
+        return found
 
     async def find_ticket(self, key: str) -> Ticket | None:
         """Return the ticket written with `key`.
@@ -248,9 +273,10 @@ class PosRunner:
         if not isinstance(self._pos, WritesTickets):
             raise _unable("WritesTickets")
         pos = self._pos
-        return await self._about_tickets(
-            "find_ticket", lambda: pos.find_ticket(key), Ticket | None, PosOffline
+        found: Ticket | None = await self._about_tickets(
+            "find_ticket", lambda: pos.find_ticket(key), Ticket | None, PosOffline, valid_ticket
         )
+        return found
 
     async def write_marked_ticket(
         self, order: Order, key: str, marks: AbstractSet[TicketMark]
@@ -259,12 +285,14 @@ class PosRunner:
         if not isinstance(self._pos, MarksTickets):
             raise _unable("MarksTickets")
         pos = self._pos
-        return await self._about_tickets(
+        found: Ticket = await self._about_tickets(
             "write_marked_ticket",
             lambda: pos.write_marked_ticket(order, key, marks),
             Ticket,
             TicketOutcomeUnknown,
+            valid_ticket,
         )
+        return found
 
     async def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
         """Take the ticket back; safe to repeat. Raises PosFailure."""
@@ -280,9 +308,10 @@ class PosRunner:
         if not isinstance(self._pos, ListsTickets):
             raise _unable("ListsTickets")
         pos = self._pos
-        return await self._about_tickets(
-            "list_tickets", lambda: tuple(pos.list_tickets()), tuple, PosOffline
+        found: Sequence[ListedTicket] = await self._about_tickets(
+            "list_tickets", lambda: tuple(pos.list_tickets()), tuple, PosOffline, valid_listed
         )
+        return found
 
     async def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
         """Take back this ticket and no other; safe to repeat. Raises PosFailure."""
@@ -297,13 +326,18 @@ class PosRunner:
         )
 
     async def read_updates(self) -> Sequence[TicketUpdate]:
-        """Return the news not yet handled, oldest first. Raises PosOffline."""
+        """Return the news not yet handled, oldest first. Raises PosOffline.
+
+        News that cannot be kept is left out, and told by `unreadable_updates`.
+        """
         if not isinstance(self._pos, TellsTicketUpdates):
             raise _unable("TellsTicketUpdates")
         pos = self._pos
-        return await self._about_tickets(
-            "read_updates", lambda: tuple(pos.read_updates()), tuple, PosOffline
+        good: tuple[TicketUpdate, ...]
+        good, self._odd_updates = await self._about_tickets(
+            "read_updates", lambda: tuple(pos.read_updates()), tuple, PosOffline, valid_updates
         )
+        return good
 
     async def update_handled(self, update: TicketUpdate) -> None:
         """Take note that the news is kept for good. Raises PosFailure."""
@@ -315,13 +349,18 @@ class PosRunner:
         )
 
     async def unreadable_updates(self) -> Sequence[BadRow]:
-        """Return the news that could not be understood; none where the adapter keeps none."""
+        """Return the news that could not be understood, by the adapter or here."""
         if not isinstance(self._pos, TellsUnreadableUpdates):
-            return ()
+            return self._odd_updates
         pos = self._pos
-        return await self._about_tickets(
-            "unreadable_updates", lambda: tuple(pos.unreadable_updates()), tuple, PosOffline
+        told: tuple[BadRow, ...] = await self._about_tickets(
+            "unreadable_updates",
+            lambda: tuple(pos.unreadable_updates()),
+            tuple,
+            PosOffline,
+            storable_rows,
         )
+        return (*told, *self._odd_updates)
 
     async def health(self) -> Health:
         """Return whether the POS is there; one that says nothing of it is. Never raises.
@@ -337,7 +376,7 @@ class PosRunner:
         if not done:
             return Health(online=False, detail=self._no_answer())
         try:
-            health = self._checked("health", probe.result(), Health)
+            health = valid_health(self._checked("health", probe.result(), Health))
         except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
             return Health(online=False, detail=self._fault("health", failure))
         self._works("health")
@@ -353,17 +392,37 @@ class PosRunner:
         self._reading.close()
         self._tickets.close()
 
+    def _paths(self, operation: str) -> Sequence[Path]:
+        if not isinstance(self._pos, NamesFiles):
+            return ()
+        try:
+            return valid_paths(getattr(self._pos, operation)())
+        except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
+            self._fault(operation, failure)
+            return ()
+
     def _seconds(self, operation: str, call: Callable[[], float]) -> float:
         try:
-            return float(call())
+            seconds = float(call())
         except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
             self._fault(operation, failure)
             return 0.0
+        return max(0.0, seconds) if math.isfinite(seconds) else 0.0
 
-    async def _read(self, operation: str, call: Callable[[], T], kind: type[T]) -> T:
+    async def _read(
+        self,
+        operation: str,
+        call: Callable[[], T],
+        kind: type[T],
+        valid: Callable[[T], T],
+    ) -> T:
+        def read() -> T:
+            return valid(self._checked(operation, call(), kind))
+
         try:
-            result = self._checked(operation, await self._reading.run(call), kind)
-        except (ExportUnreadable, PosFailure):
+            result = await self._reading.run(read)
+        except (ExportUnreadable, PosFailure) as failure:
+            valid_failure(failure)
             self._works(operation)
             raise
         except Exception as failure:
@@ -380,7 +439,8 @@ class PosRunner:
         function: Callable[[], T],
         kind: type | UnionType,
         unexpected: type[PosFailure],
-    ) -> T:
+        valid: Callable[[Any], Any] | None = None,
+    ) -> Any:  # noqa: ANN401 -- as `valid` makes of it
         call, outcome = self._tickets.submit(function)
         try:
             done, _waiting = await asyncio.wait({outcome}, timeout=self._ticket_timeout_s)
@@ -392,8 +452,11 @@ class PosRunner:
             # Only a call that never began has surely done nothing.
             raise (PosOffline if call.withdraw() else unexpected)(self._no_answer())
         try:
-            result = self._checked(operation, outcome.result(), kind)
-        except PosFailure:
+            result: Any = self._checked(operation, outcome.result(), kind)
+            if valid is not None and result is not None:
+                result = valid(result)
+        except PosFailure as failure:
+            valid_failure(failure)
             self._works(operation)
             raise
         except Exception as failure:
@@ -413,7 +476,7 @@ class PosRunner:
 
     def _fault(self, operation: str, failure: BaseException) -> str:
         """Log and tell what an adapter should not do, and return it in words."""
-        detail = f"{operation}: {type(failure).__name__}: {failure}"
+        detail = f"{operation}: {describe(failure)}"
         get_logger().error(
             "adapter.failed",
             store=self._store,
@@ -437,7 +500,11 @@ class PosRunner:
 
     def _look_for_trouble(self) -> None:
         if isinstance(self._pos, TellsTrouble):
-            trouble = self._pos.trouble()
+            try:
+                trouble = valid_line(self._pos.trouble())
+            except Exception:  # noqa: BLE001 -- an adapter's, whatever it is
+                get_logger().exception("adapter.failed", store=self._store, operation="trouble")
+                return
             if trouble != self._trouble:
                 self._trouble = trouble
                 self._on_trouble(trouble or None)

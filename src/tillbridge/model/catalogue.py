@@ -117,6 +117,19 @@ class BadRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """Where a reading comes from, so that what is found wrong with it later has a place.
+
+    `file` is the export's name, `rows` the row of each record by external id, as a spreadsheet
+    counts, and `columns` what the file calls a field (`price`: `Price [Bar]`). All may be left out.
+    """
+
+    file: str = ""
+    rows: Mapping[str, int] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Catalogue:
     """What one export says, whole: each kind of thing by its external id, in the export's order.
 
@@ -127,7 +140,7 @@ class Catalogue:
     None where there is no such text (a database, a workbook, JSON). A table that used to end with
     one and does not any more may be cut off.
 
-    `facts` are what the reading found out about the export itself.
+    `facts` are what the reading found out about the export itself, `source` where its records are.
     """
 
     items: Mapping[str, Item] = field(default_factory=dict)
@@ -139,6 +152,7 @@ class Catalogue:
     fingerprints: Mapping[str, int] = field(default_factory=dict)
     ends_with_newline: bool | None = None
     facts: ExportFacts = field(default_factory=ExportFacts)
+    source: Source = field(default_factory=Source, compare=False)
 
     @classmethod
     def of(  # noqa: PLR0913 -- an argument for each field
@@ -153,6 +167,7 @@ class Catalogue:
         fingerprints: Mapping[str, int] | None = None,
         ends_with_newline: bool | None = None,
         facts: ExportFacts | None = None,
+        source: Source | None = None,
     ) -> "Catalogue":
         """Build a catalogue from things; of two with the same external id the later one counts."""
         return cls(
@@ -165,6 +180,7 @@ class Catalogue:
             fingerprints=dict(fingerprints or {}),
             ends_with_newline=ends_with_newline,
             facts=facts or ExportFacts(),
+            source=source or Source(),
         )
 
 

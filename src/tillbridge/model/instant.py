@@ -8,6 +8,15 @@ from datetime import UTC, datetime, timedelta
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
+EARLIEST_MS = 946_684_800_000  # 2000-01-01
+LATEST_MS = 4_102_444_800_000  # 2100-01-01
+"""No end of anything lies outside of these: what does is in another unit, or a word for never."""
+
+
+def is_plausible(at_ms: int) -> bool:
+    """Whether the instant is of this century: outside, it was given in seconds or microseconds."""
+    return EARLIEST_MS <= at_ms <= LATEST_MS
+
 
 def to_iso(at_ms: int) -> str:
     """Return the instant as the service writes it: `2026-11-21T19:02:00.000Z`."""
