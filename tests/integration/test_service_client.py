@@ -171,6 +171,21 @@ async def test_a_push_of_unknown_outcome_that_was_not_applied_is_repeated() -> N
         assert len(await bench.asked("/menus")) == 2
 
 
+async def test_a_call_that_found_no_service_is_tried_once_until_it_is_back() -> None:
+    async with linked(limits=Limits(max_attempts=4)) as bench:
+        await bench.integrate()
+        await bench.fault("error", "/menus/status$", status=503, count=6)
+        await bench.driver.control("DELETE", "/requests")
+        for _call in range(3):
+            with pytest.raises(ServiceDown):
+                await bench.client.menu_status("st_main")
+        assert len(await bench.asked("/menus/status")) == 4 + 1 + 1
+        assert bench.waits == [0.5, 1.0, 2.0]
+        await bench.client.menu_status("st_main")  # it is back
+        await bench.fault("error", "/menus/status$", status=503, count=1)
+        await bench.client.menu_status("st_main")  # and tried again as ever
+
+
 @pytest.mark.parametrize(("when", "posts"), [("before", 2), ("after", 1)])
 async def test_a_batch_of_unknown_outcome_is_repeated_only_where_it_was_not_applied(
     when: str, posts: int

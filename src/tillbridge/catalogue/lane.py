@@ -9,13 +9,14 @@ from tillbridge.clock import Clock
 from tillbridge.supervision import Supervisor
 
 _NEVER = float("inf")
+LONGEST_BACKOFF_S = 15.0  # so soon after a service is back somebody notices, and all go on
 LONGEST_SLEEP_S = 30.0  # an end told by the wall clock is looked at again, in case that was set
 
 
 class Lane:
     """Wakes a loop: at once, after a while, or at an instant. Used from the event loop."""
 
-    def __init__(self, clock: Clock, *, cap_s: float = 60.0) -> None:
+    def __init__(self, clock: Clock, *, cap_s: float = LONGEST_BACKOFF_S) -> None:
         self._clock = clock
         self._cap_s = cap_s
         self._poked = asyncio.Event()

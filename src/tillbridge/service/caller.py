@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from tillbridge.errors import (
@@ -28,6 +28,7 @@ from tillbridge.service.retry import (
 )
 from tillbridge.service.transport import Answer, Request, Transport
 
+_NOT_THERE = (Unreachable, ServiceDown, OutcomeUnknown)
 _NOT_NOW = (Unreachable, ServiceDown, RateLimited, OutcomeUnknown, Unauthorised)
 
 
@@ -118,6 +119,7 @@ class _Course:
 
     request: Request
     write: Write
+    limits: Limits = field(default_factory=Limits)
     attempt: int = 0
     refreshed: bool = False
     token: str = ""
@@ -150,11 +152,15 @@ class Caller:
         self._hindrance = hindrance
         self._sleep = sleep
         self._jitter = jitter
+        self._away: set[str] = set()  # operations whose last call found no service
 
     async def call(
         self, request: Request, priority: Priority, write: Write | None = None
     ) -> Outcome:
         """Return the outcome of a call, repeated as the policy says. Raises a ServiceError.
+
+        A call whose last one found no service is tried once: the back-off goes on where it was, in
+        the hands of whoever calls again, and does not begin anew with each call.
 
         Raises OutcomeUnknown whenever one of the tries may have been applied, however the last
         one ended, unless that says for certain that the call will never be.
@@ -163,18 +169,26 @@ class Caller:
         if hindered is not None:
             raise hindered
         course = _Course(request, write or Write(), began=asyncio.get_running_loop().time())
+        if request.operation in self._away:
+            course.limits = replace(self._limits, max_attempts=1)
+        else:
+            course.limits = self._limits
         try:
             while True:
                 outcome = await self._try(course, priority)
                 if outcome is not None:
                     return outcome
         except _NOT_NOW as failure:
+            if isinstance(failure, _NOT_THERE):
+                self._away.add(request.operation)
             told = failure if course.unknown is None else course.unknown
             self._tell(course, ok=_was_there(failure), failure=told)
             if told is failure:
                 raise
             raise told from failure
         except ServiceError as failure:
+            if failure.status:
+                self._away.discard(request.operation)
             # Without a try there was no call: the consent is known to be gone, or nothing is due.
             there = course.attempt > 0 and failure.status > 0
             self._tell(course, ok=there, failure=failure)
@@ -187,6 +201,7 @@ class Caller:
             answer = await self._exchange(course, priority)
         except ServiceError as failure:
             return await self._after(course, failure)
+        self._away.discard(course.request.operation)
         self._tell(course, ok=True)
         return Outcome(answer)
 
@@ -226,7 +241,7 @@ class Caller:
             kind=course.request.kind,
             refreshed=course.refreshed,
             random=self._jitter(),
-            limits=self._limits,
+            limits=course.limits,
         ):
             case RefreshToken():
                 course.refreshed = True
