@@ -161,6 +161,21 @@ async def test_a_push_of_unknown_outcome_that_was_applied_is_not_repeated() -> N
         assert [call[0] for call in await bench.asked("/menus")] == ["POST"]
 
 
+async def test_a_push_that_became_a_job_is_not_pushed_again_where_its_answer_was_lost() -> None:
+    async with linked(SandboxSettings(job_duration_s=0.2)) as bench:
+        await bench.integrate()
+
+        async def sleep(seconds: float) -> None:
+            await asyncio.sleep(seconds / 20)
+
+        bench.client._caller._sleep = sleep
+        await bench.fault("error", "/menus$", status=504, when="after")
+        items = [{"external_id": f"i{n}", "name": f"I {n}", "price": 100} for n in range(130)]
+        done = await bench.client.push_menus("st_main", {"menu_name": "Main", "items": items})
+        assert done == PushDone("success", settled_by="status")
+        assert [call[0] for call in await bench.asked("/menus")] == ["POST"]
+
+
 async def test_a_push_of_unknown_outcome_that_was_not_applied_is_repeated() -> None:
     async with linked() as bench:
         await bench.integrate()

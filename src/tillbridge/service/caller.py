@@ -194,6 +194,10 @@ class Caller:
             self._tell(course, ok=there, failure=failure)
             raise
 
+    async def pause(self, seconds: float) -> None:
+        """Let time pass between two looks at a state."""
+        await self._sleep(seconds)
+
     async def _try(self, course: _Course, priority: Priority) -> Outcome | None:
         course.token = await self._credential.access_token() or ""
         course.attempt += 1

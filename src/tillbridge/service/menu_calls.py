@@ -20,6 +20,10 @@ from tillbridge.service.transport import Answer
 
 log = get_logger()
 
+# Seconds between looks at the sync status after a push whose answer was lost: the service may have
+# taken it as a job, which moves the status only at its end, and must not be given a second one.
+_JOB_LOOKS_S = (0.0, 2.0, 4.0, 8.0)
+
 
 class MenuCalls(Calls):
     """Tells the service what is on the menu, the availability of it before the rest."""
@@ -35,7 +39,10 @@ class MenuCalls(Calls):
         """
         operation = "menus.push"
         before, outcome = await self._write_once(
-            store_id, (operation, "POST", ("pos", "stores", store_id, "menus")), body
+            store_id,
+            (operation, "POST", ("pos", "stores", store_id, "menus")),
+            body,
+            looks_after_s=_JOB_LOOKS_S,
         )
         if outcome.settled:
             return types.PushDone("success", settled_by="status")
@@ -47,22 +54,31 @@ class MenuCalls(Calls):
         return answer
 
     async def _write_once(
-        self, store_id: str, request: tuple[str, str, tuple[str, ...]], body: Mapping[str, Any]
+        self,
+        store_id: str,
+        request: tuple[str, str, tuple[str, ...]],
+        body: Mapping[str, Any],
+        *,
+        looks_after_s: Sequence[float] = (0.0,),
     ) -> tuple[int | None, Outcome]:
         """Write what is not to be repeated once it was applied; return when the last sync was.
 
         The sync status is read first: should the answer be lost, a `last_synced_at` that has moved
         shows that the write was applied. One that has not moved shows nothing where another write
-        of this bridge was under way.
+        of this bridge was under way. `looks_after_s` are the pauses before each look.
         """
         data = await encode(body)
         before = (await self.menu_status(store_id, priority=Priority.MENU)).last_synced_at
         others = self._writes
 
         async def settle() -> Answer | None:
-            now = (await self.menu_status(store_id, priority=Priority.MENU)).last_synced_at
-            moved = now is not None and now != before
-            return Answer(200, None) if moved and self._writes == others else None
+            for pause in looks_after_s:
+                if pause:
+                    await self._caller.pause(pause)
+                now = (await self.menu_status(store_id, priority=Priority.MENU)).last_synced_at
+                if now is not None and now != before and self._writes == others:
+                    return Answer(200, None)
+            return None
 
         try:
             outcome = await self._write(request, data, priority=Priority.MENU, write=Write(settle))
