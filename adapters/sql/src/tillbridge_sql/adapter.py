@@ -46,6 +46,7 @@ class SqlAdapter:
         queries = _queries(options, context.base_dir, place.database)
         _check_sense(options, queries, place.database)
         self._currency = context.currency
+        self._sale = options
         self._database = Database(place, timeout_s=options.timeout_s, writes=options.orders)
         self._asking = Asking(self._database, queries, context, tax_included=options.tax_included)
         self._memory = MenuMemory()
@@ -102,7 +103,7 @@ class SqlAdapter:
         return self._asking.reading(read)
 
     def _read_menu(self, connection: Connection) -> Catalogue:
-        return read_menu(self._asking, connection, self._currency)
+        return read_menu(self._asking, connection, self._currency, self._sale)
 
     def _read_availability(self) -> AvailabilityReading:
         return self._asking.reading(lambda connection: read_availability(self._asking, connection))

@@ -20,12 +20,19 @@ _MAX_NAME = 500
 
 
 class CellError(ValueError):
-    """A value that cannot be: the column, what is wrong, and the value as text."""
+    """A value that cannot be: the column, what is wrong, the value as text, and what to do."""
 
-    def __init__(self, column: str, text: str, value: object = "") -> None:
+    def __init__(
+        self,
+        column: str,
+        text: str,
+        value: object = "",
+        fix: str = "Correct it in the till, or in the query.",
+    ) -> None:
         super().__init__(text)
         self.column = column
         self.text = text
+        self.fix = fix
         self.value = "" if value is None else str(value)[:100]
 
 

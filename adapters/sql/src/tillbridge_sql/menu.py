@@ -20,6 +20,8 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
+from tillbridge.adapter.sale_options import NotForSale, SaleOptions, SaleRules
+from tillbridge.model.export_facts import ExportFacts, LeftOut
 from tillbridge_sql import cells
 from tillbridge_sql.asking import Asking
 from tillbridge_sql.cells import CellError, Row
@@ -30,7 +32,6 @@ _MENU = Menu("menu", "Menu")
 _READING_VERSION = (
     1  # part of every fingerprint: raise it when the same rows come to mean another item
 )
-_FIX = "Correct it in the till, or in the query."
 
 
 @dataclass(slots=True)
@@ -56,7 +57,7 @@ class _Found:
                     BadRow(
                         place=f"{name}, row {number}",
                         text=wrong.text,
-                        fix=_FIX,
+                        fix=wrong.fix,
                         external_id=named if name in {"items", "variants"} else "",
                         field=wrong.column,
                         value=wrong.value,
@@ -69,7 +70,9 @@ class _Found:
             raise CellError(kind, f"What it names is wrong: {self.odd[kind, named]}")
 
 
-def read_menu(asking: Asking, connection: Connection, currency: str) -> Catalogue:
+def read_menu(
+    asking: Asking, connection: Connection, currency: str, options: SaleOptions
+) -> Catalogue:
     """Return what the till sells. Raises ExportUnreadable for queries without their columns."""
 
     def rows(name: str, *columns: str) -> Sequence[Row]:
@@ -83,11 +86,18 @@ def read_menu(asking: Asking, connection: Connection, currency: str) -> Catalogu
     add_ons, members = _add_ons(found, rows("addons", "external_id", "name", "price", "group_id"))
     groups = _groups(found, rows("addon_groups", "external_id", "name"), members)
     variants = _variants(found, rows("variants", "item_id", "external_id", "variant_name", "price"))
+    names = {key: each.name for key, each in categories.items()}
+    rules = SaleRules(options, groups, add_ons, names)
+    seen: set[str] = set()
 
     def take(row: Row) -> None:
         external_id = cells.id_of(row)
-        if external_id in found.items:
+        if external_id in seen:
             raise CellError("external_id", "Its external_id stands twice.", external_id)
+        if cells.flag_of(row, "no_dish", default=False):
+            seen.add(external_id)
+            rules.leave_out(LeftOut(cells.name_of(row), "not_a_dish", place=f"item {external_id}"))
+            return
         tax_id = cells.text_of(row, "tax_id").strip()
         its_groups = groups_of.get(external_id, ())
         found.must_be_right("variants", external_id)
@@ -99,7 +109,7 @@ def read_menu(asking: Asking, connection: Connection, currency: str) -> Catalogu
             raise CellError("refused", refused)
         own = [cells.text_of(row, "category_id").strip(), *of_item.get(external_id, ())]
         its_variants = tuple(variants.get(external_id, ()))
-        found.items[external_id] = Item(
+        item = Item(
             external_id=external_id,
             name=cells.name_of(row),
             price=_item_price(row, currency, its_variants),
@@ -112,13 +122,26 @@ def read_menu(asking: Asking, connection: Connection, currency: str) -> Catalogu
             tax=taxes.get(tax_id),
             menus=(_MENU.external_id,),
         )
+        offered = _offered(item, rules)
+        seen.add(external_id)
+        if offered is not None:
+            found.items[external_id] = offered
 
     found.each("items", rows("items", "external_id", "name", "price"), take, "external_id")
-    return _catalogue(found, categories, groups, add_ons)
+    return _catalogue(found, rules.facts("query items"), categories, groups, add_ons)
+
+
+def _offered(item: Item, rules: SaleRules) -> Item | None:
+    """Return the item as it is sold, None if it is left out. Raises CellError."""
+    try:
+        return rules.offered(item, f"item {item.external_id}")
+    except NotForSale as refused:
+        raise CellError("price", refused.text, fix=refused.fix) from refused
 
 
 def _catalogue(
     found: _Found,
+    facts: ExportFacts,
     categories: Mapping[str, Category],
     groups: Mapping[str, AddOnGroup],
     add_ons: Mapping[str, AddOn],
@@ -134,6 +157,7 @@ def _catalogue(
         addon_groups=[each for key, each in groups.items() if key in groups_in_use],
         menus=[_MENU],
         bad_rows=found.bad_rows,
+        facts=facts,
         fingerprints={
             key: _fingerprint(item, categories, groups, add_ons)
             for key, item in found.items.items()
@@ -239,11 +263,15 @@ def _groups(
         if not offered:
             return
         least = max(0, cells.number_of(row, "min_select") or 0)
+        most = max(0, cells.number_of(row, "max_select") or 0)
+        if least > min(most or least, len(offered)):
+            text = f"It wants {least}, allows {most or 'any number'} and offers {len(offered)}."
+            raise CellError("min_select", text, least)
         groups[key] = AddOnGroup(
             external_id=key,
             name=cells.name_of(row),
             min_select=least,
-            max_select=max(0, cells.number_of(row, "max_select") or 0),
+            max_select=most,
             required=cells.flag_of(row, "required", default=least > 0),
             add_ons=offered,
         )

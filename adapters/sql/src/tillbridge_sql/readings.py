@@ -16,8 +16,6 @@ from tillbridge_sql import cells
 from tillbridge_sql.asking import Asking
 from tillbridge_sql.cells import CellError, Row
 
-_FIX = "Correct it in the till, or in the query."
-
 
 def read_availability(asking: Asking, connection: Connection) -> AvailabilityReading:
     """Return what the query `availability` names; of two with one id the last counts."""
@@ -78,7 +76,7 @@ def _bad(name: str, number: int, row: Row, wrong: CellError) -> BadRow:
     return BadRow(
         place=f"{name}, row {number}",
         text=wrong.text,
-        fix=_FIX,
+        fix=wrong.fix,
         external_id=cells.text_of(row, "external_id").strip(),
         field=wrong.column,
         value=wrong.value,

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tillbridge.adapter import BadRow, Catalogue, CatalogueChanges
+from tillbridge.model.export_facts import ExportFacts
 from tillbridge_sql.cells import Row
 
 _READ_ANYWAY_S = 900.0
@@ -24,6 +25,7 @@ class _Last:
     fingerprints: frozenset[int]
     items: int
     bad_rows: tuple[BadRow, ...]
+    facts: ExportFacts
     at: float
 
 
@@ -41,7 +43,7 @@ class MenuMemory:
         if not all(each in known for each in last.fingerprints):
             return None
         return CatalogueChanges(
-            fresh=Catalogue.of(bad_rows=last.bad_rows),
+            fresh=Catalogue.of(bad_rows=last.bad_rows, facts=last.facts),
             unseen=frozenset(each for each in known if each not in last.fingerprints),
             items_read=last.items,
         )
@@ -55,7 +57,9 @@ class MenuMemory:
         """
         seen = frozenset(menu.fingerprints.values())
         self._last = (
-            _Last(_mark(mark), seen, len(menu.items), menu.bad_rows, time.monotonic())
+            _Last(
+                *(_mark(mark), seen, len(menu.items), menu.bad_rows, menu.facts, time.monotonic())
+            )
             if mark
             else None
         )
@@ -70,6 +74,7 @@ class MenuMemory:
                 addon_groups=menu.addon_groups,
                 menus=menu.menus,
                 bad_rows=menu.bad_rows,
+                facts=menu.facts,
                 fingerprints={key: menu.fingerprints[key] for key in fresh},
             ),
             unseen=frozenset(each for each in known if each not in seen),

@@ -30,12 +30,14 @@ SELECT (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', p.id, p.name, p
        (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', product, product2)))) FROM PRODUCTS_COM) AS auxiliaries
 
 -- Prices are kept without tax. The tax of a product is the first of its category that is not for certain customers.
+-- Two products belong to the program: a line that a cashier types freely, and the service charge.
 -- name: items
 SELECT p.id AS external_id, p.name,
        p.pricesell * (1 + :tax_included * COALESCE((SELECT t.rate FROM TAXES t WHERE t.category = p.taxcat
            AND t.custcategory IS NULL ORDER BY COALESCE(t.rateorder, 0), t.id LIMIT 1), 0)) AS price,
        p.category AS category_id, p.taxcat AS tax_id,
-       CASE WHEN p.isvprice THEN 'Its price is entered at the till.' END AS refused
+       CASE WHEN p.isvprice THEN 'Its price is entered at the till.' END AS refused,
+       p.id IN ('xxx999_999xxx_x9x9x9', 'xxx998_998xxx_x8x8x8') AS no_dish
 FROM PRODUCTS p
 WHERE p.iscatalog AND NOT p.iscom
 ORDER BY COALESCE(p.catorder, 0), p.name, p.id

@@ -12,10 +12,10 @@ SELECT (SELECT md5(string_agg(concat_ws('|', ID, NAME, DESCRIPTION, PRICE, VISIB
                               '/' ORDER BY ID)) FROM MENU_ITEM) AS items,
        (SELECT md5(string_agg(concat_ws('|', g.ID, g.NAME, g.VISIBLE, g.SORT_ORDER, c.VISIBLE, c.SORT_ORDER), '/' ORDER BY g.ID))
         FROM MENU_GROUP g JOIN MENU_CATEGORY c ON c.ID = g.CATEGORY_ID) AS headings,
-       (SELECT md5(string_agg(concat_ws('|', ID, NAME, PRICE, ENABLE, GROUP_ID, SORT_ORDER), '/' ORDER BY ID)) FROM MENU_MODIFIER)
+       (SELECT md5(string_agg(concat_ws('|', ID, NAME, PRICE, GROUP_ID, SORT_ORDER), '/' ORDER BY ID)) FROM MENU_MODIFIER)
            AS modifiers,
        (SELECT md5(string_agg(concat_ws('|', l.ID, l.MIN_QUANTITY, l.MAX_QUANTITY, l.MODIFIER_GROUP, l.MENUITEM_MODIFIERGROUP_ID,
-                                        l.SORT_ORDER, g.NAME, g.ENABLED), '/' ORDER BY l.ID))
+                                        l.SORT_ORDER, g.NAME), '/' ORDER BY l.ID))
         FROM MENUITEM_MODIFIERGROUP l JOIN MENU_MODIFIER_GROUP g ON g.ID = l.MODIFIER_GROUP) AS choices,
        (SELECT md5(string_agg(concat_ws('|', x.GROUP_ID, t.NAME, t.RATE), '/' ORDER BY x.GROUP_ID, t.ID))
         FROM GROUP_TAXES x JOIN TAX t ON t.ID = x.ELT) AS taxes
@@ -25,10 +25,10 @@ SELECT (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', ID, NAME, DESCR
                               TAX_GROUP_ID, PIZZA_TYPE + 0)))) FROM MENU_ITEM) AS items,
        (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', g.ID, g.NAME, g.VISIBLE + 0, g.SORT_ORDER, c.VISIBLE + 0,
                               c.SORT_ORDER)))) FROM MENU_GROUP g JOIN MENU_CATEGORY c ON c.ID = g.CATEGORY_ID) AS headings,
-       (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', ID, NAME, PRICE, ENABLE + 0, GROUP_ID, SORT_ORDER))))
+       (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', ID, NAME, PRICE, GROUP_ID, SORT_ORDER))))
         FROM MENU_MODIFIER) AS modifiers,
        (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', l.ID, l.MIN_QUANTITY, l.MAX_QUANTITY, l.MODIFIER_GROUP,
-                              l.MENUITEM_MODIFIERGROUP_ID, l.SORT_ORDER, g.NAME, g.ENABLED + 0))))
+                              l.MENUITEM_MODIFIERGROUP_ID, l.SORT_ORDER, g.NAME))))
         FROM MENUITEM_MODIFIERGROUP l JOIN MENU_MODIFIER_GROUP g ON g.ID = l.MODIFIER_GROUP) AS choices,
        (SELECT concat_ws('|', count(*), sum(crc32(concat_ws('|', x.GROUP_ID, t.NAME, t.RATE))))
         FROM GROUP_TAXES x JOIN TAX t ON t.ID = x.ELT) AS taxes
@@ -52,15 +52,14 @@ FROM GROUP_TAXES x JOIN TAX_GROUP g ON g.ID = x.GROUP_ID JOIN TAX t ON t.ID = x.
 ORDER BY t.ID
 
 -- A group of modifiers as one item asks for it: how many are taken stands with the item.
+-- ENABLED and ENABLE are 0 in most databases, and the till offers these modifiers all the same: it never asks.
 -- name: addon_groups
 SELECT CONCAT('c', l.ID) AS external_id, g.NAME AS name, l.MIN_QUANTITY AS min_select, l.MAX_QUANTITY AS max_select
 FROM MENUITEM_MODIFIERGROUP l JOIN MENU_MODIFIER_GROUP g ON g.ID = l.MODIFIER_GROUP
-WHERE g.ENABLED IS NULL OR g.ENABLED
 
 -- name: addons
 SELECT CONCAT('m', m.ID) AS external_id, m.NAME AS name, COALESCE(m.PRICE, 0) AS price, CONCAT('c', l.ID) AS group_id
 FROM MENU_MODIFIER m JOIN MENUITEM_MODIFIERGROUP l ON l.MODIFIER_GROUP = m.GROUP_ID
-WHERE m.ENABLE IS NULL OR m.ENABLE
 ORDER BY COALESCE(m.SORT_ORDER, 0), m.ID
 
 -- name: item_addon_groups
