@@ -301,6 +301,49 @@ def test_columns_by_position_read_the_first_row_too(tmp_path: Path) -> None:
     }
 
 
+STOCK = (
+    "Handle,Title,Option1 Value,Variant Price,Variant Inventory Tracker,Variant Inventory Qty\n"
+    "a,Apple pie,Default Title,4,shopify,0\nb,Bun,Default Title,1,shopify,3\n"
+    "c,Cake,S,9,shopify,-1\nc,,L,12,,0\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "gone"), [({}, set()), ({"sold_out_at_stock": "0"}, {"a", "c/s"})]
+)
+def test_stock_counts_only_where_a_person_says_so(
+    tmp_path: Path, options: Mapping[str, object], gone: set[str]
+) -> None:
+    items = read(tmp_path, STOCK, format="shopify", **options).items
+    found = {each.external_id for each in items.values() if not each.available}
+    found |= {each.external_id for each in items["c"].variants if not each.available}
+    assert found == gone
+
+
+def test_a_plain_menu_has_stock_too(tmp_path: Path) -> None:
+    content = "external_id,name,price,Left\n1,Soup,4,0\n2,Tea,2,\n3,Pie,3,many\n"
+    options = {"sold_out_at_stock": "0", "columns": {"stock": "Left"}}
+    items = read(tmp_path, content, **options).items
+    assert [each.external_id for each in items.values() if not each.available] == ["1"]
+
+
+def test_a_reading_says_what_it_took_the_file_for_and_what_it_left_out(tmp_path: Path) -> None:
+    folder = CASES / "shopify_fr"
+    content = (folder / "products_export.csv").read_bytes()
+    facts = read(tmp_path, content, format="shopify").facts
+    assert facts.read_as == "Shopify"
+    assert [(each.name, each.reason, each.detail) for each in facts.left_out] == [
+        ("Galette des rois (4 parts)", "not_offered", "Status: draft"),
+        ("Carte cadeau (25 €)", "not_offered", "Gift Card: true"),
+    ]
+
+
+def test_options_of_a_document_are_not_told_as_left_out(tmp_path: Path) -> None:
+    content = (CASES / "uber_eats_en" / "menu.json").read_bytes()
+    facts = read(tmp_path, content, menu="menu.json", format="uber_eats").facts
+    assert [each.name for each in facts.left_out] == ["Not in any category"]
+
+
 # -- formats
 
 

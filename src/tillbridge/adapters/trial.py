@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from tillbridge.adapter import (
     Adapter,
     AdapterContext,
+    Catalogue,
     ExportUnreadable,
     PosFailure,
     ReadsAvailability,
@@ -22,6 +23,7 @@ from tillbridge.adapter import (
 from tillbridge.adapter.normalised import availability_json, catalogue_json, tables_json
 from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
+from tillbridge.model.menu_summary import MenuSummary
 
 _LOOK_AGAIN_S = 1.0
 
@@ -31,6 +33,7 @@ class Trial:
     """One look: health, catalogue, availability, tables, as far as the adapter has them."""
 
     readings: Mapping[str, Any]
+    summary: MenuSummary | None = None  # of the catalogue, if that could be read
 
     def to_json(self) -> dict[str, Any]:
         """Return it for machines; a reading that failed holds `error` and `fix`."""
@@ -77,16 +80,24 @@ def opened(
 def trial_of(pos: object) -> Trial:
     """Read all there is to read, once."""
     readings: dict[str, Any] = {}
+    summary = None
     if isinstance(pos, ReportsHealth):
         health = pos.health()
         readings["health"] = {"online": health.online, "detail": health.detail}
     if isinstance(pos, ReadsCatalogue):
-        readings["catalogue"] = _read(lambda: catalogue_json(pos.read_catalogue()))
+        read: list[Catalogue] = []
+
+        def catalogue() -> dict[str, Any]:
+            read.append(pos.read_catalogue())
+            return catalogue_json(read[0])
+
+        readings["catalogue"] = _read(catalogue)
+        summary = MenuSummary.of(read[0]) if read else None
     if isinstance(pos, ReadsAvailability):
         readings["availability"] = _read(lambda: availability_json(pos.read_availability()))
     if isinstance(pos, ReadsTables):
         readings["tables"] = _read(lambda: tables_json(pos.read_tables()))
-    return Trial(readings)
+    return Trial(readings, summary)
 
 
 def trials(pos: object) -> Iterator[Trial]:

@@ -41,6 +41,8 @@ def summary_lines(summary: MenuSummary, currency: str) -> Iterator[str]:
         yield ngettext("{n} is sold out", "{n} are sold out", summary.sold_out).format(
             n=summary.sold_out
         )
+    if summary.read_as:
+        yield _("read as {format}").format(format=summary.read_as)
     for name, how in summary.encodings.items():
         yield _("{file} is read as {encoding}").format(file=name, encoding=how.encoding)
     yield from _left_out(summary.left_out)

@@ -77,7 +77,8 @@ def try_adapter(
     with closing(pos):
         for trial in (trial_of(pos),) if once else trials(pos):
             if as_json:
-                say.document(trial.to_json())
+                summary = None if trial.summary is None else trial.summary.to_json(chosen.currency)
+                say.document({**trial.to_json(), "summary": summary})
             else:
                 _tell(trial, currency)
 
@@ -180,6 +181,7 @@ def _of_store(stores: Any, adapter: str, wanted: str | None) -> tuple[str, dict[
 
 
 def _tell(trial: "Trial", currency: str) -> None:
+    from tillbridge.catalogue.summary_words import summary_lines
     from tillbridge.model.money import to_major
 
     said = trial.to_json()
@@ -196,13 +198,9 @@ def _tell(trial: "Trial", currency: str) -> None:
         say.line(say.clean(menu.get("fix", "")))
     elif "catalogue" in said:
         items = menu.get("items", [])
-        say.line(
-            _("{items} items, {categories} categories, {groups} add-on groups").format(
-                items=len(items),
-                categories=len(menu.get("categories", [])),
-                groups=len(menu.get("addon_groups", [])),
-            )
-        )
+        if trial.summary is not None:
+            for line in summary_lines(trial.summary, currency):
+                say.line(say.clean(line))
         say.table(
             (_("ID"), _("NAME"), _("PRICE"), ""),
             (

@@ -54,14 +54,16 @@ class ExportWarning:
 class ExportFacts:
     """Facts of one reading. An adapter states them, the bridge decides what follows.
 
-    `encodings` are by file name. `not_offered` names the modifiers that the export has and for
-    which nothing says what they offer.
+    `read_as` is what the file was taken for, where that is not plain (a product's export, a sheet
+    of a workbook). `encodings` are by file name. `not_offered` names the modifiers that the export
+    has and for which nothing says what they offer.
     """
 
     encodings: Mapping[str, FileEncoding] = field(default_factory=dict)
     left_out: tuple[LeftOut, ...] = ()
     not_offered: tuple[str, ...] = ()
     warnings: tuple[ExportWarning, ...] = ()
+    read_as: str = ""
 
     def with_more(self, others: Iterable["ExportFacts"]) -> "ExportFacts":
         """Return these facts and those of other readings or files."""
@@ -71,4 +73,5 @@ class ExportFacts:
             left_out=tuple(one for each in every for one in each.left_out),
             not_offered=tuple(dict.fromkeys(one for each in every for one in each.not_offered)),
             warnings=tuple(dict.fromkeys(one for each in every for one in each.warnings)),
+            read_as=next((each.read_as for each in every if each.read_as), ""),
         )

@@ -39,6 +39,7 @@ class MenuSummary:
     left_out: tuple[LeftOut, ...] = ()
     not_offered: tuple[str, ...] = ()
     bad_rows: int = 0
+    read_as: str = ""
 
     @classmethod
     def of(cls, catalogue: Catalogue) -> "MenuSummary":
@@ -70,6 +71,7 @@ class MenuSummary:
             left_out=catalogue.facts.left_out,
             not_offered=catalogue.facts.not_offered,
             bad_rows=len(catalogue.bad_rows),
+            read_as=catalogue.facts.read_as,
         )
 
     def to_json(self, currency: str) -> dict[str, Any]:
@@ -91,6 +93,7 @@ class MenuSummary:
             ],
             "not_offered": list(self.not_offered),
             "bad_rows": self.bad_rows,
+            "read_as": self.read_as,
         }
 
 

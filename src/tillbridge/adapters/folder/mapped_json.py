@@ -1,17 +1,18 @@
 """JSON documents as units and add-on groups, by a mapping of paths."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tillbridge.adapter import AddOn, AddOnGroup, BadRow
+from tillbridge.adapter.sale_options import StockOptions
 from tillbridge.adapters.folder import cells
 from tillbridge.adapters.folder.cells import BadCell
 from tillbridge.adapters.folder.json_paths import Document, Node, parse_path
 from tillbridge.adapters.folder.mapping import JsonGroups, JsonMenu, JsonSizes, MenuMapping
 from tillbridge.adapters.folder.menu_rows import MenuRow, RowValues
-from tillbridge.adapters.folder.menu_units import Record, Unit, units_of
+from tillbridge.adapters.folder.menu_units import Record, Unit, UnitMaker
 from tillbridge.adapters.folder.own_ids import derived_id
-from tillbridge.model.export_facts import ExportWarning
+from tillbridge.model.export_facts import ExportWarning, LeftOut
 
 
 @dataclass(slots=True)
@@ -23,6 +24,7 @@ class JsonReading:
     groups: Mapping[str, AddOnGroup]
     bad_rows: tuple[BadRow, ...]
     warnings: tuple[ExportWarning, ...]
+    left_out: tuple[LeftOut, ...]
 
 
 @dataclass(slots=True)
@@ -34,6 +36,7 @@ class JsonMenuReader:
     mapping: MenuMapping
     menu: JsonMenu
     values: RowValues
+    options: StockOptions
     _groups: "_Groups" = field(init=False)
 
     def __post_init__(self) -> None:
@@ -41,7 +44,10 @@ class JsonMenuReader:
 
     def read(self) -> JsonReading:
         """Return the items with their sizes, and the add-ons."""
-        units = tuple(self._units())
+        nodes = dict(enumerate(self.nodes(self.menu.items, self.document.root), 1))
+        records = [self._record(number, node) for number, node in nodes.items()]
+        maker = UnitMaker(self.mapping, self.options, self.values.name_of, self.place)
+        units = tuple(self._units(maker.units(records), nodes))
         add_ons, groups = self._groups.named()
         for unit in units:
             for number, row, _bad in unit.rows[:1]:
@@ -53,6 +59,12 @@ class JsonMenuReader:
             groups=groups,
             bad_rows=tuple(self._groups.bad_rows),
             warnings=tuple(self._groups.warnings),
+            left_out=tuple(
+                left_out
+                for record in records
+                if (left_out := maker.left_out.get(record.number)) is not None
+                and not self._groups.offers(record.says("external_id"))
+            ),
         )
 
     def place(self, number: int) -> str:
@@ -76,17 +88,14 @@ class JsonMenuReader:
         """Yield what stands at a path."""
         return self.document.nodes(parse_path(path), at)
 
-    def _units(self) -> Iterator[Unit]:
-        nodes = list(self.nodes(self.menu.items, self.document.root))
-        by_number = dict(enumerate(nodes, 1))
-        records = (self._record(number, node) for number, node in by_number.items())
-        for unit in units_of(self.mapping, records, self.values.name_of, self.place):
+    def _units(self, units: Iterable[Unit], nodes: Mapping[int, Node]) -> Iterator[Unit]:
+        for unit in units:
             number, row, bad = unit.rows[0]
             if self.menu.sizes is not None and bad is None:
-                self._add_sizes(unit, self.menu.sizes, by_number[number])
+                self._add_sizes(unit, self.menu.sizes, nodes[number])
             number, row, bad = unit.rows[0]
             if bad is None and row.external_id:
-                self._groups.take(number, row.external_id, by_number[number])
+                self._groups.take(number, row.external_id, nodes[number])
             yield unit
 
     def _record(self, number: int, node: Node) -> Record:
@@ -193,6 +202,10 @@ class _Groups:
         owner = self._owners.get(number, "")
         groups = self._of_items.get(number, ())
         return list(dict.fromkeys(self._id(owner, group) for group in groups))
+
+    def offers(self, option_id: str) -> bool:
+        """Return whether it is an add-on of some group, by its id in the document."""
+        return option_id in self._offers
 
     def named(self) -> tuple[dict[str, AddOn], dict[str, AddOnGroup]]:
         """Return all add-ons and groups by their ids."""

@@ -102,6 +102,7 @@ class Records:
     shown: Mapping[str, str]
     delimiter: str = ""
     ends_with_newline: bool | None = None
+    read_as: str = ""
 
 
 def table_records(table: Table, mapping: MenuMapping, *, named: bool) -> Records:
@@ -169,6 +170,7 @@ def workbook_records(
                     rows=tuple(columns.record(at, row, None) for at, row in filled),
                     place=each.place,
                     shown=columns.shown,
+                    read_as=", ".join(filter(None, (mapping.title, each.place_name))),
                 )
     raise _no_sheet(path, sheets, mapping, named=named)
 

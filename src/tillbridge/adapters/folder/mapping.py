@@ -41,6 +41,8 @@ MenuColumn = Literal[
     "variant_name",
     "parent_id",
     "addon_groups",
+    "stock",
+    "stock_counted",
 ]
 
 

@@ -41,7 +41,7 @@ from tillbridge.adapters.folder.mapping import (
 from tillbridge.adapters.folder.menu_csv import MENU_ID
 from tillbridge.adapters.folder.menu_json import json_text, parsed_json
 from tillbridge.adapters.folder.menu_rows import OPTIONAL, REQUIRED, RowValues
-from tillbridge.adapters.folder.menu_units import Unit, units_of
+from tillbridge.adapters.folder.menu_units import Unit, UnitMaker
 from tillbridge.adapters.folder.options import FolderOptions
 from tillbridge.adapters.folder.table_file import TableSource, read_table
 from tillbridge.model.export_facts import ExportFacts
@@ -49,7 +49,6 @@ from tillbridge.model.export_facts import ExportFacts
 WORKBOOKS = frozenset({".xlsx"})
 # Part of every fingerprint. Raise it when the same rows come to mean another item.
 _READING_VERSION = 1
-_OWN_COLUMNS = frozenset({*REQUIRED, *OPTIONAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +96,19 @@ class MenuMapped:
         written = [record.fields.get("price", "") for record in found.rows]
         prices = PriceReader.of(written, self.currency, self.options.decimal)
         values = RowValues(prices, MENU_ID, found.delimiter, found.shown)
-        units = units_of(self.mapping, found.rows, values.name_of, found.place)
+        maker = UnitMaker(self.mapping, self.options, values.name_of, found.place)
         ended = found.ends_with_newline
         if self.add_ons is not None:
             ended = ended and add_ons.ends_with_newline
         return self._changes(
-            units, replace(add_ons, ends_with_newline=ended), values, found.place, known
+            maker.units(found.rows),
+            replace(add_ons, ends_with_newline=ended),
+            values,
+            found.place,
+            known,
+            lambda: ExportFacts(
+                read_as=found.read_as or self.mapping.title, left_out=tuple(maker.left_out.values())
+            ),
         )
 
     def _records(self) -> Records:
@@ -154,7 +160,7 @@ class MenuMapped:
             minor_units=menu.price_unit == "minor",
             exact=True,
         )
-        reader = JsonMenuReader(self.path.name, document, self.mapping, menu, values)
+        reader = JsonMenuReader(self.path.name, document, self.mapping, menu, values, self.options)
         found: JsonReading = reader.read()
         if not found.units and not found.bad_rows:
             raise ExportUnreadable(
@@ -164,9 +170,10 @@ class MenuMapped:
                 "the option format.",
             )
         parts = Catalogue(add_ons=found.add_ons, addon_groups=found.groups, bad_rows=found.bad_rows)
-        changes = self._changes(found.units, parts, values, reader.place, known)
-        facts = changes.fresh.facts.with_more([ExportFacts(warnings=found.warnings)])
-        return replace(changes, fresh=replace(changes.fresh, facts=facts))
+        facts = ExportFacts(
+            read_as=self.mapping.title, left_out=found.left_out, warnings=found.warnings
+        )
+        return self._changes(found.units, parts, values, reader.place, known, lambda: facts)
 
     def _changes(
         self,
@@ -175,8 +182,12 @@ class MenuMapped:
         values: RowValues,
         place: Callable[[int], str],
         known: AbstractSet[int],
+        facts: Callable[[], ExportFacts],
     ) -> CatalogueChanges:
-        """Return the items of the units that are not known, with the parts they name."""
+        """Return the items of the units that are not known, with the parts they name.
+
+        `facts` are asked for when all units are read.
+        """
         rules = SaleRules(self.options, parts.addon_groups, parts.add_ons)
         records = KnownRecords(
             known,
@@ -197,7 +208,7 @@ class MenuMapped:
                 menus=read.menus,
                 fingerprints=read.fingerprints,
                 bad_rows=(*read.bad_rows, *parts.bad_rows),
-                facts=rules.facts(self.path.name),
+                facts=facts().with_more([rules.facts(self.path.name)]),
             )
         )
 
@@ -233,7 +244,7 @@ def _plain_columns(
     by_position = any(isinstance(each, int) for names in own.values() for each in names)
     columns = dict(own)
     if not by_position:
-        columns |= {name: (name,) for name in _OWN_COLUMNS - own.keys()}
+        columns |= {name: (name,) for name in (*REQUIRED, *OPTIONAL) if name not in own}
     if options.group_by is not None:
         columns.pop("parent_id", None)
         if "external_id" not in own:

@@ -7,13 +7,17 @@ an item, and variants that name it. What they mean is read in one place, from th
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
+from tillbridge.adapter.sale_options import StockOptions, is_sold_out
 from tillbridge.adapters.folder import cells
 from tillbridge.adapters.folder.cells import BadCell, TakenId
 from tillbridge.adapters.folder.mapping import MenuMapping
 from tillbridge.adapters.folder.menu_rows import MenuRow, menu_row
 from tillbridge.adapters.folder.own_ids import derived_id
+from tillbridge.model.export_facts import LeftOut
 
+_NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,6})?")
 SIZE_MARK = " / "  # between the parts of a size's name: "Large / Red"
 ANY = "*"
 
@@ -53,52 +57,66 @@ class Unit:
             yield "" if bad is None else bad.text
 
 
-def units_of(
-    mapping: MenuMapping,
-    records: Iterable[Record],
-    name_of: Callable[[str], str],
-    place: Callable[[int], str],
-) -> Iterator[Unit]:
-    """Yield the units of an export, in the order of their first rows.
+def kept_out_by(where: Mapping[str, Sequence[str]], cells_of: Mapping[str, str]) -> str:
+    """Return the column whose word keeps a row out, "" for a row that counts.
 
-    `name_of` gives what the file calls a column of ours, `place` how a person finds a row.
+    A row counts if each column of `where` holds one of its words, or nothing.
     """
-    makers = _Units(mapping, name_of, place)
-    if mapping.group_by is not None or mapping.ids == "derived":
-        return makers.by_group(records)
-    if "parent_id" in mapping.columns:
-        return makers.by_parent(records)
-    return makers.single(records)
-
-
-def passes(where: Mapping[str, Sequence[str]], cells_of: Mapping[str, str]) -> bool:
-    """Return whether a row counts: each column of `where` holds one of its words."""
     for column, words in where.items():
         held = [part.strip().casefold() for part in cells_of.get(column, "").split(",")]
         if not any(held):
             if ANY in words:
-                return False
+                return column
         elif ANY not in words and not {word.casefold() for word in words} & set(held):
-            return False
-    return True
+            return column
+    return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Units:
+@dataclass(slots=True)
+class UnitMaker:
+    """Makes units of the records of one reading, and takes note of those that are left out.
+
+    `name_of` gives what the file calls a column of ours, `place` how a person finds a row.
+    """
+
     mapping: MenuMapping
+    options: StockOptions
     name_of: Callable[[str], str]
     place: Callable[[int], str]
+    left_out: dict[int, LeftOut] = field(default_factory=dict)  # by the number of the row
 
-    def single(self, records: Iterable[Record]) -> Iterator[Unit]:
+    def units(self, records: Iterable[Record]) -> Iterator[Unit]:
+        """Yield the units of an export, in the order of their first rows."""
+        if self.mapping.group_by is not None or self.mapping.ids == "derived":
+            return self._by_group(records)
+        if "parent_id" in self.mapping.columns:
+            return self._by_parent(records)
+        return self._single(records)
+
+    def _counts(self, record: Record, filters: Mapping[str, str]) -> bool:
+        column = kept_out_by(self.mapping.where, filters)
+        if not column:
+            return True
+        name, size = record.says("name"), self._size(record)
+        if name:
+            self.left_out[record.number] = LeftOut(
+                name=f"{name} ({size})" if size else name,
+                reason="not_offered",
+                detail=f"{column}: {filters.get(column, '')}",
+                place=self.place(record.number),
+            )
+        return False
+
+    def _single(self, records: Iterable[Record]) -> Iterator[Unit]:
         """Yield each row as an item of its own."""
         units: dict[str, Unit] = {}
         for number, record in enumerate(records):
-            if passes(self.mapping.where, record.filters):
+            if self._counts(record, record.filters):
                 key = record.says("external_id") or f"\0{number}"
                 self._add(units.setdefault(key, Unit()), record, self._row(record))
         yield from units.values()
 
-    def by_parent(self, records: Iterable[Record]) -> Iterator[Unit]:
+    def _by_parent(self, records: Iterable[Record]) -> Iterator[Unit]:
         """Yield items with the rows that name them as their parent."""
         kept = list(records)
         ids = {each.parent_key: each.says("external_id") for each in kept if each.parent_key}
@@ -110,19 +128,19 @@ class _Units:
             if parent:
                 variants.append((parent, record))
                 continue
-            if not passes(self.mapping.where, record.filters):
+            if not self._counts(record, record.filters):
                 dropped.add(record.says("external_id"))
                 continue
             key = record.says("external_id") or f"\0{number}"
             self._add(units.setdefault(key, Unit()), record, self._row(record))
         for parent, record in variants:
-            if parent not in dropped and passes(self.mapping.where, record.filters):
+            if parent not in dropped and self._counts(record, record.filters):
                 size = self._size(record) or record.says("variant_name")
                 row = self._row(record, parent_id=parent, variant_name=size)
                 self._add(units.setdefault(parent, Unit()), record, row)
         yield from units.values()
 
-    def by_group(self, records: Iterable[Record]) -> Iterator[Unit]:
+    def _by_group(self, records: Iterable[Record]) -> Iterator[Unit]:
         """Yield items whose rows have one key; the first row is the item and its first size."""
         groups: dict[str, list[Record]] = {}
         for number, record in enumerate(records):
@@ -143,27 +161,26 @@ class _Units:
         if not key:
             return Unit([(each.number, self._row(each), self._nameless(each)) for each in group])
         first = group[0]
-        here = [each for each in group if passes(self.mapping.where, _inherited(each, first))]
+        here = [each for each in group if self._counts(each, _inherited(each, first))]
         if not here:
             return Unit()
         # Rows with neither price nor size say no more than another picture of the item.
         sizes = [each for each in here if each.says("price") or self._size(each) or each.bad]
         sizes = sizes or here[:1]
-        item_id = self._item_id(key, first)
         about = {
             column: _first(each.fields.get(column, "") for each in (*here, *group))
             for column in ("name", "description", "category", "image_url", "addon_groups")
         }
         if len(sizes) == 1 and not self._size(sizes[0]):
-            row = self._row(sizes[0], external_id=item_id, **about)
+            row = self._row(sizes[0], external_id=key, **about)
             return Unit([(sizes[0].number, row, sizes[0].bad)])
         unit = Unit()
         if self.mapping.group_by is None and not any(map(self._size, sizes)):
             # Several rows of one name: the same dish twice, of which the first counts.
             for each in sizes:
-                self._add(unit, each, self._row(each, external_id=item_id))
+                self._add(unit, each, self._row(each, external_id=key))
             return unit
-        item = self._row(here[0], external_id=item_id, price="", **about)
+        item = self._row(here[0], external_id=key, price="", **about)
         sold_out = all(self._sold_out(each) for each in sizes)
         item = item.with_fields(available="no" if sold_out else "")
         unit.rows.append((here[0].number, item, None))
@@ -175,16 +192,11 @@ class _Units:
                 bad = BadCell(
                     name,
                     "",
-                    f"{name} is empty, and other rows of {item_id!r} are sizes.",
+                    f"{name} is empty, and other rows of {key!r} are sizes.",
                     "Give each size a name in the till.",
                 )
-            row = self._row(
-                each,
-                external_id=each.says("variant_id")
-                or f"{item_id}/{derived_id(*self._size_parts(each))}",
-                parent_id=item_id,
-                variant_name=size,
-            )
+            size_id = self._size_id(each, key)
+            row = self._row(each, external_id=size_id, parent_id=key, variant_name=size)
             self._add(unit, each, row, bad)
         return unit
 
@@ -215,10 +227,12 @@ class _Units:
         fix = f"Fill in {name} in the till."
         return record.bad or BadCell(name, "", f"{name} is empty.", fix)
 
-    def _item_id(self, key: str, first: Record) -> str:
-        if self.mapping.ids == "column" and "external_id" in self.mapping.columns:
-            return first.says("external_id")
-        return key
+    def _size_id(self, record: Record, item_id: str) -> str:
+        """Return the id of a size: its row's own, else one of the item's and the size's name."""
+        own = record.says("variant_id") or record.says("external_id")
+        if own and own != item_id:
+            return own
+        return f"{item_id}/{derived_id(*self._size_parts(record))}"
 
     def _size(self, record: Record) -> str:
         return SIZE_MARK.join(self._size_parts(record))
@@ -244,6 +258,8 @@ class _Units:
             return False
 
     def _available(self, record: Record) -> str:
+        if is_sold_out(self.options, _stock(record)):
+            return "no"
         value = record.fields.get("available", "")
         word = cells.plain(value).casefold()
         if word in {each.casefold() for each in self.mapping.on_sale}:
@@ -271,6 +287,15 @@ class _Units:
     def _image(self, text: str) -> str:
         separator = self.mapping.image_separator
         return text if separator is None else text.split(separator, 1)[0]
+
+
+def _stock(record: Record) -> Decimal | None:
+    """Return how many are left, None where the till does not count them."""
+    counted = record.says("stock_counted")
+    if "stock_counted" in record.fields and counted.casefold() in {"", "0", "no", "false"}:
+        return None
+    text = record.says("stock").replace(",", ".")
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def _inherited(record: Record, first: Record) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from tillbridge.adapter.sale_options import PriceOptions, SaleOptions
+from tillbridge.adapter.sale_options import PriceOptions, SaleOptions, StockOptions
 from tillbridge.adapters.folder.mapping import ColumnName, ColumnNames, Ids
 
 Column = Literal[
@@ -21,6 +21,7 @@ Column = Literal[
     "variant_name",
     "parent_id",
     "addon_groups",
+    "stock",
     "snooze_until",
     "seats",
     "zone",
@@ -50,7 +51,7 @@ def _one_character(text: str) -> str:
     return delimiter
 
 
-class FolderOptions(SaleOptions, PriceOptions):
+class FolderOptions(SaleOptions, PriceOptions, StockOptions):
     """Which files the till writes and reads; relative paths count from `context.base_dir`."""
 
     menu: Path | None = Field(
@@ -134,7 +135,8 @@ class FolderOptions(SaleOptions, PriceOptions):
     @property
     def is_plain_table(self) -> bool:
         """Whether the menu is a CSV that says its ids and a header, and nothing groups its rows."""
-        mapped = (self.format, self.group_by, self.ids) != (None, None, None)
+        special = (self.format, self.group_by, self.ids, self.sold_out_at_stock)
+        mapped = any(each is not None for each in special)
         positions = any(isinstance(each, int) for each in self.columns.values())
         return self._has_suffix(_TABLES) and not mapped and not positions
 
