@@ -281,3 +281,40 @@ async def test_commands_need_no_page_password(house: PageHouse) -> None:
     token = {"Authorization": "Bearer control-token-0123456789"}
     assert (await house.get("/control/status", **token)).status == 200
     assert (await house.get("/control/status", Authorization=basic("tea"))).status == 401
+
+
+@pytest.mark.parametrize("path", ["/login", PUSH])
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "multipart/form-data",
+        "multipart/form-data; boundary=",
+        "application/x-www-form-urlencoded; charset=no-such-one",
+        "multipart/form-data; boundary=x; charset=no-such-one",
+    ],
+)
+async def test_what_no_browser_sends_is_a_bad_request(
+    path: str, content_type: str, house: PageHouse
+) -> None:
+    if path == PUSH:
+        await house.sign_in("tea")
+    headers = {"Origin": house.url, "Content-Type": content_type}
+    async with house.session.post(
+        house.url + path, data=b"name=anna\xff", headers=headers, allow_redirects=False
+    ) as answer:
+        assert answer.status in {303, 400, 401}
+        assert answer.headers["Server"] == "tillbridge"
+
+
+async def test_a_defect_of_a_page_shows_nothing_of_itself(
+    here: PageHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_arguments: object) -> object:
+        raise OverflowError("date value out of range")
+
+    monkeypatch.setattr(here.control, "status", broken)
+    answer = await here.get("/api/status")
+    assert answer.status == 500
+    assert "date value" not in answer.text
+    assert answer.headers["Server"] == "tillbridge"
+    assert answer.headers["X-Frame-Options"] == "DENY"

@@ -136,3 +136,47 @@ def test_the_list_of_keys_names_the_line_that_is_wrong() -> None:
         read_keys(f"{good}\nharbour\n")
     with pytest.raises(NotSigned, match="line 1: "):
         read_keys(f"corner {base64.b64encode(b'x' * 20).decode()}")
+
+
+ODD: list[dict[str, object]] = [
+    {"verdict": []},
+    {"verdict": None},
+    {"verdict": {"level": ["down"]}},
+    {"problems": [1]},
+    {"problems": {"code": "x"}},
+    {"problems": [{"store": "main"}]},
+    {"bridge": "1.2.3"},
+    {"bridge": {"version": {}}},
+]
+
+
+@pytest.mark.parametrize("changed", ODD, ids=str)
+def test_an_odd_report_of_one_bridge_leaves_the_list_of_the_others(
+    changed: dict[str, object], tmp_path: Path
+) -> None:
+    odd, well = SigningKey.new(), SigningKey.new()
+    put(tmp_path, "odd", odd, **changed)
+    put(tmp_path, "well", well)
+    seen = look(tmp_path, {"odd": odd.public, "well": well.public}, now_ms=NOW, silent_after_s=300)
+    assert [(each.bridge, each.level) for each in seen] == [("odd", "untrusted"), ("well", "ok")]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"[]", b"null", b'{"format": 1, "bridge": "odd", "at": 5, "status": {}}', b"[" * 100_000],
+    ids=["list", "null", "at", "deep"],
+)
+def test_what_is_signed_and_no_report_is_not_believed(content: bytes, tmp_path: Path) -> None:
+    key = SigningKey.new()
+    (tmp_path / "odd.json").write_bytes(content)
+    (tmp_path / "odd.json.minisig").write_text(key.sign(content, "timestamp:1"))
+    (seen,) = look(tmp_path, {"odd": key.public}, now_ms=NOW, silent_after_s=300)
+    assert seen.level == "untrusted"
+
+
+def test_a_report_of_the_future_is_never_well(tmp_path: Path) -> None:
+    key = SigningKey.new()
+    put(tmp_path, "ahead", key, at_ms=NOW + 86_400_000)
+    (seen,) = look(tmp_path, {"ahead": key.public}, now_ms=NOW, silent_after_s=300)
+    assert (seen.level, seen.age_s) == ("warning", None)
+    assert "clock" in seen.text

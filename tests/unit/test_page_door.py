@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tillbridge.status.door import foreign_write, host_allowed, proxy_header, safe_return
 from tillbridge.status.roles import Role, Visitor
 from tillbridge.status.sessions import Sessions
-from tillbridge.status.throttle import Throttle
+from tillbridge.status.throttle import Throttle, source_of
 
 HOST = {"Host": "till.lan:8089"}
 
@@ -88,13 +88,13 @@ def test_the_way_back_is_a_path_of_the_page(path: str) -> None:
 def test_slips_cost_nothing_until_there_are_many() -> None:
     throttle = Throttle()
     for _ in range(4):
-        throttle.failed("anna", 100.0)
-    assert throttle.wait_s("anna", 100.0) <= 0
-    throttle.failed("anna", 100.0)
-    assert throttle.wait_s("anna", 100.0) == 2.0
-    assert throttle.wait_s("ben", 100.0) <= 0
-    throttle.worked("anna")
-    assert throttle.wait_s("anna", 100.0) <= 0
+        throttle.failed("10.0.0.5", "anna", 100.0)
+    assert throttle.wait_s("10.0.0.5", "anna", 100.0) <= 0
+    throttle.failed("10.0.0.5", "anna", 100.0)
+    assert throttle.wait_s("10.0.0.5", "anna", 100.0) == 2.0
+    assert throttle.wait_s("10.0.0.5", "ben", 100.0) <= 0
+    throttle.worked("10.0.0.5", "anna")
+    assert throttle.wait_s("10.0.0.5", "anna", 100.0) <= 0
 
 
 @given(st.lists(st.tuples(st.sampled_from(["anna", "ben"]), st.integers(0, 30)), max_size=120))
@@ -102,24 +102,47 @@ def test_nobody_is_ever_locked_out_for_good(tries: list[tuple[str, int]]) -> Non
     throttle, now = Throttle(), 0.0
     for name, later in tries:
         now += later
-        if throttle.wait_s(name, now) <= 0:
-            throttle.failed(name, now)
-        assert throttle.wait_s(name, now) <= 60.0
-    assert throttle.wait_s("anna", now + 60) <= 0
+        if throttle.wait_s("10.0.0.5", name, now) <= 0:
+            throttle.failed("10.0.0.5", name, now)
+        assert throttle.wait_s("10.0.0.5", name, now) <= 60.0
+    assert throttle.wait_s("10.0.0.5", "anna", now + 60) <= 0
 
 
 def test_all_names_together_are_throttled_too() -> None:
     throttle = Throttle()
     for number in range(30):
-        throttle.failed(f"name {number}", 0.0)
-    assert throttle.wait_s("anna", 1.0) == 59.0
-    assert throttle.wait_s("anna", 60.0) <= 0
+        throttle.failed("10.0.0.5", f"name {number}", 0.0)
+    assert throttle.wait_s("10.0.0.5", "anna", 1.0) == 59.0
+    assert throttle.wait_s("10.0.0.5", "anna", 60.0) <= 0
+
+
+def test_a_stranger_who_guesses_locks_nobody_else_out() -> None:
+    throttle = Throttle()
+    for number in range(200):
+        throttle.failed("10.0.0.66", "anna" if number % 2 else f"name {number}", 0.0)
+    assert throttle.wait_s("10.0.0.66", "anna", 1.0) > 0
+    assert throttle.wait_s("10.0.0.5", "anna", 1.0) <= 0
+
+
+@pytest.mark.parametrize(
+    ("address", "source"),
+    [
+        ("10.0.0.5", "10.0.0.5"),
+        ("::ffff:10.0.0.5", "10.0.0.5"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("2001:db8:1:2:ffff::1", "2001:db8:1:2::"),
+        ("fe80::1%eth0", "fe80::"),
+        ("", ""),
+    ],
+)
+def test_one_network_is_one_source(address: str, source: str) -> None:
+    assert source_of(address) == source
 
 
 def test_the_throttle_remembers_a_bounded_number_of_names() -> None:
     throttle = Throttle()
     for number in range(2000):
-        throttle.failed(f"name {number}", 0.0)
+        throttle.failed("10.0.0.5", f"name {number}", 0.0)
     assert len(throttle._names) == 500
 
 

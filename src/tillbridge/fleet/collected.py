@@ -1,6 +1,6 @@
 """A folder of reports, as somebody looks at it who has two hundred bridges."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from tillbridge.fleet.report import SignedReport
 from tillbridge.i18n import _, ngettext
 
 _RANK = {"untrusted": 0, "down": 1, "silent": 2, "warning": 3, "ok": 4}
+
+_CLOCKS_DIFFER_S = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ def _one(
         return Seen(name, "silent", _("It has never sent a report."), None)
     try:
         report = SignedReport(content.read_bytes(), signature.read_bytes()).read(key)
+        glance = report.glance
     except FileNotFoundError:
         return Seen(name, "untrusted", _("The signature is missing."), None)
     except NotSigned as slip:
@@ -89,21 +92,19 @@ def _one(
         text = _("It is the report of {bridge}.").format(bridge=report.bridge)
         return Seen(name, "untrusted", text, None)
     age_s = (now_ms - report.at_ms) / 1000
-    told = report.status
-    verdict = told.get("verdict", {})
-    problems = tuple(_problems(told))
-    version = str(told.get("bridge", {}).get("version", ""))
+    verdict, version = glance.verdict, glance.bridge.version
+    problems = tuple(
+        f"{each.store}: {each.code}" if each.store else each.code for each in glance.problems
+    )
+    if age_s < -_CLOCKS_DIFFER_S:
+        text = _("Its clock is {n} minutes ahead: nobody can tell how old its report is.").format(
+            n=round(-age_s / 60)
+        )
+        return Seen(name, "warning", text, None, version, problems)
     if age_s > silent_after_s:
         text = _("Nothing was heard of it for {n} minutes; then: {text}").format(
-            n=round(age_s / 60), text=verdict.get("text", "")
+            n=round(age_s / 60), text=verdict.text
         )
         return Seen(name, "silent", text, age_s, version, problems)
-    level = str(verdict.get("level", ""))
-    known = level if level in _RANK else "down"
-    return Seen(name, known, str(verdict.get("text", "")), age_s, version, problems)
-
-
-def _problems(told: Mapping[str, Any]) -> Iterator[str]:
-    for each in told.get("problems", ()):
-        store = each.get("store")
-        yield f"{store}: {each.get('code')}" if store else str(each.get("code"))
+    known = verdict.level if verdict.level in _RANK else "down"
+    return Seen(name, known, verdict.text, age_s, version, problems)

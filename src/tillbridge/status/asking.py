@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
+from multidict import MultiDictProxy
 
 from tillbridge.status.ports import Answer
 
@@ -66,3 +67,12 @@ def instant(body: Body, name: str) -> int | None:
         return value
     msg = f"{name} is not a whole number"
     raise TypeError(msg)
+
+
+async def form_of(request: web.Request) -> MultiDictProxy[str | bytes | bytearray | web.FileField]:
+    """Return what a form sent. Raises HTTPBadRequest for what no browser sends."""
+    try:
+        fields: MultiDictProxy[str | bytes | bytearray | web.FileField] = await request.post()
+    except (ValueError, LookupError, AssertionError):  # no boundary, an unknown character set
+        raise web.HTTPBadRequest from None
+    return fields

@@ -18,7 +18,7 @@ from tillbridge.log import get_logger
 from tillbridge.status.door import host_allowed, proxy_header
 from tillbridge.status.roles import Role, User, Visitor
 from tillbridge.status.sessions import Sessions
-from tillbridge.status.throttle import Throttle
+from tillbridge.status.throttle import Throttle, source_of
 
 COOKIE = "tillbridge_session"
 _REMEMBERED_S = 600.0  # a scraper's password is not worth 50 ms of a processor each time
@@ -110,15 +110,18 @@ class Doorkeeper:
         known = self._machines.get(key)
         if known is not None and now - known[1] < _REMEMBERED_S:
             return known[0]
-        checked = await self.check(name, password)
+        checked = await self.check(name, password, source_of(request.remote or ""))
         if isinstance(checked, Visitor):
             self._machines[key] = (checked, now)
             while len(self._machines) > _REMEMBERED:
                 self._machines.popitem(last=False)
         return checked
 
-    async def check(self, name: str, password: str) -> Visitor | Turned | None:
-        """Return who has this name and password; None for nobody, Turned where one must wait."""
+    async def check(self, name: str, password: str, source: str) -> Visitor | Turned | None:
+        """Return who has this name and password; None for nobody, Turned where one must wait.
+
+        `source` is where the request comes from (see `source_of`).
+        """
         # Brings the hash function: a bridge without passwords needs none of it.
         from tillbridge.status.passwords import (  # noqa: PLC0415 -- see above
             decoy,
@@ -126,7 +129,7 @@ class Doorkeeper:
         )
 
         async with self._hashing:
-            wait = self._throttle.wait_s(name, self._clock.monotonic())
+            wait = self._throttle.wait_s(source, name, self._clock.monotonic())
             if wait > 0:
                 return Turned(
                     429,
@@ -140,11 +143,11 @@ class Doorkeeper:
             phc = self._decoy if user is None else user.password_hash
             fits = await asyncio.to_thread(password_fits, password, phc)
             if user is None or not fits:
-                self._throttle.failed(name, self._clock.monotonic())
+                self._throttle.failed(source, name, self._clock.monotonic())
                 # Never the name: people type their password there.
                 log.warning("status_page.wrong_password", known_name=user is not None)
                 return None
-            self._throttle.worked(name)
+            self._throttle.worked(source, name)
             return Visitor(user.role, name)
 
     def sign_in(self, visitor: Visitor) -> str:

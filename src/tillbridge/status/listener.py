@@ -256,6 +256,9 @@ class StatusListener:
         except BridgeError as failure:
             log.error("status_page.failed", path=request.path, error=str(failure))
             response = web.Response(status=503, text=f"{failure}\n")
+        except Exception:  # a defect of ours, which must not show itself to strangers
+            log.exception("status_page.failed", path=request.path)
+            response = web.Response(status=500, text=_DEFECT)
         if self.parting():
             response.force_close()
         if not response.prepared:
@@ -268,6 +271,7 @@ async def _awaited(accepting: "asyncio.Task[None]") -> None:
     await asyncio.shield(accepting)
 
 
+_DEFECT = "This page has a defect. The bridge goes on; its log has the details.\n"
 _UNKNOWN_NAME = (
     "This page answers to 127.0.0.1 and localhost, to the address it listens on, and to the names\n"
     "in allowed_hosts of [status_page] in bridge.toml. Open it by one of them, or add this one.\n"

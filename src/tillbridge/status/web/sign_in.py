@@ -5,10 +5,12 @@ from aiohttp import web
 from tillbridge.clock import Clock
 from tillbridge.i18n import _
 from tillbridge.status.acting import acting_as
+from tillbridge.status.asking import form_of
 from tillbridge.status.door import safe_return
 from tillbridge.status.doorkeeper import COOKIE, Doorkeeper, Turned
 from tillbridge.status.ports import Trail
 from tillbridge.status.roles import NOBODY, Role, Visitor
+from tillbridge.status.throttle import source_of
 from tillbridge.status.web.book import Filled, Page, Visit
 from tillbridge.status.web.frame import Frame
 
@@ -35,13 +37,13 @@ class SignIn:
 
     async def enter(self, request: web.Request) -> web.Response:
         """Check a name and password, and begin a session."""
-        fields = await request.post()
+        fields = await form_of(request)
         name, password, to = (
             str(fields.get(field, ""))[:_MOST_CHARACTERS] for field in ("name", "password", "next")
         )
         if not self._doorkeeper.asks_for_passwords:
             return web.Response(status=303, headers={"Location": "/"})
-        found = await self._doorkeeper.check(name, password)
+        found = await self._doorkeeper.check(name, password, source_of(request.remote or ""))
         if not isinstance(found, Visitor):
             text = _("The name or the password is wrong.") if found is None else found.text
             return self._again(found, text, name=name, to=safe_return(to))

@@ -14,6 +14,7 @@ from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 from tillbridge.log import get_logger
 from tillbridge.status.acting import acting_as
+from tillbridge.status.asking import form_of
 from tillbridge.status.door import foreign_write
 from tillbridge.status.doorkeeper import Doorkeeper, Turned
 from tillbridge.status.ports import Control, Trail
@@ -115,7 +116,7 @@ class Site:
     async def _act(
         self, request: web.Request, action: Action, params: Mapping[str, str], visitor: Visitor
     ) -> web.StreamResponse:
-        fields = await request.post()
+        fields = await form_of(request)
         many: dict[str, list[str]] = {}
         for name, value in fields.items():
             if isinstance(value, str):
