@@ -106,6 +106,16 @@ class LosesTables(PaperAdapter):
         return TablesReading(super().read_tables().tables[:1])
 
 
+class WritesIntoATillThatLooksAtNoKey(PaperAdapter):
+    """It looks first, as it must; a till whose writes hang has nothing to be found then."""
+
+    def write_ticket(self, order: Order, key: str) -> Ticket:
+        if (found := self.find_ticket(key)) is not None:
+            return found
+        lines = {line.external_id or "": line.quantity for line in order.lines}
+        return Ticket(self._ask(lambda: self.till.add_another(key, lines)))
+
+
 class WritesWithoutLooking(PaperAdapter):
     def write_ticket(self, order: Order, key: str) -> Ticket:
         lines = {line.external_id or "": line.quantity for line in order.lines}
@@ -266,12 +276,24 @@ HOSTILE = (
     Hostile("sold_out", "the adapter says nothing", NeverSoldOut),
     Hostile("tables", "the adapter reads t1", LosesTables),
     Hostile(
-        "same_order_twice", "the till has 2 tickets", WritesWithoutLooking, also=("lost_answer",)
+        "same_order_twice",
+        "the till has 2 tickets",
+        WritesWithoutLooking,
+        also=("lost_answer", "late_write"),
     ),
     Hostile(
-        "killed", "After being killed at line", NotesTheKeyAfterwards, also=("lost_answer", "probe")
+        "killed",
+        "After being killed at line",
+        NotesTheKeyAfterwards,
+        also=("lost_answer", "late_write", "probe"),
     ),
     Hostile("lost_answer", "says that it was offline", CallsALostAnswerOffline),
+    Hostile(
+        "late_write",
+        "the till has 2 tickets",
+        WritesIntoATillThatLooksAtNoKey,
+        also=("same_order_twice", "lost_answer", "unknown_item", "closed", "offline", "slow"),
+    ),
     Hostile("unknown_item", "It is refused with ItemUnavailable", SaysNothingOfWhichItem),
     Hostile("closed", "PosOffline", CallsAClosedStoreOffline),
     Hostile("cancel", "it would be written again", ForgetsWhatWasCancelled),

@@ -72,6 +72,8 @@ class PaperTill:
             strange = [each for each in lines if each not in now["items"]]
             if strange:
                 raise TillSays("unknown", strange)
+        if now.get("hanging"):
+            self._wait("once", key, lines)
         with self.memory() as memory:
             found = memory["tickets"].setdefault(
                 key, {"number": f"T{len(memory['tickets']) + 1}", "lines": [dict(lines)]}
@@ -83,6 +85,8 @@ class PaperTill:
 
     def add_another(self, key: str, lines: Mapping[str, int]) -> str:
         """Write an order as a till does that looks at no key."""
+        if self.remembered().get("hanging"):
+            self._wait("again", key, lines)
         with self.memory() as memory:
             found = memory["tickets"].setdefault(key, {"number": f"T-{key}", "lines": []})
             found["lines"].append(dict(lines))
@@ -90,6 +94,21 @@ class PaperTill:
         if lost:
             raise AnswerLost
         return f"{found['number']}/{len(found['lines'])}"
+
+    def _wait(self, how: str, key: str, lines: Mapping[str, int]) -> None:
+        """Keep a write for later; whoever asked for it gets no answer."""
+        with self.memory() as memory:
+            memory["waiting"] = [*memory.get("waiting", []), [how, key, dict(lines)]]
+        raise AnswerLost
+
+    def carry_out(self) -> None:
+        with self.memory() as memory:
+            waiting, memory["hanging"], memory["waiting"] = memory.get("waiting", []), False, []
+        for how, key, lines in waiting:
+            if how == "once":
+                self.add(key, lines, patience_s=1)
+            else:
+                self.add_another(key, lines)
 
     def number_of(self, key: str, patience_s: float) -> str | None:
         found = self._answers(patience_s)["tickets"].get(key)
@@ -204,6 +223,12 @@ class PaperRig(Rig):
 
     def lose_next_answer(self) -> None:
         self._set("lose_next", value=True)
+
+    def hang_writes(self) -> None:
+        self._set("hanging", value=True)
+
+    def carry_out_writes(self) -> None:
+        self.till.carry_out()
 
     def answer_slowly(self, delay_s: float) -> None:
         self._set("slow_s", value=delay_s)

@@ -7,6 +7,7 @@ import pytest
 
 from tillbridge.adapter import TicketStatus, TicketUpdate
 from tillbridge_odoo.emulated.house import House, line_of, order_for
+from tillbridge_odoo.reference import Reference
 
 _SENT = {
     17: json.dumps({"a1b2 - ": {"name": "Soup", "quantity": 1}}),
@@ -69,16 +70,43 @@ def test_an_order_that_staff_cancels_is_rejected(house: House) -> None:
     assert (news.status, news.message) == (TicketStatus.REJECTED, "It was cancelled in Odoo.")
 
 
-def test_a_draft_that_staff_deletes_is_rejected(house: House) -> None:
+def test_a_draft_that_staff_deletes_is_missing_from_the_list(house: House) -> None:
     written(house)
+    (ticket,) = house.open().list_tickets()
+    assert (ticket.key, ticket.live) == ("ord_1", True)
+    house.store.remove("pos.order", 1)
+    pos = house.open()
+    assert pos.list_tickets() == []
+    assert pos.find_ticket("ord_1") is None
+
+
+def test_two_points_of_sale_of_one_odoo_do_not_read_each_others_orders(house: House) -> None:
+    written(house)
+    bar = house.store.add(
+        "pos.config", name="Bar", company_id=1, currency_id=1, payment_method_ids=[1, 2]
+    )
+    house.store.add(
+        "pos.order",
+        name="Bar/1",
+        state="paid",
+        pos_reference=Reference("Online", "ord_2").text,
+        config_id=bar,
+    )
+    house.odoo.sales.pay(1, 2)
+    for name, key in (("Restaurant", "ord_1"), ("Bar", "ord_2")):
+        pos = house.open(pos=name)
+        assert [each.order_id for each in pos.read_updates()] == [key]
+        assert [each.key for each in pos.list_tickets()] == [key]
+
+
+def test_news_of_an_order_that_is_there_twice_is_of_the_one_that_stands(house: House) -> None:
+    written(house)
+    reference = house.orders()[0]["pos_reference"]
+    house.store.add("pos.order", pos_reference=reference, state="draft", config_id=1)
+    house.store.set("pos.order", 1, state="cancel")
     pos = house.open()
     assert pos.read_updates() == []
-    house.store.remove("pos.order", 1)
-    (news,) = pos.read_updates()
-    assert (news.status, news.message) == (TicketStatus.REJECTED, "It was deleted in Odoo.")
-    assert pos.read_updates() == [news]
-    pos.update_handled(news)
-    assert pos.read_updates() == []
+    assert [each.live for each in pos.list_tickets()] == [False, True]
 
 
 def test_other_orders_are_nobodys_business(house: House) -> None:
@@ -95,7 +123,9 @@ def test_a_refund_changes_nothing(house: House) -> None:
     written(house)
     house.odoo.sales.pay(1, 2)
     reference = house.orders()[0]["pos_reference"]
-    house.store.add("pos.order", pos_reference=reference, state="draft", config_id=1)
+    refund = house.store.add("pos.order", pos_reference=reference, state="draft", config_id=1)
+    line = house.lines()[0]["id"]
+    house.store.add("pos.order.line", order_id=refund, qty=-1, refunded_orderline_id=line)
     assert statuses(house.open().read_updates()) == [("ord_1", TicketStatus.COMPLETED)]
 
 

@@ -7,25 +7,24 @@ from tillbridge.adapter import (
     AdapterContext,
     AvailabilityReading,
     Catalogue,
+    ExportUnreadable,
     Health,
+    ListedTicket,
     Order,
+    PosFailure,
     TablesReading,
     Ticket,
     TicketUpdate,
 )
 from tillbridge.adapter.secrets import read_secret
-from tillbridge_odoo.failures import (
-    DATABASE_FIX,
-    LOGIN_FIX,
-    LOGIN_REFUSED,
-    NO_DATABASE,
-    is_database_unknown,
-)
-from tillbridge_odoo.odoo import Account, LoginRefused, Odoo
+from tillbridge_odoo.failures import asking
+from tillbridge_odoo.odoo import Account, Odoo
 from tillbridge_odoo.options import RECORDED, OdooOptions
 from tillbridge_odoo.reader import Reader
-from tillbridge_odoo.rpc import Asks, Fault, HttpRpc, NoAnswer
-from tillbridge_odoo.tickets import Tickets
+from tillbridge_odoo.register import open_session
+from tillbridge_odoo.rpc import Asks, HttpRpc
+from tillbridge_odoo.setup import advice_on, refusal_of
+from tillbridge_odoo.tickets import CLOSED, Tickets
 from tillbridge_odoo.updates import Updates
 
 
@@ -33,8 +32,14 @@ class OdooAdapter:
     """Everything the bridge asks of Odoo."""
 
     def __init__(self, options: OdooOptions, context: AdapterContext) -> None:
-        key = read_secret(options.api_key, "api_key", context)
-        self._odoo = Odoo(_rpc(options, context), Account(options.database, options.login, key))
+        account = Account(
+            options.url,
+            options.database,
+            options.login,
+            lambda: read_secret(options.api_key, "api_key", context),
+        )
+        self._odoo = Odoo(_rpc(options, context), account)
+        self._options = options
         self._reader = Reader(self._odoo, options, context.currency)
         self._tickets = Tickets(self._odoo, options, context.currency)
         self._updates = Updates(self._odoo, options)
@@ -67,6 +72,18 @@ class OdooAdapter:
         """Cancel the ticket. Raises a PosFailure."""
         self._tickets.cancel(key)
 
+    def late_write_s(self) -> float:
+        """Return how long Odoo may still carry out a write that it has not answered."""
+        return self._options.late_s
+
+    def list_tickets(self) -> Sequence[ListedTicket]:
+        """Return the orders of ours in this point of sale. Raises PosOffline."""
+        return self._updates.tickets()
+
+    def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
+        """Cancel this order, and no other with its key. Raises a PosFailure."""
+        self._tickets.cancel_listed(ticket)
+
     def read_updates(self) -> Sequence[TicketUpdate]:
         """Return how orders of ours went on. Raises a PosFailure."""
         return self._updates.read()
@@ -76,19 +93,25 @@ class OdooAdapter:
         self._updates.handled(update)
 
     def health(self) -> Health:
-        """Return whether Odoo answers, and lets us in."""
+        """Return whether Odoo answers and lets us in, and whether staff sees the orders there."""
         try:
-            version = self._odoo.version()
-            uid = self._odoo.uid
-        except NoAnswer as failure:
-            return Health(online=False, detail=failure.text)
-        except LoginRefused:
-            return Health(online=False, detail=LOGIN_REFUSED, fix=LOGIN_FIX)
-        except Fault as fault:
-            if is_database_unknown(fault):
-                return Health(online=False, detail=NO_DATABASE, fix=DATABASE_FIX)
-            return Health(online=False, detail=f"Odoo answers: {fault.text}")
-        return Health(online=True, detail=f"Odoo {version[0]}.{version[1]}, user {uid}")
+            with asking():
+                version, uid = self._odoo.version(), self._odoo.uid
+                register = self._reader.register()
+                refusal = refusal_of(self._odoo, register, self._options)
+                if refusal is not None:
+                    return Health(online=False, detail=refusal.text, fix=refusal.fix)
+                closed = open_session(self._odoo, register) is None
+                return Health(
+                    online=True,
+                    detail=f"Odoo {version[0]}.{version[1]}, user {uid}",
+                    closed=CLOSED.format(name=register.name) if closed else "",
+                    advice=advice_on(self._odoo, register, self._options),
+                )
+        except PosFailure as failure:
+            return Health(online=False, detail=failure.message, fix=failure.fix)
+        except ExportUnreadable as failure:
+            return Health(online=False, detail=failure.text, fix=failure.fix)
 
 
 def _rpc(options: OdooOptions, context: AdapterContext) -> Asks:

@@ -51,7 +51,11 @@ class Goods:
 
 @dataclass(frozen=True, slots=True)
 class TicketLine:
-    """A line as Odoo gets it, in major units. `parent` is the place of a combo's line, if any."""
+    """A line as Odoo gets it, in major units. `parent` is the place of a combo's line, if any.
+
+    `note` is what the kitchen has to know of this line, `categories` are those of the product in
+    the point of sale, by which kitchens' printers divide an order.
+    """
 
     product: int
     name: str
@@ -62,6 +66,7 @@ class TicketLine:
     taxes: tuple[int, ...]
     values: tuple[int, ...] = ()
     note: str = ""
+    categories: tuple[int, ...] = ()
     parent: int | None = None
     combo: int | None = None
     combo_item: int | None = None
@@ -190,6 +195,12 @@ def _plain_line(wanted: Wanted, product: Record, goods: Goods, till: Till) -> Ti
         amounts=goods.taxes.amounts(unit, wanted.quantity, taxes, till.currency),
         taxes=tuple(taxes),
         values=tuple(each.number for each in wanted.values),
+        note=", ".join(
+            f"{each.quantity}x {text(goods.values[each.number]['name'])}"
+            for each in wanted.values
+            if each.quantity > 1
+        ),
+        categories=_categories(product),
     )
 
 
@@ -219,6 +230,7 @@ def _combo_lines(
             extra=Decimal(0),
             amounts=nothing,
             taxes=taxes,
+            categories=_categories(product),
         )
     ]
     price = _base(wanted, product, goods, till)
@@ -260,10 +272,15 @@ def _part(
         extra=extra,
         amounts=goods.taxes.amounts(unit, quantity, taxes, till.currency),
         taxes=tuple(taxes),
+        categories=_categories(product),
         parent=parent,
         combo=combo.id,
         combo_item=item.id,
     )
+
+
+def _categories(product: Record) -> tuple[int, ...]:
+    return tuple(product.get("pos_categ_ids") or ())
 
 
 def _shares(price: Decimal, weights: Sequence[Decimal], currency: str) -> list[Decimal]:

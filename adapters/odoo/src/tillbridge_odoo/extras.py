@@ -12,7 +12,8 @@ from tillbridge_odoo.amounts import major
 from tillbridge_odoo.basket import TicketLine
 from tillbridge_odoo.odoo import Odoo
 from tillbridge_odoo.options import OdooOptions
-from tillbridge_odoo.register import Register, text
+from tillbridge_odoo.products import AmountProduct, amount_product
+from tillbridge_odoo.register import Register
 from tillbridge_odoo.taxes import LineAmounts
 
 
@@ -21,7 +22,7 @@ def extra_lines(
 ) -> list[TicketLine]:
     """Return a line for each amount that has a product. Raises PosFailure for one that is gone."""
     return [
-        _line(odoo, register, option, product, amount)
+        _line(amount_product(odoo, register, option, product), amount)
         for option, product, amount in _amounts(options, order.payload, register.currency)
     ]
 
@@ -39,24 +40,15 @@ def _amounts(
             yield option, product, sign * major(abs(amount), currency)
 
 
-def _line(
-    odoo: Odoo, register: Register, option: str, product: int | str, amount: Decimal
-) -> TicketLine:
-    field = "id" if isinstance(product, int) else "default_code"
-    found = odoo.read(
-        "product.product",
-        register.of_company([[field, "=", product]]),
-        ["display_name"],
-        limit=1,
-        context={**register.context, "display_default_code": False},
-    )
-    if not found:
+def _line(found: AmountProduct, amount: Decimal) -> TicketLine:
+    if found.product is None:
         raise PosFailure(
-            f"Odoo has no product {product!r}, which the option {option} names: correct it."
+            f"Odoo has no product {found.wanted!r}, which the option {found.option} names.",
+            fix=f"Correct the option {found.option}.",
         )
     return TicketLine(
-        product=found[0]["id"],
-        name=text(found[0]["display_name"]),
+        product=found.product,
+        name=found.name,
         quantity=1,
         unit=amount,
         extra=Decimal(0),

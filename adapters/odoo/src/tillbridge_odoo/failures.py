@@ -11,7 +11,7 @@ LOGIN_REFUSED = "Odoo refuses the login: the user, the API key or the database i
 NO_DATABASE = "Odoo has no database of that name."
 LOGIN_FIX = (
     "Make a new API key in Odoo (the user's Preferences, Account Security), and put it where"
-    " api_key says. From Odoo 18 on keys end, after 90 days or less."
+    " api_key says: it is read again by itself. From Odoo 18 on keys end, after 90 days or less."
 )
 DATABASE_FIX = "Correct the option database."
 _RIGHTS_FIX = "Give the bridge's user the right Point of Sale: User in Odoo."

@@ -18,6 +18,7 @@ _PRODUCT = (
     "available_in_pos",
     "sale_ok",
     "combo_ids",
+    "pos_categ_ids",
     "product_template_attribute_value_ids",
 )
 _VALUE = ("name", "price_extra", "product_tmpl_id")

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Variant
 from tillbridge_odoo.amounts import minor
@@ -24,7 +24,17 @@ _NAME_FIX = "Give the product a name in Odoo."
 class MenuMaker:
     """Makes the menu of one reading."""
 
-    def __init__(self, register: Register, records: Records, prices: Prices, *, mode: str) -> None:
+    def __init__(
+        self,
+        register: Register,
+        records: Records,
+        prices: Prices,
+        *,
+        mode: str,
+        left_out: Iterable[int] = (),
+    ) -> None:
+        """Take what was read; templates in `left_out` are for amounts, and not on the menu."""
+        self._left_out = frozenset(left_out)
         self._register = register
         self._records = records
         self._prices = prices
@@ -76,7 +86,7 @@ class MenuMaker:
             number(products[each]["product_tmpl_id"]) or 0
             for each in self._register.special
             if each in products
-        )
+        ).union(self._left_out)
 
     def _categories(self) -> Sequence[Category]:
         return [

@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,53 @@ class LoginRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The database, and who works in it; the key is shown nowhere."""
+    """The database at an address, and who works in it; the key is shown nowhere.
 
+    `read_key` reads it again: it may have been renewed since. Raises ValueError.
+    """
+
+    url: str
     database: str
     login: str
-    key: str = field(repr=False)
+    read_key: Callable[[], str] = field(repr=False)
+
+
+class _Logins:
+    """Who we are in each Odoo, for all stores of this process.
+
+    Odoo takes half a second of its processor to check a key, so that nobody asks while another
+    does, and nobody asks what another has found out.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str, str], tuple[str, int]] = {}
+        self._locks: dict[tuple[str, str, str], threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def uid(self, account: Account, key: str, ask: Callable[[], object]) -> int:
+        """Return the number of our user. Raises LoginRefused, and what `ask` raises."""
+        who = (account.url, account.database, account.login)
+        with self._lock:
+            lock = self._locks.setdefault(who, threading.Lock())
+        with lock:
+            known = self._known.get(who)
+            if known is not None and known[0] == key:
+                return known[1]
+            uid = ask()
+            if not isinstance(uid, int) or isinstance(uid, bool):
+                raise LoginRefused
+            self._known[who] = (key, uid)
+            return uid
+
+    def forget(self, account: Account, key: str) -> None:
+        """Ask again next time: Odoo no longer knows us by this key."""
+        who = (account.url, account.database, account.login)
+        known = self._known.get(who)
+        if known is not None and known[0] == key:
+            self._known.pop(who, None)
+
+
+_LOGINS = _Logins()
 
 
 class Odoo:
@@ -35,7 +77,7 @@ class Odoo:
         self._rpc = rpc
         self._account = account
         self._lock = threading.Lock()
-        self._uid: int | None = None
+        self._key = account.read_key()
         self._fields: dict[str, Mapping[str, Record]] = {}
 
     def close(self) -> None:
@@ -45,18 +87,28 @@ class Odoo:
     @property
     def uid(self) -> int:
         """The number of our user. Raises LoginRefused, NoAnswer, Fault."""
-        if self._uid is None:
-            args: tuple[object, ...] = (
-                self._account.database,
-                self._account.login,
-                self._account.key,
-                {},
-            )
-            uid = self._rpc.ask("common", "authenticate", args, changes=False)
-            if not isinstance(uid, int) or isinstance(uid, bool):
-                raise LoginRefused
-            self._uid = uid
-        return self._uid
+        try:
+            return self._login()
+        except LoginRefused:
+            if not self._key_renewed():
+                raise
+            return self._login()
+
+    def _login(self) -> int:
+        account, key = self._account, self._key
+        args = (account.database, account.login, key, {})
+        return _LOGINS.uid(
+            account, key, lambda: self._rpc.ask("common", "authenticate", args, changes=False)
+        )
+
+    def _key_renewed(self) -> bool:
+        """Read the key again; return whether it is another one than before."""
+        try:
+            key = self._account.read_key()
+        except ValueError:  # the file is being replaced, or is gone: what we have is all there is
+            return False
+        renewed, self._key = key != self._key, key
+        return renewed
 
     def version(self) -> tuple[int, int]:
         """Ask Odoo for its version: (17, 0). Raises NoAnswer, Fault."""
@@ -74,8 +126,25 @@ class Odoo:
         **named: object,
     ) -> Any:  # noqa: ANN401 -- any JSON value
         """Return what a method of a model answers. Raises LoginRefused, NoAnswer, Fault."""
-        account = self._account
-        asked = (account.database, self.uid, account.key, model, method, list(args), named)
+        try:
+            return self._asked(model, method, args, named, changes=changes)
+        except LoginRefused:
+            # Odoo looks at the key before it does anything.
+            if not self._key_renewed():
+                raise
+            return self._asked(model, method, args, named, changes=changes)
+
+    def _asked(
+        self,
+        model: str,
+        method: str,
+        args: Sequence[object],
+        named: Record,
+        *,
+        changes: bool,
+    ) -> Any:  # noqa: ANN401 -- any JSON value
+        database, uid, key = self._account.database, self.uid, self._key
+        asked = (database, uid, key, model, method, list(args), named)
         try:
             return self._rpc.ask("object", "execute_kw", asked, changes=changes)
         except NoAnswer:
@@ -83,7 +152,7 @@ class Odoo:
             raise
         except Fault as fault:
             if fault.kind == "odoo.exceptions.AccessDenied":
-                self._uid = None
+                _LOGINS.forget(self._account, key)
                 raise LoginRefused from fault
             raise
 

@@ -73,6 +73,17 @@ class OdooOptions(AdapterOptions):
         "ignore",
         description="Whether storable products without stock (on hand, or forecast) are sold out.",
     )
+    online_table: int | str | None = Field(
+        None,
+        description=(
+            "The table that open orders without one are put on: its name, or its id. A restaurant"
+            " of Odoo 17 needs it."
+        ),
+    )
+    table_words: tuple[str, ...] = Field(
+        ("Table",),
+        description="The words before a table's name at the head of an order's instructions.",
+    )
     table_field: str = Field(
         "table_external_id",
         description="The field of an order that names its table by external id.",
@@ -86,10 +97,13 @@ class OdooOptions(AdapterOptions):
         6, gt=0, le=60, description="How long one answer of Odoo may take, in seconds."
     )
     late_s: float = Field(
-        20,
+        45,
         ge=0,
         le=300,
-        description="How long Odoo may still be writing an order whose answer got lost.",
+        description=(
+            "How long Odoo may still be writing an order whose answer got lost, in seconds; twice"
+            " as long after each further time."
+        ),
     )
     full_read_s: float = Field(
         300, gt=0, description="How often the menu is read whole, changed or not, in seconds."

@@ -22,7 +22,8 @@ class Sale:
 
     `once` says that the company rounds taxes once an order, and not each line's. `table` is the
     table's number where the order may be put on it; `label` is what staff calls the order by,
-    `note` what the customer says. `at` is UTC, as Odoo writes it.
+    `note` what the customer says. `number` is the order's within its session. `notes_to_kitchen`
+    says that lines have a note that kitchens' printers print. `at` is UTC, as Odoo writes it.
     """
 
     reference: Reference
@@ -36,6 +37,8 @@ class Sale:
     table: int | None = None
     label: str = ""
     note: str = ""
+    number: int = 1
+    notes_to_kitchen: bool = False
 
     @property
     def total(self) -> Decimal:
@@ -78,30 +81,76 @@ def for_17(sale: Sale) -> Json:
         lines.append([0, 0, values])
     if lines and sale.note:
         lines[0][2]["customer_note"] = sale.note
+    if sale.notes_to_kitchen:
+        for line, note in zip(lines, kitchen_notes(sale.lines, sale.note), strict=True):
+            line[2]["note"] = note
+    return order_of_17(
+        reference=sale.reference,
+        session=sale.session.id,
+        user=sale.user,
+        at=sale.at,
+        number=sale.number,
+        amounts=_amounts(sale),
+        lines=lines,
+        payments=[[0, 0, each] for each in _payments(sale)],
+        pricelist=sale.register.pricelist,
+        table=sale.table,
+    )
+
+
+def order_of_17(  # noqa: PLR0913 -- an order has that many parts
+    *,
+    reference: Reference,
+    session: int,
+    user: int,
+    at: str,
+    number: int,
+    amounts: Json,
+    lines: Sequence[Any],
+    payments: Sequence[Any],
+    pricelist: int | None,
+    table: int | None = None,
+) -> Json:
+    """Return an order, or a refund, as the screen of 17 sends it."""
     data = {
-        "name": sale.reference.text,
-        "uid": sale.reference.digits,
-        **_amounts(sale),
-        "lines": lines,
-        "statement_ids": [[0, 0, each] for each in _payments(sale)],
-        "pos_session_id": sale.session.id,
-        "pricelist_id": sale.register.pricelist or False,
+        "name": reference.text,
+        "uid": reference.digits,
+        **amounts,
+        "lines": list(lines),
+        "statement_ids": list(payments),
+        "pos_session_id": session,
+        "pricelist_id": pricelist or False,
         "partner_id": False,
-        "user_id": sale.user,
-        "sequence_number": sale.reference.sequence,
-        "date_order": sale.at,
+        "user_id": user,
+        "sequence_number": number,
+        "date_order": at,
         "fiscal_position_id": False,
         "server_id": False,
         "to_invoice": False,
         "is_tipped": False,
         "tip_amount": 0,
         "access_token": str(uuid.uuid4()),
-        "table_id": sale.table or False,
+        "table_id": table or False,
         "customer_count": 1,
         "last_order_preparation_change": "{}",
         "ticket_code": "",
     }
-    return {"id": sale.reference.digits, "to_invoice": False, "data": data}
+    return {"id": reference.digits, "to_invoice": False, "data": data}
+
+
+def kitchen_notes(lines: Sequence[TicketLine], note: str) -> list[str]:
+    """Return the note of each line for the kitchen.
+
+    The order's note stands with the first line of each category: a printer that prints some
+    categories then has it with the first line that it prints.
+    """
+    seen: set[int] = set()
+    notes = []
+    for place, line in enumerate(lines):
+        first = place == 0 or not seen.issuperset(line.categories)
+        seen.update(line.categories)
+        notes.append(" - ".join(each for each in (note if first else "", line.note) if each))
+    return notes
 
 
 def for_18(sale: Sale, words: Words) -> Json:
@@ -135,8 +184,8 @@ def for_18(sale: Sale, words: Words) -> Json:
         "pricelist_id": sale.register.pricelist or False,
         "partner_id": False,
         "user_id": sale.user,
-        "sequence_number": sale.reference.sequence,
-        "tracking_number": sale.reference.digits[-3:],
+        "sequence_number": sale.number,
+        "tracking_number": str(sale.session.id % 10 * 100 + sale.number % 100),
         "date_order": sale.at,
         "fiscal_position_id": False,
         "to_invoice": False,
@@ -177,7 +226,7 @@ def _line(sale: Sale, place: int, line: TicketLine) -> Json:
         "attribute_value_ids": [[6, False, list(line.values)]],
         "full_product_name": line.name,
         "price_extra": float(line.extra),
-        "customer_note": line.note,
+        "customer_note": "",
         "uuid": sale.reference.uuid(f"line {place}"),
     }
 

@@ -17,9 +17,12 @@ from tillbridge_odoo.names import Kind, named
 from tillbridge_odoo.odoo import Odoo, Record
 from tillbridge_odoo.options import OdooOptions
 from tillbridge_odoo.prices import read_prices
+from tillbridge_odoo.products import amount_products
 from tillbridge_odoo.records import read_records, sold_domain
-from tillbridge_odoo.register import NoSuchRegister, Register, find_register, label, number, text
+from tillbridge_odoo.register import NoSuchRegister, Register, find_register, number
+from tillbridge_odoo.setup import online_table
 from tillbridge_odoo.signs import Signs, read_signs
+from tillbridge_odoo.tables import RestaurantTable, read_tables
 
 _ORDER = "sequence, name, id"
 # Stamps are whole seconds: another change in the second of the last one does not move them. So the
@@ -85,16 +88,9 @@ class Reader:
         """Return the tables of the point of sale's floors. Raises as `catalogue`."""
         with reading():
             register = self.register()
-            if not register.floors or not self._odoo.has_model("restaurant.table"):
-                return TablesReading()
-            records = self._odoo.read(
-                "restaurant.table",
-                [["floor_id", "in", list(register.floors)], ["active", "=", True]],
-                ["name", "table_number", "floor_id", "seats"],
-                order="floor_id, id",
-                context=self._context(register),
-            )
-        return TablesReading(tuple(_table(record) for record in records))
+            tables = read_tables(self._odoo, register, self._context(register))
+            online = online_table(self._odoo, register, self._options, tables).table
+        return TablesReading(tuple(_table(each) for each in tables if each != online))
 
     def register(self) -> Register:
         """Return the point of sale. Raises ExportUnreadable."""
@@ -114,7 +110,14 @@ class Reader:
         ids = self._odoo.search("product.template", sold, order=_ORDER, context=context)
         records = read_records(self._odoo, register, ids, context)
         prices = read_prices(self._odoo, register)
-        maker = MenuMaker(register, records, prices, mode=self._options.prices)
+        amounts = amount_products(self._odoo, register, self._options)
+        maker = MenuMaker(
+            register,
+            records,
+            prices,
+            mode=self._options.prices,
+            left_out=[each.template for each in amounts if each.template is not None],
+        )
         return maker.make()
 
     def _is_due(self, last: _Read, now: float) -> bool:
@@ -185,12 +188,10 @@ class Reader:
         return number(found[0]["warehouse_id"]) if found else None
 
 
-def _table(record: Record) -> Table:
-    name = text(record.get("name")) or str(record.get("table_number") or record["id"])
-    seats = record.get("seats")
+def _table(table: RestaurantTable) -> Table:
     return Table(
-        external_id=named(Kind.TABLE, record["id"]),
-        name=name,
-        seats=seats if isinstance(seats, int) and seats > 0 else None,
-        zone=label(record["floor_id"]),
+        external_id=named(Kind.TABLE, table.id),
+        name=table.name,
+        seats=table.seats,
+        zone=table.floor,
     )

@@ -34,9 +34,9 @@ class Reference:
         return f"{self.word} {self.key} {self.digits}"
 
     @property
-    def sequence(self) -> int:
-        """The order's number within its session, of which Odoo shows the last two digits."""
-        return int(self.digits[-4:]) or 1
+    def refund(self) -> "Reference":
+        """The receipt number of what gives the order back."""
+        return Reference(f"{self.word}Refund", self.key)
 
     def uuid(self, part: str = "") -> str:
         """Return the same UUID each time for the order, or for a part of it."""

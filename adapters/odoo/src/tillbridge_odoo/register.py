@@ -19,6 +19,7 @@ _CONFIG = (
     "pricelist_id",
     "use_pricelist",
     "tip_product_id",
+    "iface_tipproduct",
     "discount_product_id",
     "down_payment_product_id",
     "picking_type_id",
@@ -39,7 +40,8 @@ class NoSuchRegister(Exception):
 class Register:
     """A point of sale. `special` are the products of tips, discounts and down payments.
 
-    `categories` is empty where it sells all of them.
+    `categories` is empty where it sells all of them. `tip_product` is the product of tips where
+    the screen takes tips, and so loads it in any case.
     """
 
     id: int
@@ -54,6 +56,7 @@ class Register:
     special: tuple[int, ...]
     picking_type: int | None
     changed: str
+    tip_product: int | None = None
 
     @property
     def context(self) -> Mapping[str, Any]:
@@ -67,10 +70,11 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """An open session of a point of sale."""
+    """An open session of a point of sale; `next_number` is the one its next order gets."""
 
     id: int
     name: str
+    next_number: int = 1
 
 
 def find_register(odoo: Odoo, wanted: int | str | None) -> Register:
@@ -99,8 +103,24 @@ def open_session(odoo: Odoo, register: Register) -> Session | None:
     domain: list[object] = [["config_id", "=", register.id], ["state", "=", "opened"]]
     if "rescue" in odoo.fields("pos.session"):
         domain.append(["rescue", "=", False])
-    found = odoo.read("pos.session", domain, ["name"], order="id desc", limit=1)
-    return Session(found[0]["id"], str(found[0]["name"])) if found else None
+    fields = ["name", "sequence_number"]
+    found = odoo.read("pos.session", domain, fields, order="id desc", limit=1)
+    if not found:
+        return None
+    session = found[0]
+    return Session(session["id"], str(session["name"]), int(session.get("sequence_number") or 1))
+
+
+def next_number(odoo: Odoo, session: Session) -> int:
+    """Return the number of the session's next order, which staff calls it by."""
+    last = odoo.read(
+        "pos.order",
+        [["session_id", "=", session.id]],
+        ["sequence_number"],
+        order="sequence_number desc",
+        limit=1,
+    )
+    return max([session.next_number, *(int(each["sequence_number"] or 0) + 1 for each in last)])
 
 
 def rounds_once(odoo: Odoo, register: Register) -> bool:
@@ -147,4 +167,7 @@ def _register(record: Record) -> Register:
         ),
         picking_type=number(record.get("picking_type_id")),
         changed=text(record.get("write_date")),
+        tip_product=number(record.get("tip_product_id"))
+        if record.get("iface_tipproduct")
+        else None,
     )

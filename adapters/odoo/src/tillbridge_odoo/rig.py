@@ -29,6 +29,7 @@ class OdooRig(Rig):
         self._templates: dict[str, int] = {}
         self.odoo = EmulatedOdoo(self.version)
         self.odoo.seed()
+        self.odoo.seat_online_orders()
         self.server = OdooServer(self.odoo)
         (folder / "odoo.key").write_text(f"{KEY}\n", "utf-8")
 
@@ -46,6 +47,7 @@ class OdooRig(Rig):
             "api_key": {"file": "odoo.key"},
             "orders": self.orders,
             "reference": _WORD,
+            "online_table": _WORD,
             "timeout_s": 3,
         }
 
@@ -157,6 +159,15 @@ class OdooRig(Rig):
     def come_back(self) -> None:
         """Answer again, at the same port."""
         self.server.start()
+
+    def hang_writes(self) -> None:
+        """Let writes wait for a lock on the table of orders."""
+        self.server.hang_writes()
+
+    def carry_out_writes(self) -> None:
+        """Give the lock back, and wait until what was asked is done."""
+        self.server.carry_out_writes()
+        self.server.wait_until_idle()
 
     def lose_next_answer(self) -> None:
         """Take the next order, and cut the connection before the answer."""

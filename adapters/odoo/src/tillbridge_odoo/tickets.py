@@ -6,12 +6,12 @@ order. On 18 and later a draft is never put on a table: Odoo would merge it into
 open there, or merge the waiter's next one into ours.
 """
 
-import threading
 import time
 from datetime import UTC, datetime
 from typing import Any
 
 from tillbridge.adapter import (
+    ListedTicket,
     Order,
     PosFailure,
     PosOffline,
@@ -23,28 +23,33 @@ from tillbridge_odoo.basket import Till, Wanted, lines_of, wanted_of
 from tillbridge_odoo.extras import extra_lines
 from tillbridge_odoo.failures import asking, is_passing, nothing_written
 from tillbridge_odoo.goods import read_goods
-from tillbridge_odoo.names import Kind, number_of
+from tillbridge_odoo.listing import left_of
 from tillbridge_odoo.odoo import LoginRefused, Odoo, Record
 from tillbridge_odoo.options import OdooOptions
 from tillbridge_odoo.payload import Sale, Words, for_17, for_18
 from tillbridge_odoo.prices import read_prices
 from tillbridge_odoo.reference import Reference
-from tillbridge_odoo.refunds import give_back
+from tillbridge_odoo.refunds import give_back, give_back_17, paid_by_us
 from tillbridge_odoo.register import (
     NoSuchRegister,
     Register,
     Session,
     find_register,
+    next_number,
     open_session,
     rounds_once,
     text,
 )
 from tillbridge_odoo.rpc import Fault, NoAnswer
+from tillbridge_odoo.setup import is_17, online_table
+from tillbridge_odoo.tables import read_tables, table_of
+from tillbridge_odoo.updates import PREPARATION, is_sent
 
 _ORDER = "pos.order"
-_FOUND = ("pos_reference", "state", "name")
-_CLOSED = "The point of sale {name} has no open session."
-_STILL_WRITING = "Odoo may still be writing the order: its answer to that got lost a moment ago."
+_FOUND = ("pos_reference", "state", "name", "last_order_preparation_change")
+_KINDS = {"dine_in": "Dine-in", "pickup": "Takeaway", "takeaway": "Takeaway"}
+CLOSED = "The point of sale {name} has no open session."
+_STILL_REFUNDING = "Odoo may still be giving the order back: it has not answered the last try."
 
 
 class Tickets:
@@ -54,8 +59,7 @@ class Tickets:
         self._odoo = odoo
         self._options = options
         self._currency = currency
-        self._late: dict[str, float] = {}
-        self._lock = threading.Lock()
+        self._refunding: dict[int, tuple[float, float]] = {}  # by order: until when, how long
         self._maps_relations = True
 
     def write(self, order: Order, key: str) -> Ticket:
@@ -65,8 +69,6 @@ class Tickets:
             found = self._record(reference)
             if found is not None:
                 return _ticket(reference)
-            if self._is_late(key):
-                raise TicketOutcomeUnknown(_STILL_WRITING)
             wanted = wanted_of(order)
             register = self._register()
             session = self._session(register)
@@ -84,39 +86,66 @@ class Tickets:
             raise
         except PosFailure as failure:
             raise PosOffline(failure.message) from failure
-        if found is not None:
-            return _ticket(reference)
-        if self._is_late(key):
-            raise PosOffline(_STILL_WRITING)
-        return None
+        return None if found is None else _ticket(reference)
 
     def cancel(self, key: str) -> None:
         """Cancel the order, or give it back where it is paid. Raises a PosFailure."""
         reference = Reference(self._options.reference, key)
         with asking():
             found = self._record(reference)
-            if found is None:
-                if self._is_late(key):
-                    raise PosOffline(_STILL_WRITING)
+            if found is not None:
+                self._cancel(found, reference)
+
+    def cancel_listed(self, ticket: ListedTicket) -> None:
+        """Cancel one of several orders of a key. Raises a PosFailure; where staff has begun it."""
+        reference = Reference(self._options.reference, ticket.key)
+        number_ = int(ticket.record.rpartition(" ")[2])
+        with asking():
+            found = self._odoo.read_ids(_ORDER, [number_], _FOUND).get(number_)
+            if found is None or text(found["pos_reference"]) != reference.text:
                 return
-            if found["state"] == "cancel":
+            if found["state"] == "draft" and is_sent(text(found.get(PREPARATION))):
+                raise PosFailure("Staff has sent it to the kitchen.")
+            self._cancel(found, reference)
+
+    def _cancel(self, found: Record, reference: Reference) -> None:
+        if found["state"] == "draft":
+            ids = [found["id"]]
+            self._odoo.call(
+                _ORDER,
+                "action_pos_order_cancel",
+                ids,
+                changes=True,
+                context={"active_ids": ids, "active_model": _ORDER},
+            )
+            again = self._odoo.read_ids(_ORDER, ids, _FOUND)
+            if found["id"] not in again:
                 return
-            if found["state"] == "draft":
-                ids = [found["id"]]
-                self._odoo.call(
-                    _ORDER,
-                    "action_pos_order_cancel",
-                    ids,
-                    changes=True,
-                    context={"active_ids": ids, "active_model": _ORDER},
+            found = again[found["id"]]
+        if found["state"] != "cancel":
+            if self._options.paid_cancelled == "refuse":
+                raise PosFailure(
+                    f"The order {reference.digits} is paid in Odoo.",
+                    fix=f"Give the money of the order {reference.digits} back in Odoo.",
                 )
-                found = self._record(reference)
-            if found is not None and found["state"] != "cancel":
-                if self._options.paid_cancelled == "refuse":
-                    raise PosFailure(
-                        f"The order {reference.digits} is paid in Odoo: give the money back there."
-                    )
-                give_back(self._odoo, found, reference)
+            self._give_back(found["id"], reference)
+
+    def _give_back(self, order: int, reference: Reference) -> None:
+        until, waited_s = self._refunding.get(order, (0.0, 0.0))
+        late = time.monotonic() < until
+        paid = paid_by_us(self._odoo, order, reference)
+        if late and left_of(self._odoo, [order]):
+            raise PosOffline(_STILL_REFUNDING)
+        try:
+            if is_17(self._odoo):
+                give_back_17(self._odoo, paid, self._register(), _now())
+            else:
+                give_back(self._odoo, paid)
+        except NoAnswer as failure:
+            if failure.sent:
+                wait_s = max(2 * waited_s, self._options.late_s)
+                self._refunding[order] = (time.monotonic() + wait_s, wait_s)
+            raise
 
     def _record(self, reference: Reference) -> Record | None:
         """Return the order, whatever its state; a refund has the same number, and comes later."""
@@ -139,7 +168,7 @@ class Tickets:
     def _session(self, register: Register) -> Session:
         session = open_session(self._odoo, register)
         if session is None:
-            raise StoreClosed(_CLOSED.format(name=register.name))
+            raise StoreClosed(CLOSED.format(name=register.name))
         return session
 
     def _sale(
@@ -154,21 +183,29 @@ class Tickets:
         lines = lines_of(wanted, read_goods(self._odoo, register, wanted), self._till(register))
         lines += extra_lines(self._odoo, register, options, order)
         paid_by = self._payment_method(register) if options.orders == "paid" else None
-        table, table_name = self._table(order, register)
+        tables = read_tables(self._odoo, register, register.context)
+        online = online_table(self._odoo, register, options, tables)
+        if online.refusal is not None:
+            raise PosOffline(online.refusal.text, fix=online.refusal.fix)
+        table = table_of(order, tables, options.table_field, options.table_words)
         number = order.order_number or order.id
-        on_table = table if paid_by is not None or not self._has_uuids() else None
+        old = is_17(self._odoo)
+        on_table = (table or online.table) if paid_by is not None or old else None
+        table_name = "" if table is None else table.name
         return Sale(
             reference=reference,
             register=register,
             session=session,
             user=self._odoo.uid,
             lines=lines,
-            at=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"),
+            at=_now(),
             paid_by=paid_by,
             once=rounds_once(self._odoo, register),
-            table=on_table,
+            table=None if on_table is None else on_table.id,
             label=" ".join(each for each in (options.reference, number, table_name) if each),
             note=_note(order, "" if on_table is not None else table_name),
+            number=next_number(self._odoo, session),
+            notes_to_kitchen=old and "note" in self._odoo.fields("pos.order.line"),
         )
 
     def _till(self, register: Register) -> Till:
@@ -180,7 +217,6 @@ class Tickets:
         )
 
     def _create(self, sale: Sale, wanted: tuple[Wanted, ...]) -> None:
-        key = sale.reference.key
         try:
             with asking():
                 asked = self._asked(sale)
@@ -188,8 +224,6 @@ class Tickets:
         except NoAnswer as failure:
             if not failure.sent:
                 raise PosOffline(failure.text) from failure
-            with self._lock:
-                self._late[key] = time.monotonic() + self._options.late_s
             raise TicketOutcomeUnknown(failure.text) from failure
         except LoginRefused as failure:
             raise nothing_written(failure) from failure
@@ -197,7 +231,7 @@ class Tickets:
             raise self._refusal(sale, wanted, fault) from fault
 
     def _asked(self, sale: Sale) -> tuple[str, list[Any]]:
-        if not self._has_uuids():
+        if is_17(self._odoo):
             return "create_from_ui", [[for_17(sale)], sale.paid_by is None]
         words = Words(
             order=self._odoo.fields(_ORDER),
@@ -229,7 +263,7 @@ class Tickets:
                 if self._record(sale.reference) is not None:
                     return TicketOutcomeUnknown(fault.text)
                 if open_session(self._odoo, sale.register) is None:
-                    return StoreClosed(_CLOSED.format(name=sale.register.name))
+                    return StoreClosed(CLOSED.format(name=sale.register.name))
                 goods = read_goods(self._odoo, sale.register, wanted)
                 lines_of(wanted, goods, self._till(sale.register))
         except PosOffline:
@@ -261,42 +295,22 @@ class Tickets:
             f" {names}. Name one in the option payment_method."
         )
 
-    def _table(self, order: Order, register: Register) -> tuple[int | None, str]:
-        """Return the number and name of the table that the order names, if it is one of ours."""
-        said = order.payload.get(self._options.table_field)
-        number = number_of(said if isinstance(said, str) else None, Kind.TABLE)
-        if number is None or not register.floors or not self._odoo.has_model("restaurant.table"):
-            return None, ""
-        found = self._odoo.read(
-            "restaurant.table",
-            [["id", "=", number], ["floor_id", "in", list(register.floors)]],
-            ["name", "table_number"],
-            context=register.context,
-        )
-        if not found:
-            return None, ""
-        return number, text(found[0].get("name")) or str(found[0].get("table_number") or number)
-
-    def _has_uuids(self) -> bool:
-        """Return whether this is 18 or later: orders have a UUID, and are synchronised by it."""
-        return "uuid" in self._odoo.fields(_ORDER)
-
-    def _is_late(self, key: str) -> bool:
-        with self._lock:
-            until = self._late.get(key)
-            if until is None:
-                return False
-            if time.monotonic() < until:
-                return True
-            del self._late[key]
-            return False
-
 
 def _ticket(reference: Reference) -> Ticket:
     return Ticket(reference.digits)
 
 
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
 def _note(order: Order, table: str) -> str:
-    parts = [f"#{order.order_number}" if order.order_number else "", order.special_instructions]
-    parts.insert(1, f"Table {table}" if table else "")
+    """Return what staff reads with the order: number, kind, table where it is on none, words."""
+    number = f"#{order.order_number}" if order.order_number else ""
+    kind = _KINDS.get(order.order_type, order.order_type.replace("_", " ").capitalize())
+    parts = [
+        f"{number} {kind}",
+        f"Table {table}" if table else "",
+        order.special_instructions,
+    ]
     return " - ".join(" ".join(part.split()) for part in parts if part.strip())

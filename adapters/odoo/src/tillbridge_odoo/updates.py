@@ -4,23 +4,22 @@
 | sent to the kitchen | preparing | preparing |
 | paid | completed | accepted |
 | posted, invoiced | completed | completed |
-| cancelled, or a draft deleted | rejected | rejected |
+| cancelled | rejected | rejected |
+
+One that was deleted leaves nothing here; the core misses it among the tickets that are listed.
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
 
-from tillbridge.adapter import RejectReason, TicketStatus, TicketUpdate
+from tillbridge.adapter import ListedTicket, RejectReason, TicketStatus, TicketUpdate
 from tillbridge_odoo.failures import asking
-from tillbridge_odoo.odoo import Odoo, Record
+from tillbridge_odoo.listing import ORDER, Listed, Listing
+from tillbridge_odoo.odoo import Odoo
 from tillbridge_odoo.options import OdooOptions
-from tillbridge_odoo.reference import Reference, key_in
 from tillbridge_odoo.register import text
 
-_ORDER = "pos.order"
-_FOLLOWED = timedelta(days=2)
-_PREPARATION = "last_order_preparation_change"
+PREPARATION = "last_order_preparation_change"
 
 
 class Updates:
@@ -28,60 +27,50 @@ class Updates:
 
     def __init__(self, odoo: Odoo, options: OdooOptions) -> None:
         self._odoo = odoo
-        self._options = options
+        self._listing = Listing(odoo, options)
+        self._paid = options.orders == "paid"
         self._handled: set[str] = set()
-        self._drafts: frozenset[str] = frozenset()
+
+    def tickets(self) -> Sequence[ListedTicket]:
+        """Return all orders of the last two days, refunds apart. Raises PosOffline."""
+        with asking():
+            return self._listing.tickets()
 
     def read(self) -> Sequence[TicketUpdate]:
         """Return what is not handled yet, oldest order first. Raises PosOffline."""
         with asking():
-            records = self._records()
-            prepared = self._prepared(records)
-            gone = [key for key in sorted(self._drafts - records.keys()) if self._is_gone(key)]
+            orders = _one_of_each(self._listing.orders())
+            prepared = self._prepared(orders)
         found = []
-        for key, record in records.items():
-            status = _status(record["state"], paid=self._options.orders == "paid")
-            if status in {None, TicketStatus.ACCEPTED} and record["id"] in prepared:
+        for order in orders:
+            status = _status(order.state, paid=self._paid)
+            if status in {None, TicketStatus.ACCEPTED} and order.id in prepared:
                 status = TicketStatus.PREPARING
             if status is not None:
-                found.append(_update(key, status, "It was cancelled in Odoo."))
-        found += [_update(key, TicketStatus.REJECTED, "It was deleted in Odoo.") for key in gone]
-        drafts = {key for key, record in records.items() if record["state"] == "draft"}
-        told = {update.order_id for update in found if update.key in self._handled}
-        self._drafts = frozenset(drafts | (set(gone) - told))
+                found.append(_update(order.key, status))
         return [update for update in found if update.key not in self._handled]
 
     def handled(self, update: TicketUpdate) -> None:
         """Take note that a piece of news is kept."""
         self._handled.add(update.key)
 
-    def _records(self) -> dict[str, Record]:
-        """Return the first order of each key; refunds have their order's receipt number."""
-        word = self._options.reference
-        since = (datetime.now(UTC) - _FOLLOWED).strftime("%Y-%m-%d %H:%M:%S")
-        found: dict[str, Record] = {}
-        for record in self._odoo.read(
-            _ORDER,
-            [["pos_reference", "=like", f"{word} %"], ["create_date", ">=", since]],
-            ["pos_reference", "state"],
-        ):
-            key = key_in(text(record["pos_reference"]), word)
-            if key is not None:
-                found.setdefault(key, record)
-        return found
-
-    def _prepared(self, records: Mapping[str, Record]) -> set[int]:
-        """Return the drafts whose lines have been sent to the kitchen."""
-        open_ = [each["id"] for each in records.values() if each["state"] in {"draft", "paid"}]
+    def _prepared(self, orders: Sequence[Listed]) -> set[int]:
+        """Return the orders whose lines have been sent to the kitchen."""
+        open_ = [each.id for each in orders if each.state in {"draft", "paid"}]
         if not open_:
             return set()
-        found = self._odoo.read_ids(_ORDER, open_, [_PREPARATION])
-        return {each for each, record in found.items() if _is_sent(text(record.get(_PREPARATION)))}
+        found = self._odoo.read_ids(ORDER, open_, [PREPARATION])
+        return {each for each, record in found.items() if is_sent(text(record.get(PREPARATION)))}
 
-    def _is_gone(self, key: str) -> bool:
-        reference = Reference(self._options.reference, key)
-        domain = [["pos_reference", "=", reference.text]]
-        return not self._odoo.read(_ORDER, domain, ["state"], limit=1)
+
+def _one_of_each(orders: Sequence[Listed]) -> list[Listed]:
+    """Return the oldest order of each key; of several, the oldest that staff has not cancelled."""
+    found: dict[str, Listed] = {}
+    for order in orders:
+        known = found.get(order.key)
+        if known is None or (known.state == "cancel" and order.state != "cancel"):
+            found[order.key] = order
+    return list(found.values())
 
 
 def _status(state: object, *, paid: bool) -> TicketStatus | None:
@@ -96,18 +85,18 @@ def _status(state: object, *, paid: bool) -> TicketStatus | None:
             return None
 
 
-def _update(key: str, status: TicketStatus, why: str) -> TicketUpdate:
+def _update(key: str, status: TicketStatus) -> TicketUpdate:
     rejected = status is TicketStatus.REJECTED
     return TicketUpdate(
         key=f"{key} {status}",
         order_id=key,
         status=status,
         reason=RejectReason.OTHER if rejected else None,
-        message=why if rejected else "",
+        message="It was cancelled in Odoo." if rejected else "",
     )
 
 
-def _is_sent(changes: str) -> bool:
+def is_sent(changes: str) -> bool:
     """Return whether the last preparation names lines: by key in 17, under `lines` since."""
     try:
         said = json.loads(changes or "{}")

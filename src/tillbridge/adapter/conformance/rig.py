@@ -125,6 +125,17 @@ class Rig(ABC):
         """Make the till do what it is asked next, and its answer get lost."""
         raise CannotDo("This till's answers cannot be lost.")
 
+    def hang_writes(self) -> None:
+        """Let the till carry out nothing it is asked to write from now on, while it still answers.
+
+        The writes wait: as where a database holds a lock on the table of orders.
+        """
+        raise CannotDo("This till's writes cannot hang.")
+
+    def carry_out_writes(self) -> None:
+        """Carry out all writes that wait, though nobody waits for their answers any more."""
+        raise CannotDo("This till's writes cannot hang.")
+
     def answer_slowly(self, delay_s: float) -> None:
         """Make every answer take so many seconds."""
         raise CannotDo("This till cannot be slow.")

@@ -36,6 +36,7 @@ CHECKS = (
     Check("same_order_twice", "same order twice, one ticket", writing.writes_one_ticket),
     Check("killed", "killed while writing, one ticket", writing.survives_being_killed),
     Check("lost_answer", "timed out but applied, one ticket", writing.survives_a_lost_answer),
+    Check("late_write", "hung while writing, one ticket left", writing.survives_hanging_writes),
     Check("unknown_item", "refuses unknown items by name", writing.refuses_unknown_items),
     Check("closed", "says when the store is closed", writing.refuses_when_closed),
     Check("cancel", "cancels once and for all", writing.cancels_safely),

@@ -22,7 +22,13 @@ from tillbridge.adapter.failures import (
     StoreClosed,
     TicketOutcomeUnknown,
 )
-from tillbridge.adapter.protocols import CancelsTickets, MarksTickets, WritesTickets
+from tillbridge.adapter.protocols import (
+    CancelsTickets,
+    ListsTickets,
+    MarksTickets,
+    WritesLate,
+    WritesTickets,
+)
 from tillbridge.adapter.tickets import TicketMark
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order
@@ -129,6 +135,51 @@ def survives_a_lost_answer(subject: Subject) -> str:
         _take_up(rig, order)
         one_ticket(rig, order.id, "a lost answer and taking the order up again", fix=_FIND_FIRST)
         return "unknown, found, one ticket"
+
+
+def survives_hanging_writes(subject: Subject) -> str:
+    """Let two writes of an order hang and then be carried out: one ticket is left in the end."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items(2))
+        order = order_of("ord_hanging", sold)
+        pos = rig.open()
+        rig.hang_writes()
+        for _time in range(2):
+            try:
+                in_time(rig, "write_ticket", lambda: writer(pos).write_ticket(order, order.id))
+            except (TicketOutcomeUnknown, PosOffline):
+                continue
+            raise Violation(
+                "The till has not carried out the write, and the adapter returns a ticket.",
+                fix="Return the ticket once the till has said that it has it for good.",
+            )
+        rig.carry_out_writes()
+        live = _live(rig, order)
+        if live == 1:
+            return "one ticket, whatever was asked"
+        if live and not (isinstance(pos, WritesLate) and pos.late_write_s() > 0):
+            raise Violation(
+                f"Written again while the first write hung, the till has {live} tickets.",
+                fix="Say with late_write_s how long a write may hang: the bridge waits for it."
+                " Better still, let the till refuse a second ticket with the same key.",
+            )
+        listing = able(rig.open(), ListsTickets)
+        listed = [each for each in listing.list_tickets() if each.key == order.id and each.live]
+        for each in listed[1:]:
+            for _time in range(2):
+                listing.cancel_listed_ticket(each, order, "The order is in the till twice")
+        if (left := _live(rig, order)) != 1:
+            raise Violation(
+                f"The adapter lists {len(listed)} of {live} tickets, and {left} are left when all"
+                " but the oldest are cancelled.",
+                fix="list_tickets returns every ticket of a key; cancel_listed_ticket cancels the"
+                " one it is given, and no other.",
+            )
+        return f"{live} tickets, all listed, one left"
+
+
+def _live(rig: Rig, order: Order) -> int:
+    return sum(1 for ticket in tickets_of(rig, order.id) if not ticket.cancelled)
 
 
 def refuses_unknown_items(subject: Subject) -> str:

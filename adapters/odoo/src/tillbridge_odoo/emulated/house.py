@@ -5,6 +5,7 @@ from typing import Any
 from tillbridge.adapter import Order
 from tillbridge.model.order import parse_order
 from tillbridge_odoo.adapter import OdooAdapter
+from tillbridge_odoo.emulated.screen import Screen17
 from tillbridge_odoo.options import OdooOptions
 from tillbridge_odoo.rig import OdooRig
 
@@ -19,6 +20,7 @@ class House:
         self.odoo = rig.odoo
         self.store = rig.store
         self.server = rig.server
+        self.screen = Screen17(rig.odoo)
         self._opened: list[OdooAdapter] = []
 
     def open(self, currency: str = "EUR", **options: Any) -> OdooAdapter:  # noqa: ANN401 -- any option
@@ -67,8 +69,18 @@ class House:
 
     def table(self, name: int = 5) -> int:
         """Add a table on a floor of the restaurant."""
-        floor = self.store.add("restaurant.floor", name="Hall", pos_config_ids=[1])
-        self.store.set("pos.config", 1, floor_ids=[floor])
+        return self.table_on("Hall", name)
+
+    def table_on(self, floor_name: str, name: int | str) -> int:
+        """Add a table on a floor, which is added if it is not there."""
+        named = [each for each in self.store.all("restaurant.floor") if each["name"] == floor_name]
+        floor = (
+            named[0]["id"]
+            if named
+            else self.store.add("restaurant.floor", name=floor_name, pos_config_ids=[1])
+        )
+        floors = dict.fromkeys([*self.store.record("pos.config", 1)["floor_ids"], floor])
+        self.store.set("pos.config", 1, floor_ids=list(floors))
         words = {"name": str(name)} if self.odoo.version == 17 else {"table_number": name}
         return int(self.store.add("restaurant.table", floor_id=floor, seats=2, **words))
 

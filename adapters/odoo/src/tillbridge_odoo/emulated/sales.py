@@ -1,6 +1,6 @@
 """How an emulated Odoo takes orders: `create_from_ui` of 17, `sync_from_ui` of 18 and 19."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -38,11 +38,15 @@ _MAY_BE_LEFT_OUT_17 = (
 
 
 class Sales:
-    """The methods of `pos.order`. `held` is an order that is still being written, unseen."""
+    """The methods of `pos.order`.
+
+    `seen` are the orders that a transaction sees: those that were there when it began, None for
+    all. One that waits for a lock sees nothing of what others write meanwhile.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.held: Callable[[], None] | None = None
+        self.seen: frozenset[int] | None = None
 
     def create_from_ui(self, orders: Sequence[Values], draft: bool = False) -> list[Values]:  # noqa: FBT001, FBT002 -- as Odoo has it
         """Take orders as 17 does."""
@@ -123,14 +127,6 @@ class Sales:
             refunds.append(self.store.add("pos.order", **values))
             self._take_back(each, refunds[-1])
         return {"type": "ir.actions.act_window", "res_model": "pos.order", "res_id": refunds[0]}
-
-    def check_payment(self, wizard: int, context: Mapping[str, Any]) -> dict[str, Any]:
-        """Pay with what the wizard says."""
-        values = self.store.record("pos.make.payment", wizard)
-        order = int(context["active_id"])
-        self._pay(order, values["amount"], values["payment_method_id"])
-        self._finish(order)
-        return {"type": "ir.actions.act_window_close"}
 
     def _take_back(self, order: int, refund: int) -> None:
         lines = [
@@ -244,7 +240,7 @@ class Sales:
 
     def _open_order(self, order: Values) -> Values | None:
         config = self._config_of(order["session_id"])
-        for each in reversed(self.store.all("pos.order")):
+        for each in reversed(self._visible()):
             if each["uuid"] == order["uuid"]:
                 return each
             on_table = order.get("table_id") and each["table_id"] == order["table_id"]
@@ -323,12 +319,20 @@ class Sales:
     def _with(self, **wanted: object) -> list[Values]:
         return [
             each
-            for each in self.store.all("pos.order")
+            for each in self._visible()
             if all(each[name] == value for name, value in wanted.items())
         ]
 
+    def _visible(self) -> list[Values]:
+        return [
+            each
+            for each in self.store.all("pos.order")
+            if self.seen is None or each["id"] in self.seen
+        ]
+
     def _create(self, values: Values) -> int:
-        if self.store.version == 19 and self._with(uuid=values["uuid"]):
+        taken = {each["uuid"] for each in self.store.all("pos.order")} if "uuid" in values else ()
+        if self.store.version == 19 and values["uuid"] in taken:
             raise OdooFault(
                 "odoo.exceptions.ValidationError", "An order with this uuid already exists"
             )

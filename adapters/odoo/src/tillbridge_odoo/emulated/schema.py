@@ -10,9 +10,12 @@ res.users: name char, login char, active boolean
 pos.config: name char, active boolean, company_id many2one, currency_id many2one,
  module_pos_restaurant boolean, limit_categories boolean, iface_available_categ_ids many2many,
  payment_method_ids many2many, floor_ids many2many, pricelist_id many2one, use_pricelist boolean,
- tip_product_id many2one, picking_type_id many2one, discount_product_id many2one,
+ tip_product_id many2one, iface_tipproduct boolean, self_ordering_mode selection,
+ picking_type_id many2one, discount_product_id many2one,
  current_session_id many2one, current_session_state char
-pos.session: name char, state selection, config_id many2one, rescue boolean, user_id many2one
+res.lang: name char, code char, active boolean
+pos.session: name char, state selection, sequence_number integer, config_id many2one,
+ rescue boolean, user_id many2one
 pos.category: name char, parent_id many2one, sequence integer
 pos.payment.method: name char, active boolean, type selection, is_cash_count boolean,
  company_id many2one, use_payment_terminal selection, split_transactions boolean, sequence integer

@@ -10,7 +10,7 @@ from typing import Any
 from tillbridge_odoo.emulated.faults import OdooFault
 from tillbridge_odoo.emulated.till import EmulatedOdoo
 
-_CHANGING = {"create_from_ui", "sync_from_ui", "refund", "check"}
+_CHANGING = {"create_from_ui", "sync_from_ui", "refund", "action_pos_order_cancel"}
 _CREATING = {"create_from_ui", "sync_from_ui"}
 
 
@@ -25,8 +25,12 @@ class OdooServer:
         self.next_body = b""
         self.next_create_status = 0
         self.before_creating: Callable[[], object] | None = None
+        self._unlocked = threading.Event()
+        self._unlocked.set()
         self._ending = threading.Event()
         self._lock = threading.Lock()
+        self._asked = 0
+        self._idle = threading.Condition()
         self._away = False
         self._server: _Server | None = None
         self._port = 0
@@ -49,17 +53,45 @@ class OdooServer:
     def stop(self) -> None:
         """Answer no more: the port is closed, and connections that were kept are cut."""
         self._away = True
+        self._unlocked.set()
         self._ending.set()
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
             self._server = None
 
+    def hang_writes(self) -> None:
+        """Let whatever changes orders wait for a lock on their table, while reads are answered."""
+        self._unlocked.clear()
+
+    def carry_out_writes(self) -> None:
+        """Give the lock back: all that waits is carried out, whoever still listens or not."""
+        self._unlocked.set()
+
+    def wait_until_idle(self) -> None:
+        """Wait until every question has been worked on to its end."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._asked == 0)
+
     def answer(self, asked: Mapping[str, Any]) -> tuple[int, bytes] | None:
         """Return status and body for a question; None where the answer gets lost."""
+        with self._idle:
+            self._asked += 1
+        try:
+            return self._answer(asked)
+        finally:
+            with self._idle:
+                self._asked -= 1
+                self._idle.notify_all()
+
+    def _answer(self, asked: Mapping[str, Any]) -> tuple[int, bytes] | None:
         params = asked["params"]
         if self.delay_s and self._ending.wait(self.delay_s):
             return None
+        seen = None
+        if not self._unlocked.is_set() and _changes(params):
+            seen = self.odoo.orders_now()
+            self._unlocked.wait()
         if self.before_creating is not None and _changes(params, _CREATING):
             self.before_creating()
         with self._lock:
@@ -74,12 +106,15 @@ class OdooServer:
                 return status, body
             answer: dict[str, Any] = {"jsonrpc": "2.0", "id": asked.get("id")}
             late = self.odoo.late_wanted and _changes(params, _CREATING)
+            self.odoo.sales.seen = seen
             try:
                 answer["result"] = self.odoo.answer(
                     params["service"], params["method"], params["args"]
                 )
             except OdooFault as fault:
                 answer["error"] = fault.to_json()
+            finally:
+                self.odoo.sales.seen = None
             if late or (self.lose_next and _changes(params)):
                 self.lose_next = False
                 return None

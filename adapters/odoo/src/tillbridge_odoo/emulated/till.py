@@ -31,6 +31,7 @@ class EmulatedOdoo:
         self.busy_creating = 0
         self._late: Callable[[], Any] | None = None
         self.late_wanted = False
+        self.logins = 0
 
     def seed(self, currency: str = "EUR") -> None:
         """Furnish it: a company, a restaurant with an open session, and how one can pay."""
@@ -61,9 +62,19 @@ class EmulatedOdoo:
 
     def open_session(self) -> int:
         """Open the register."""
-        number = self.store.add("pos.session", name="POS/1", state="opened", config_id=1)
+        number = self.store.add(
+            "pos.session", name="POS/1", state="opened", config_id=1, sequence_number=1
+        )
         self.store.set("pos.config", 1, current_session_id=number, current_session_state="opened")
         return number
+
+    def seat_online_orders(self) -> None:
+        """Make the table "Online" on a floor of its own, for orders that name none."""
+        floor = self.store.add("restaurant.floor", name="Online", pos_config_ids=[1])
+        words = {"name": "Online"} if self.version == 17 else {"table_number": 99}
+        self.store.add("restaurant.table", floor_id=floor, seats=0, **words)
+        floors = [*self.store.record("pos.config", 1)["floor_ids"], floor]
+        self.store.set("pos.config", 1, floor_ids=floors)
 
     def close_sessions(self) -> None:
         """Close the register, for the day."""
@@ -91,12 +102,17 @@ class EmulatedOdoo:
                 }
             case "common", "authenticate":
                 database, login, key, _agent = args
+                self.logins += 1
                 if database != DATABASE:
                     raise no_database(database)
                 return UID if (database, login, key) == (DATABASE, LOGIN, self.key) else False
             case "object", "execute_kw":
                 return self._execute(*args)
         raise OdooFault("builtins.AttributeError", f"Method not found: {service}.{method}")
+
+    def orders_now(self) -> frozenset[int]:
+        """Return the orders that a transaction sees that begins now."""
+        return frozenset(each["id"] for each in self.store.all("pos.order"))
 
     def late(self) -> None:
         """Let the next order be written late: after whatever is asked next."""
@@ -167,14 +183,9 @@ class EmulatedOdoo:
                 methods["sync_from_ui"] = lambda _model, *args, **_named: self.sales.sync_from_ui(
                     *args
                 )
-        if model == "pos.make.payment" and self.version >= 19:
-            # As a real 19 has it: staff pays at the point of sale, managers in the back office.
+        if model == "pos.make.payment":
+            # As a real one has it: staff pays at the point of sale, managers in the back office.
             methods["create"] = lambda *_args, **_named: _refuse_wizard()
-        elif model == "pos.make.payment":
-            methods["create"] = lambda _model, values, **_named: self.store.add(model, **values)
-            methods["check"] = lambda _model, ids, context: self.sales.check_payment(
-                ids[0], context
-            )
         return methods
 
     def _search(self, model: str, domain: Sequence[Any], **named: Any) -> list[int]:  # noqa: ANN401 -- as Odoo has it
