@@ -408,3 +408,8 @@ async def test_a_check_that_hangs_or_breaks_hangs_and_breaks_no_other() -> None:
     assert report["done"] is True
     assert "hunter2" not in str(report)
     assert report["results"][2]["store"] == "main"
+
+
+def test_files_of_adapters_secrets_are_among_those_looked_at() -> None:
+    options = {"api_key": {"file": "odoo.key"}, "password": {"env": "X"}, "menu": "menu.csv"}
+    assert list(machine.secret_files_of(options)) == ["odoo.key"]

@@ -1,7 +1,8 @@
 """Against a real Odoo of one's own, where environment variables name one; it writes orders there.
 
 `TILLBRIDGE_ODOO_URL`, `_DATABASE`, `_LOGIN` and `_KEY` say where and as whom, `_POS` which point of
-sale, `_CURRENCY` what it sells in (EUR). It needs an open session, and something to sell.
+sale, `_ONLINE_TABLE` the table of online orders (a restaurant of 17), `_CURRENCY`
+what it sells in (EUR). It needs an open session, and something to sell.
 """
 
 import os
@@ -38,6 +39,7 @@ def opens(tmp_path: Path) -> Iterator[Opens]:
             **{name: GIVEN[name] for name in NAMES[:3]},
             "api_key": {"file": "key"},
             "pos": os.environ.get("TILLBRIDGE_ODOO_POS"),
+            "online_table": os.environ.get("TILLBRIDGE_ODOO_ONLINE_TABLE"),
             "reference": "Trial",
             "timeout_s": 30,
             **more,

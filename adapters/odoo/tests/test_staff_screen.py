@@ -1,4 +1,4 @@
-"""What staff sees of online orders on the screen of Odoo's point of sale, and what reaches the kitchen."""
+"""What staff sees of online orders on the screen of Odoo, and what reaches the kitchen."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,9 +75,7 @@ def test_no_order_is_written_that_staff_would_not_see(
 
 
 @pytest.mark.parametrize("named", ["Online", "online", "table-1", 1])
-def test_the_table_of_online_orders_has_no_code_to_scan(
-    restaurant: House, named: str | int
-) -> None:
+def test_the_table_of_online_orders_is_not_pushed(restaurant: House, named: str | int) -> None:
     pos = restaurant.open(online_table=named)
     assert pos.health().online
     assert "Online" not in [table.name for table in pos.read_tables().tables]

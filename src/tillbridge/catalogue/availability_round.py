@@ -102,12 +102,15 @@ class AvailabilityRounds:
             return
         self._unread = False
         self._reader.tell_bad_rows(reading.bad_rows)
+        before = self._shared.words
         try:
             self._shared.words = await self._words(reading)
         except Exception:
             self._unread = True
             raise
-        log.info("availability.read", store=self._shared.store, items=len(reading.items))
+        # A till that is asked every few seconds mostly says the same.
+        tell = log.debug if self._shared.words == before else log.info
+        tell("availability.read", store=self._shared.store, items=len(reading.items))
 
     async def _words(self, reading: AvailabilityReading) -> Mapping[str, Availability]:
         """Return the words of a reading; what only a bad row names keeps the state it had."""

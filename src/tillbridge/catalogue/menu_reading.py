@@ -30,6 +30,7 @@ class MenuReading:
         self._reader = ExportReader(
             shared.store, SUBJECT, lane=shared.menu_lane, desk=shared.desk, clock=shared.clock
         )
+        self._counts: tuple[int, int, int] | None = None  # as they were last logged
         self._known: KnownFingerprints | None = None
 
     def forget(self) -> None:
@@ -95,7 +96,11 @@ class MenuReading:
         return self._known
 
     def _tell_read(self, items: int, fresh: int, bad_rows: int, started: float) -> None:
-        log.info(
+        counts = (items, fresh, bad_rows)
+        # A till that is asked every few seconds mostly says the same.
+        tell = log.debug if counts == self._counts else log.info
+        self._counts = counts
+        tell(
             "export.read",
             store=self._store,
             items=items,

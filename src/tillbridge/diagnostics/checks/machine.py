@@ -160,6 +160,16 @@ def _secret_paths(subject: Subject) -> Iterable[Path]:
         yield subject.base_dir / secret.file
     if subject.settings.receiver.tls_key is not None:
         yield subject.base_dir / subject.settings.receiver.tls_key
+    for store in subject.settings.stores.values():
+        for _table, _adapter, options in store.adapters:
+            yield from (subject.base_dir / file for file in secret_files_of(options))
+
+
+def secret_files_of(options: Mapping[str, object]) -> Iterable[str]:
+    """Return the files that an adapter's options name for secrets: `{ file = "odoo.key" }`."""
+    for value in options.values():
+        if isinstance(value, Mapping) and value.keys() == {"file"}:
+            yield str(value["file"])
 
 
 def _month(now_ms: int) -> str:
