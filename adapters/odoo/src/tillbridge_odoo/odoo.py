@@ -96,7 +96,7 @@ class Odoo:
 
     def _login(self) -> int:
         account, key = self._account, self._key
-        args = (account.database, account.login, key, {})
+        args: tuple[object, ...] = (account.database, account.login, key, {})
         return _LOGINS.uid(
             account, key, lambda: self._rpc.ask("common", "authenticate", args, changes=False)
         )

@@ -82,8 +82,8 @@ def for_17(sale: Sale) -> Json:
     if lines and sale.note:
         lines[0][2]["customer_note"] = sale.note
     if sale.notes_to_kitchen:
-        for line, note in zip(lines, kitchen_notes(sale.lines, sale.note), strict=True):
-            line[2]["note"] = note
+        for command, note in zip(lines, kitchen_notes(sale.lines, sale.note), strict=True):
+            command[2]["note"] = note
     return order_of_17(
         reference=sale.reference,
         session=sale.session.id,

@@ -73,10 +73,11 @@ class Screen17:
         for line in self._odoo.sales.lines(order):
             if line["id"] not in kept:
                 self._store.remove(_LINE, line["id"])
-        total = sum(each["price_subtotal_incl"] for each in self._odoo.sales.lines(order))
-        self._store.set("pos.order", order, amount_total=round(total, 2))
+        lines = self._odoo.sales.lines(order)
+        total: float = round(sum(each["price_subtotal_incl"] for each in lines), 2)
+        self._store.set("pos.order", order, amount_total=total)
         self._odoo.sales.pay(order, method)
-        return round(total, 2)
+        return total
 
     def close_session(self) -> None:
         """Close the session of the day. Raises OdooFault while an order is open."""
