@@ -216,3 +216,32 @@ async def test_a_service_that_loses_its_menu_has_it_again_in_the_end(
 def _with_other_prices(catalogue: Catalogue) -> Catalogue:
     changed = {key: {"price": item.price + 1} for key, item in catalogue.items.items()}
     return dishes(9, **changed) if "p9" in catalogue.items else dishes(8, **changed)
+
+
+async def test_a_plan_that_is_only_looked_at_knows_of_another_storefront(tmp_path: Path) -> None:
+    async with catalogue_house(tmp_path) as house:
+        await sync(house, dishes(6))
+        house.flow = house.rebuild("http://127.0.0.1:1/v2", ForgetfulService())
+        report = await house.flow.plan_only()
+        assert report.counts["added"] == 6
+        assert report.first[0].startswith("6 items")
+        house.flow = house.rebuild("http://127.0.0.1:1/v2", ForgetfulService())
+        assert (await house.flow.plan_only()).kind == "full"
+
+
+async def test_nobody_says_that_it_is_in_step_while_a_full_push_is_due(tmp_path: Path) -> None:
+    async with catalogue_house(tmp_path) as house:
+        await sync(house, dishes(6))
+        service = ForgetfulService()
+        house.flow = house.rebuild(service=service)
+        await sync(house, dishes(6, p1={"available": False}))  # the service knows no p1
+        service.away = True
+        await sync(house, dishes(6))
+        assert await house.ask(get_fact, "menu_pending")
+        house.flow = house.rebuild(service=service)
+        await sync(house)
+        assert await house.ask(get_fact, "menu_pending")
+        service.away = False
+        await sync(house)
+        assert service.items.keys() == dishes(6).items.keys()
+        assert await house.ask(get_fact, "menu_pending") == 0

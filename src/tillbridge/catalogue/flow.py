@@ -217,9 +217,10 @@ class CatalogueFlow:
     async def plan_only(self) -> PlanReport:
         """Return what a round would push; pushes nothing. Raises BridgeError."""
         await self._availability.read()
+        full = await self._menu.is_whole_due()
         export = await read_now(self._shared.pos.read_catalogue)
         assessor = Assessor(
-            self._store, self._rules, self._shared.clock.now_ms(), self._shared.words
+            self._store, self._rules, self._shared.clock.now_ms(), self._shared.words, full=full
         )
         assessment = await self._shared.ledger.read(assessor.whole(export))
         return await self._report(assessment)

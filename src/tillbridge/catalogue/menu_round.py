@@ -2,20 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.catalogue.acknowledging import refresh
 from tillbridge.catalogue.assess import Assessment, Rules
-from tillbridge.catalogue.compare import SOURCE, Comparison, accepted_source
+from tillbridge.catalogue.compare import Comparison
 from tillbridge.catalogue.digest import ContentDigest
 from tillbridge.catalogue.exports import milliseconds_since
 from tillbridge.catalogue.failures import PUSH_NOT_ALLOWED, after_failure, all_well
-from tillbridge.catalogue.guard import Source
 from tillbridge.catalogue.jobs import Jobs
+from tillbridge.catalogue.menu_notes import PENDING, MenuNotes, note_source
 from tillbridge.catalogue.menu_reading import SUBJECT, MenuReading
 from tillbridge.catalogue.open_pushes import OpenPushes
 from tillbridge.catalogue.plan import Kind, plan
@@ -24,22 +20,17 @@ from tillbridge.catalogue.sending import JobLost, Sender
 from tillbridge.catalogue.shared import Shared
 from tillbridge.catalogue.sold_out import ask_about_sold_out
 from tillbridge.catalogue.storefront import MenuStorefront
-from tillbridge.catalogue.summary_words import summary_lines
 from tillbridge.catalogue.wishes import DriftPauses, Wish
 from tillbridge.catalogue.words import counts_of
 from tillbridge.errors import LedgerError, ServiceError
 from tillbridge.ledger import holds, menu
-from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.menu_refused import forgive_items, refused_items
-from tillbridge.ledger.storefront import whole_is_done, whole_is_due
+from tillbridge.ledger.storefront import is_whole_due, whole_is_done, whole_is_due
 from tillbridge.log import get_logger
 from tillbridge.model.catalogue import Catalogue
-from tillbridge.model.menu_summary import MenuSummary
 
 log = get_logger()
-
-FIRST_IMPORT = "menu_first_import"  # the fact: {at, lines, summary} of a menu nobody had seen
-PENDING = "menu_pending"  # the fact: how many changes the service has not accepted yet
 
 
 class MenuRounds:
@@ -52,6 +43,7 @@ class MenuRounds:
         self._ledger = shared.ledger
         self._reading = MenuReading(shared, rules)
         self._storefront = MenuStorefront(shared)
+        self._notes = MenuNotes(shared, rules, self._reading)
         self._open_pushes = OpenPushes(shared, jobs)
         sender = Sender(
             shared.ledger,
@@ -137,7 +129,8 @@ class MenuRounds:
 
     async def _round(self, wish: Wish) -> Assessment | None:
         store_id = await self._shared.store_id()
-        if store_id is not None and await self._storefront.settle():
+        whole_due = store_id is not None and await self._storefront.settle()
+        if whole_due:
             wish = wish.joined(Wish(whole=True, full=True))
             self._reading.forget()
         if wish.forgive:
@@ -150,12 +143,10 @@ class MenuRounds:
             if store_id is not None:
                 await self._variants_meanwhile(store_id)
             return None
-        await self._take_note(assessment)
-        if assessment.first is not None:
-            await self._show_first(assessment.first)
+        await self._notes.take(assessment, whole_due=whole_due)
         if store_id is None:
             return assessment
-        await self._hold_or_release(assessment)
+        await self._notes.hold_or_release(assessment)
         if assessment.digest != self._in_vain:
             self._in_vain = ""
         if self._in_vain:
@@ -166,22 +157,6 @@ class MenuRounds:
             await self._variants_meanwhile(store_id)
         await ask_about_sold_out(self._shared, max_percent=self._rules.max_sold_out_percent)
         return assessment
-
-    async def _show_first(self, first: MenuSummary) -> None:
-        """Keep the summary of a first import for people, who cannot compare it with anything."""
-        lines = list(summary_lines(first, self._rules.guard.currency))
-        known = await self._ledger.read(
-            lambda connection: get_fact(connection, self._store, FIRST_IMPORT)
-        )
-        if known is not None and known["lines"] == lines:
-            return
-        at = self._shared.clock.now_ms()
-        summary = first.to_json(self._rules.guard.currency)
-        fact = {"at": at, "lines": lines, "summary": summary}
-        await self._ledger.write(
-            lambda connection: put_fact(connection, self._store, FIRST_IMPORT, fact, at=at)
-        )
-        log.info("menu.first_import", store=self._store, **_figures(summary))
 
     async def _variants_meanwhile(self, store_id: str) -> None:
         """Take variants off sale, or back on, while the menu cannot be read or must wait.
@@ -194,6 +169,13 @@ class MenuRounds:
             steps = plan(kind, comparison.changes, Catalogue(), self._rules.plan)
             await self._pusher.run(store_id, steps, comparison.records)
             self._reading.forget()
+
+    async def is_whole_due(self) -> bool:
+        """Whether the next round has to push everything, for whoever only looks."""
+        if not self._one_at_a_time.locked():
+            async with self._one_at_a_time:
+                return await self._storefront.settle()
+        return await self._ledger.read(lambda connection: is_whole_due(connection, self._store))
 
     async def _forgive(self) -> None:
         """Let what the service refused be sent again.
@@ -208,58 +190,6 @@ class MenuRounds:
         await self._ledger.write(forgive)
         self._in_vain = ""
         self._reading.forget()
-
-    # -- remembering what was read
-
-    async def _take_note(self, assessment: Assessment) -> None:
-        comparison = assessment.comparison
-        self._reading.tell_bad_rows(comparison.bad_rows)
-        at = self._shared.clock.now_ms()
-
-        def note(connection: Connection) -> None:
-            forgive_items(connection, self._store, comparison.forgiven)
-            fact = {"read_at": at, "items": comparison.items_read}
-            put_fact(connection, self._store, "export", fact, at=at)
-            pending = sum(counts_of(comparison.changes).values())
-            put_fact(connection, self._store, PENDING, pending, at=at)
-
-        await self._ledger.write(note)
-        await refresh(self._ledger, self._store, comparison.refreshed)
-        if comparison.refreshed or comparison.forgiven:
-            self._reading.forget()
-            await self._tell_refused()
-
-    async def _hold_or_release(self, assessment: Assessment) -> None:
-        if assessment.reasons:
-            await self._hold(assessment)
-            return
-        if assessment.hold is not None and not assessment.approved:
-            await self._ledger.write(lambda connection: holds.drop_hold(connection, self._store))
-            log.info("menu.hold_dissolved", store=self._store)
-        self._shared.desk.close("menu.held", self._store)
-
-    async def _hold(self, assessment: Assessment) -> None:
-        waits = assessment.hold is not None and assessment.hold.digest == assessment.digest
-        if not waits:
-            at = self._shared.clock.now_ms()
-            await self._ledger.write(
-                lambda connection: holds.put_hold(
-                    connection,
-                    self._store,
-                    assessment.digest,
-                    assessment.reasons,
-                    assessment.summary or {},
-                    at=at,
-                )
-            )
-            log.warning("menu.held", store=self._store, reasons=list(assessment.reasons))
-        dismissed = await self._ledger.read(
-            lambda connection: holds.is_dismissed(connection, self._store, assessment.digest)
-        )
-        if dismissed:
-            self._shared.desk.close("menu.held", self._store)
-        else:
-            self._shared.desk.open("menu.held", self._store, detail="; ".join(assessment.reasons))
 
     # -- pushing
 
@@ -298,7 +228,7 @@ class MenuRounds:
 
     async def _after_push(self, assessment: Assessment, result: PushResult) -> None:
         desk, lane = self._shared.desk, self._shared.menu_lane
-        await self._tell_refused()
+        await self._notes.tell_refused()
         if result.drifted:
             await self.drifted(result.drifted)
             return
@@ -327,31 +257,19 @@ class MenuRounds:
                 put_fact(connection, self._store, PENDING, len(result.refused), at=at)
                 menu.forget_parts(connection, self._store, gone)
                 holds.drop_hold(connection, self._store)
-                _note_source(connection, self._store, assessment.comparison.source, at=at)
+                note_source(connection, self._store, assessment.comparison.source, at=at)
 
         await self._ledger.write(finish)
 
     async def _nothing_to_push(self, assessment: Assessment) -> None:
         self._all_well()
-        await self._note_unchanged_source(assessment)
+        await self._notes.unchanged_source(assessment)
         if assessment.plan.kind == "full":  # of a menu without items: nothing is on either side
             await self._ledger.write(lambda connection: whole_is_done(connection, self._store))
         gone = _gone(assessment.comparison)
         if any(gone.values()) and not assessment.comparison.changes.needs_push:
             await self._ledger.write(
                 lambda connection: menu.forget_parts(connection, self._store, gone)
-            )
-
-    async def _note_unchanged_source(self, assessment: Assessment) -> None:
-        """Note what the menu was read from; a line end that is missing is no news to rely on."""
-        source = assessment.comparison.source
-        if assessment.reasons or source.ends_with_newline is False:
-            return
-        known = await self._ledger.read(lambda connection: accepted_source(connection, self._store))
-        if source != known:
-            at = self._shared.clock.now_ms()
-            await self._ledger.write(
-                lambda connection: _note_source(connection, self._store, source, at=at)
             )
 
     def _all_well(self) -> None:
@@ -406,33 +324,6 @@ class MenuRounds:
             self._shared.menu_lane.poke_in(pause)
         else:
             self._shared.menu_lane.poke()
-
-    async def _tell_refused(self) -> None:
-        refused = await self._ledger.read(lambda connection: refused_items(connection, self._store))
-        if not refused:
-            self._shared.desk.close("menu.items_refused", self._store)
-            return
-        external_id, refusal = next(iter(refused.items()))
-        which = f"{refusal.name} ({external_id})" if refusal.name else external_id
-        self._shared.desk.open(
-            "menu.items_refused",
-            self._store,
-            count=len(refused),
-            detail=f"{which}: {refusal.reason}",
-        )
-
-
-def _figures(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of a summary, and how many of what it lists."""
-    return {
-        key: len(value) if isinstance(value, list) else value
-        for key, value in summary.items()
-        if isinstance(value, list | int)
-    }
-
-
-def _note_source(connection: Connection, store: str, source: Source, *, at: int) -> None:
-    put_fact(connection, store, SOURCE, asdict(source), at=at)
 
 
 def _gone(comparison: Comparison) -> dict[str, frozenset[str]]:

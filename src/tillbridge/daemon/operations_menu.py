@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection
 
-from tillbridge.catalogue.menu_round import FIRST_IMPORT
+from tillbridge.catalogue.menu_notes import FIRST_IMPORT
 from tillbridge.catalogue.report import PlanReport
 from tillbridge.catalogue.words import counted
 from tillbridge.daemon.rooms import House, StoreRooms
