@@ -25,15 +25,23 @@ class Ends(StrEnum):
     """When a problem is over."""
 
     CAUSE = "cause"  # its finder sees that the cause is gone
-    DAY = "day"  # the same; what is about a single order goes after a day in any case
+    DAY = "day"  # somebody has taken note of it; it goes after a day in any case
     HANDLED = "handled"  # somebody has seen to the order, and says so
+    SETTLED = "settled"  # the order it is about is accepted, cancelled, completed or handled
     NOTE = "note"  # it has happened, and is over once somebody has taken note of it
 
 
 _ENDS = {
     Ends.CAUSE: _("by itself, when its cause is gone."),
-    Ends.DAY: _("by itself, after a day at the latest."),
+    Ends.DAY: _(
+        "when somebody acknowledges it: tillbridge problems ack {code}; by itself after a day at "
+        "the latest."
+    ),
     Ends.HANDLED: _("when somebody has seen to the order and says so: tillbridge orders done"),
+    Ends.SETTLED: _(
+        "when the order is settled: the service takes the call after all, the order is cancelled "
+        "or completed, or somebody has seen to it and says so: tillbridge orders done"
+    ),
     Ends.NOTE: _("when somebody acknowledges it: tillbridge problems ack {code}"),
 }
 
@@ -49,6 +57,11 @@ class ProblemKind:
     ends: Ends = Ends.CAUSE
     one: str = ""  # the text where `count` or `days` is 1
     defaults: Mapping[str, str] = field(default_factory=dict)  # of fields that were not filled in
+
+    @property
+    def ends_when_seen(self) -> bool:
+        """Whether it is over once somebody has acknowledged it."""
+        return self.ends in {Ends.DAY, Ends.NOTE}
 
     @property
     def end(self) -> str:
@@ -99,8 +112,13 @@ _KINDS = (
     ProblemKind(
         "service.refused",
         Severity.WARNING,
-        _("The ordering service refused {operation}: {detail}"),
-        _("Read the message; what was refused is not sent again until it changes."),
+        _("The ordering service refused the call {operation} for order {order}: {detail}"),
+        _(
+            "Settle what the message names, then try it again: tillbridge orders retry "
+            "{id}; or cancel the order: tillbridge orders cancel {id} --reason "
+            "OTHER; or see to it yourself and say so: tillbridge orders done {id}"
+        ),
+        Ends.SETTLED,
     ),
     ProblemKind(
         "service.bad_client",
@@ -405,28 +423,50 @@ _KINDS = (
         Ends.DAY,
     ),
     ProblemKind(
+        "order.other_currency",
+        Severity.WARNING,
+        _(
+            "{count} orders are in {theirs}, but the store is set up in {ours} ({orders}): none of "
+            "their prices can be checked."
+        ),
+        _(
+            'If the storefront sells in {theirs}, set currency = "{theirs}" for the store '
+            "{store} in the configuration; if not, ask the ordering service."
+        ),
+        Ends.DAY,
+        one=_(
+            "Order {orders} is in {theirs}, but the store is set up in {ours}: none of its prices "
+            "can be checked."
+        ),
+    ),
+    ProblemKind(
+        "order.quantity_unclear",
+        Severity.WARNING,
+        _("Order {order} does not say how many are wanted of: {detail}"),
+        _("Ask the guest, and tell the kitchen: the ticket shows a question mark."),
+        Ends.DAY,
+    ),
+    ProblemKind(
         "order.not_written",
         Severity.DOWN,
         _("Order {order} could not be written to the till: {detail}"),
-        _("Write it by hand, or try again: tillbridge orders retry {order}"),
-        Ends.DAY,
+        _("Write it by hand, or try again: tillbridge orders retry {id}"),
     ),
     ProblemKind(
         "order.held",
         Severity.DOWN,
-        _("Order {order} was {minutes} minutes old when it could be printed, and was not."),
+        _("Order {order} was not printed: {detail}"),
         _(
-            "If it is still wanted, print it: tillbridge orders retry {order}; if not: tillbridge "
-            "orders cancel {order} --reason OTHER"
+            "If it is still wanted, print it: tillbridge orders retry {id}; if not: "
+            "tillbridge orders cancel {id} --reason OTHER"
         ),
-        Ends.DAY,
     ),
     ProblemKind(
         "order.not_in_till",
         Severity.DOWN,
         _("Order {order} was printed, and is not in the till: {why}"),
         _(
-            "Type it into the till from the paper, then run: tillbridge orders done {order} "
+            "Type it into the till from the paper, then run: tillbridge orders done {id} "
             "--how typed"
         ),
         Ends.HANDLED,
@@ -476,6 +516,17 @@ _KINDS = (
         _("The service says that order {order} is already finished or cancelled."),
         _("Tell the kitchen; check the order on the merchant's dashboard."),
         Ends.DAY,
+    ),
+    ProblemKind(
+        "order.cancelled",
+        Severity.WARNING,
+        _("{count} orders were cancelled since {since} because {why} ({orders}{amount})."),
+        _(
+            "The guests get their money back. See to the cause, call whom you want to keep, then "
+            "say that you have seen it: tillbridge problems ack order.cancelled"
+        ),
+        Ends.NOTE,
+        one=_("Order {orders} was cancelled at {since} because {why}{worth}."),
     ),
     ProblemKind(
         "store.paused",

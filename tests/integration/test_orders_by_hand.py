@@ -11,7 +11,7 @@ from tillbridge.errors import BridgeError, ServiceDown
 from tillbridge.ledger.order_log import life as life_of
 from tillbridge.ledger.orders import TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
-from tillbridge.orders.marks import ByHand
+from tillbridge.orders.state import ByHand
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ async def test_an_order_typed_into_the_till_is_accepted_and_never_written(house:
         await life.order("ord_1")
         await life.until(lambda: "order.not_written" in life.problems())
         text = await life.flow.done("ord_1", "typed", by="page:anna")
-        assert text == "Order ord_1 counts as written by hand; the service is told."
+        assert text == "Order 7 counts as written by hand; the service is told."
         row = await life.until_told("ord_1", "accepted")
         assert (row.ticket, row.ticket_reference) == (TicketState.WRITTEN, "by hand")
         assert row.last_failure, "why the till did not have it stays"

@@ -147,7 +147,8 @@ async def accepted_menu(house: House) -> None:
 
 
 def line(external_id: str, price: int) -> dict:
-    return {"product_name": "Thing", "external_id": external_id, "unit_price": price}
+    thing = {"product_name": "Thing", "external_id": external_id, "unit_price": price}
+    return thing | {"quantity": 1}
 
 
 async def test_odd_items_and_prices_are_written_and_warned_of(house: House) -> None:

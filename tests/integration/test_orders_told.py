@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.order_house import House
-from tillbridge.adapter import BadRow, PosOffline, RejectReason
+from tests.support.order_house import House, Life
+from tillbridge.adapter import BadRow, PosOffline, RejectReason, TicketOutcomeUnknown
 from tillbridge.errors import ConsentLost, OutcomeUnknown, Refused, ServiceDown
 from tillbridge.ledger.orders import TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
+from tillbridge.orders.commit import see
 
 
 @pytest.fixture
@@ -180,18 +181,157 @@ async def test_an_order_the_service_does_not_know_does_not_loop(house: House) ->
     assert house.till.written == ["ord_1"]
 
 
-async def test_a_call_that_can_never_succeed_is_told_to_a_person_and_not_repeated(
+REFUSALS = [
+    Refused("not you", code="some.thing", status=403),
+    Refused("bad body", code="request.validation", status=400),
+    Refused("no such thing", code="x.y", status=422),
+    Refused("no such store", code="store.not_found", status=404),
+]
+
+
+async def refused_accept(house: House, life: Life, failure: Refused) -> None:
+    """Bring an order into the till whose accept the service refused for good."""
+    house.service.fails = failure
+    await life.order("ord_1")
+    await life.until(lambda: "service.refused" in life.problems())
+    house.service.fails = None
+
+
+@pytest.mark.parametrize("failure", REFUSALS, ids=lambda each: each.code)
+async def test_a_call_that_is_refused_is_not_repeated_and_stays_a_problem_of_that_order(
+    house: House, failure: Refused
+) -> None:
+    async with house.life() as life:
+        await refused_accept(house, life, failure)
+        await life.order("ord_2", order_number="8")
+        await life.until_told("ord_2", "accepted")
+        (problem,) = life.desk.current()
+        assert problem.text == (
+            f"The ordering service refused the call accept for order 7: {failure.text} "
+            f"({failure.status} {failure.code})"
+        )
+    async with house.life() as life:
+        await life.order("ord_3", order_number="9")
+        await life.until_told("ord_3", "accepted")
+        assert life.problems() == {"service.refused"}, "also after a restart"
+    assert house.service.calls == [("ord_2", "accept"), ("ord_3", "accept")]
+
+
+async def test_a_till_that_rejects_what_the_service_would_not_accept_has_it_cancelled(
     house: House,
 ) -> None:
-    house.service.fails = Refused("bad body", code="request.validation", status=400)
+    async with house.life() as life:
+        await refused_accept(house, life, REFUSALS[0])
+        house.till.tells("ord_1", "rejected", reason=RejectReason.CAPACITY, message="full")
+        await life.until_closed("ord_1")
+        assert house.service.cancels == [("ord_1", ReasonCode.CAPACITY, "full")]
+        assert life.problems() == {"order.cancelled"}
+
+
+async def test_a_till_that_goes_on_with_what_the_service_would_not_accept_is_told_of(
+    house: House,
+) -> None:
+    async with house.life() as life:
+        await refused_accept(house, life, REFUSALS[0])
+        house.service.states["ord_1"] = "accepted"  # somebody did it on the dashboard
+        house.till.tells("ord_1", "ready")
+        await life.until_told("ord_1", "ready")
+        assert [call for _, call in house.service.calls] == ["preparing", "ready"]
+        assert life.problems() == set()
+
+
+async def test_a_conflict_after_a_refused_call_ends_that_call_and_closes_nothing(
+    house: House,
+) -> None:
+    async with house.life() as life:
+        await refused_accept(house, life, REFUSALS[0])
+        house.till.tells("ord_1", "ready")
+        await life.until(lambda: len(house.service.refused) == 2)
+        row = await life.row("ord_1")
+        assert row is not None
+        assert row.closed_at is None
+        assert await life.flow.cancel("ord_1", ReasonCode.OTHER, by="anna")
+        await life.until_closed("ord_1")
+        assert life.problems() == set()
+    assert [call for _, call in house.service.calls] == ["preparing", "ready", "cancel"]
+
+
+async def test_a_person_has_a_refused_call_tried_again(house: House) -> None:
+    async with house.life() as life:
+        await refused_accept(house, life, REFUSALS[0])
+        text = await life.flow.retry("ord_1", by="anna")
+        assert text == "Order 7 is being told to the service."
+        await life.until_told("ord_1", "accepted")
+        assert life.problems() == set()
+    assert house.till.written == ["ord_1"], "it is not written again"
+
+
+async def test_a_refused_cancel_is_tried_again_and_undoes_nothing(house: House) -> None:
     async with house.life() as life:
         await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        house.service.fails = REFUSALS[0]
+        await life.flow.cancel("ord_1", ReasonCode.CAPACITY, by="anna")
         await life.until(lambda: "service.refused" in life.problems())
         house.service.fails = None
-        await life.order("ord_2")
-        await life.until_told("ord_2", "accepted")
-        await life.until(lambda: "service.refused" not in life.problems())
-    assert house.service.calls == [("ord_2", "accept")]
+        assert "once more" in await life.flow.retry("ord_1", by="anna")
+        await life.until_closed("ord_1")
+    assert [code for _, code, _ in house.service.cancels] == [ReasonCode.CAPACITY]
+    assert house.till.withdrawn == ["ord_1"]
+
+
+async def test_an_order_that_a_person_has_seen_to_is_no_problem_any_more(house: House) -> None:
+    async with house.life() as life:
+        await refused_accept(house, life, REFUSALS[0])
+        await life.flow.done("ord_1", "settled", by="anna")
+        assert life.problems() == set()
+
+
+@pytest.mark.parametrize("way", ["found", "delivered", "cancelled"])
+async def test_an_order_that_goes_on_is_no_problem_any_more(house: House, way: str) -> None:
+    async def no_answer(_order: Order) -> None:
+        raise TicketOutcomeUnknown("no answer")
+
+    house.till.on_write = no_answer
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: "order.not_written" in life.problems())
+        if way == "found":
+            house.till.tickets["ord_1"] = "#9"
+        elif way == "delivered":
+            await life.deliver("order.delivered", {"id": "ord_1"})
+        else:
+            await life.flow.cancel("ord_1", ReasonCode.OTHER, by="anna")
+        await life.until(lambda: "order.not_written" not in life.problems())
+
+
+async def test_orders_that_the_bridge_gave_up_are_a_problem_until_somebody_has_seen_them(
+    house: House,
+) -> None:
+    async def gone(_order: Order) -> None:
+        raise PosOffline("unplugged")
+
+    house.till.on_write = gone
+    house.order_settings["accept_within_s"] = 10
+    async with house.life() as life:
+        for number in (1003, 1004):
+            await life.order(
+                f"ord_{number}", order_number=str(number), total_amount=1840, currency="USD"
+            )
+        await life.until(lambda: "offline" in house.effects.presence)
+        house.clock.both_s = 60
+        life.flow.updates_changed()
+        await life.until_closed("ord_1003")
+        await life.until_closed("ord_1004")
+        house.till.on_write = None
+    async with house.life() as life:
+        await life.until(lambda: "pos.offline" not in life.problems())
+        (problem,) = life.desk.current()
+        assert problem.text.endswith(
+            "because the till could not be reached (1003, 1004; 36.80 USD)."
+        )
+        await life.ledger.write(lambda each: see(each, [problem], 1, by="anna"))
+        assert life.problems() == set()
 
 
 async def test_a_store_that_is_integrated_again_hears_what_waited(house: House) -> None:

@@ -11,6 +11,7 @@ from tillbridge.orders.checks import (
     findings,
     in_short,
     named_ids,
+    unseen_of,
     verdict,
 )
 from tillbridge.orders.events import (
@@ -37,7 +38,8 @@ def order(*lines: dict, currency: str = "USD") -> Order:
 
 
 def line(external_id: str | None = "soup", price: int | None = 450, **more: object) -> dict:
-    return {"product_name": "Thing", "external_id": external_id, "unit_price": price, **more}
+    thing = {"product_name": "Thing", "external_id": external_id, "unit_price": price}
+    return thing | {"quantity": 1} | more
 
 
 def test_an_order_of_the_menu_has_no_findings() -> None:
@@ -87,7 +89,13 @@ def test_a_fresh_ledger_finds_nothing() -> None:
 
 def test_another_currency_is_found_even_so() -> None:
     found = findings(order(line(), currency="EUR"), None, "USD")
-    assert found.prices == ("the order is in EUR, the store in USD",)
+    assert (found.currency, found.prices) == ("EUR", ())
+    assert unseen_of(found, "USD", 5) == {
+        "order.other_currency": {"at": 5, "theirs": "EUR", "ours": "USD"}
+    }
+    failed = verdict(found, unknown_item="write_and_warn", price_differs="cancel")
+    assert failed is not None
+    assert failed.code is ReasonCode.PRICE_MISMATCH
 
 
 def test_the_policy_decides() -> None:

@@ -16,7 +16,8 @@ from tillbridge.ledger.database import LEDGER_FILE, reader_engine
 from tillbridge.ledger.figures import StoreFigures, take_figures
 from tillbridge.ledger.order_log import LogEntry, event_of, life
 from tillbridge.ledger.order_search import Arrived, arrived, handled_entry
-from tillbridge.ledger.orders import OrderRow, find_orders, latest_orders
+from tillbridge.ledger.orders import OrderRow, find_called, latest_orders
+from tillbridge.orders.naming import the_one
 
 T = TypeVar("T")
 
@@ -37,20 +38,22 @@ class FoundOrder:
     handled: LogEntry | None = None
 
 
-def one(data_dir: Path, order_id: str) -> FoundOrder | None:
-    """Return the order, None where it is not known. Raises LedgerError."""
+def one(data_dir: Path, name: str) -> FoundOrder:
+    """Return the order with this id or number.
 
-    def find(connection: Connection) -> FoundOrder | None:
-        rows = find_orders(connection, order_id)
-        if not rows:
-            return None
+    Raises BridgeError where there is none, or more than one; LedgerError.
+    """
+
+    def find(connection: Connection) -> FoundOrder:
+        row = the_one(find_called(connection, name), name)
+        store, order_id = row.store, row.order_id
         # A ledger that this version has never opened has no communities yet.
         there = inspect(connection).has_table("community_orders")
         parent = parent_of(connection, order_id) if there else None
-        store, entries = rows[0].store, life(connection, rows[0].store, order_id)
+        entries = life(connection, store, order_id)
         event_id = event_of(entries)
         return FoundOrder(
-            rows[0],
+            row,
             entries,
             parent,
             arrived(connection, store, event_id) if event_id else None,

@@ -9,7 +9,6 @@ from tillbridge.cli import complete, say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.reach import ask
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 
 if TYPE_CHECKING:
@@ -23,7 +22,9 @@ app = typer.Typer(help=_("Look at orders, try one again, cancel one."), no_args_
 OrderId = Annotated[
     str,
     typer.Argument(
-        metavar="ID", help=_("The order's id (ord_...)."), autocompletion=complete.orders
+        metavar="ID",
+        help=_("The order's number, or its id (ord_...)."),
+        autocompletion=complete.orders,
     ),
 ]
 
@@ -92,11 +93,6 @@ def show(context: typer.Context, order_id: OrderId, as_json: Json = False) -> No
 
     loaded = load_settings(context)
     found = one(loaded.data_dir, order_id)
-    if found is None:
-        raise BridgeError(
-            _("There is no order {id} here.").format(id=order_id),
-            fix=_("See: tillbridge orders list"),
-        )
     if as_json:
         say.document(_whole(found))
     else:
@@ -292,7 +288,6 @@ def _whole(found: "FoundOrder") -> dict[str, Any]:
 def _show(found: "FoundOrder") -> None:
     import json
 
-    from tillbridge.model.money import to_major
     from tillbridge.model.order import parse_order
     from tillbridge.status.order_part import life_part
 
@@ -305,12 +300,10 @@ def _show(found: "FoundOrder") -> None:
     if row.payload:
         order = parse_order(json.loads(row.payload))
         for line in order.lines:
-            price = ""
-            if line.unit_price is not None and order.currency:
-                price = f"  {to_major(line.unit_price, order.currency)} {order.currency}"
-            say.line(say.clean(f"{line.quantity} x {line.product_name}{price}"))
+            price = _price(line.unit_price, order.currency)
+            say.line(say.clean(f"{line.quantity_text} x {line.product_name}{price}"))
             for option in line.options:
-                say.line(say.clean(f"      {option.quantity} x {option.product_name}"))
+                say.line(say.clean(f"      {option.quantity_text} x {option.product_name}"))
         if order.special_instructions:
             say.line(say.clean(f"! {order.special_instructions}"))
     else:
@@ -318,6 +311,17 @@ def _show(found: "FoundOrder") -> None:
     say.line()
     for entry in life_part(row, found.life, found.delivery):
         say.line(say.clean(f"{say.local_time(entry['at'])}  {entry['event']:<18}{entry['text']}"))
+
+
+def _price(amount: int | None, currency: str) -> str:
+    from tillbridge.model.money import to_major
+
+    if amount is None or not currency:
+        return ""
+    try:
+        return f"  {to_major(amount, currency)} {currency}"
+    except (ArithmeticError, LookupError, ValueError):  # more digits than any money has
+        return f"  {amount} {currency}"
 
 
 def _part_of(found: "FoundOrder") -> str:

@@ -24,7 +24,12 @@ def line(text: str = "", *, level: str = "") -> None:
 
 def document(answer: object) -> None:
     """Say the answer as JSON."""
-    typer.echo(json.dumps(answer, indent=2, ensure_ascii=not _speaks_unicode(), default=str))
+    text = json.dumps(answer, indent=2, ensure_ascii=not _speaks_unicode(), default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # halves of characters, as JSON allows them and no terminal does
+        text = json.dumps(answer, indent=2, default=str)
+    typer.echo(text)
 
 
 def trouble(text: str, fix: str = "") -> None:

@@ -7,17 +7,17 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tillbridge.daemon.rooms import House, StoreRooms
-from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 from tillbridge.ledger import order_search
 from tillbridge.ledger.community_orders import parent_of
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_past import items_then
 from tillbridge.ledger.order_log import event_of, life
-from tillbridge.ledger.orders import OrderRow, find_orders
+from tillbridge.ledger.orders import OrderRow, find_called
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import ReasonCode
-from tillbridge.orders.marks import ByHand
+from tillbridge.orders.naming import the_one
+from tillbridge.orders.state import ByHand
 from tillbridge.status import order_part
 from tillbridge.status.acting import actor
 from tillbridge.status.ports import Answer
@@ -72,14 +72,10 @@ class OrderOperations:
     async def show(self, order_id: str) -> Answer:
         """Return an order whole."""
 
-        def read(connection: Connection) -> Answer | None:
-            rows = find_orders(connection, order_id)
-            return _whole(connection, rows[0]) if rows else None
+        def read(connection: Connection) -> Answer:
+            return _whole(connection, the_one(find_called(connection, order_id), order_id))
 
-        answer = await self._ledger.read(read)
-        if answer is None:
-            raise _no_order(order_id)
-        return answer
+        return await self._ledger.read(read)
 
     async def seen(self) -> Answer:
         """Take note that somebody has looked at the new orders: they sound no more."""
@@ -91,37 +87,28 @@ class OrderOperations:
 
     async def retry(self, order_id: str) -> Answer:
         """Try at once what still has to be done for an order."""
-        rooms = await self._rooms_of(order_id)
-        return self._told(await rooms.orders.retry(order_id, by=actor().who))
+        row, rooms = await self._rooms_of(order_id)
+        return self._told(await rooms.orders.retry(row.order_id, by=actor().who))
 
     async def cancel(self, order_id: str, *, reason_code: str) -> Answer:
         """Cancel an order."""
-        rooms = await self._rooms_of(order_id)
+        row, rooms = await self._rooms_of(order_id)
         code = ReasonCode(reason_code)
-        return self._told(await rooms.orders.cancel(order_id, code, by=actor().who))
+        return self._told(await rooms.orders.cancel(row.order_id, code, by=actor().who))
 
     async def done(self, order_id: str, *, how: str) -> Answer:
         """Leave an order to a person."""
-        rooms = await self._rooms_of(order_id)
+        row, rooms = await self._rooms_of(order_id)
         by_hand: ByHand = "typed" if how == "typed" else "settled"
-        return self._told(await rooms.orders.done(order_id, by_hand, by=actor().who))
+        return self._told(await rooms.orders.done(row.order_id, by_hand, by=actor().who))
 
     def _told(self, text: str) -> Answer:
         return {"ok": True, "text": self._later(text)}
 
-    async def _rooms_of(self, order_id: str) -> StoreRooms:
-        rows = await self._ledger.read(lambda connection: find_orders(connection, order_id))
-        known = [row.store for row in rows if row.store in self._stores]
-        if not known:
-            raise _no_order(order_id)
-        return self._stores[known[0]]
-
-
-def _no_order(order_id: str) -> BridgeError:
-    return BridgeError(
-        _("There is no order {order}.").format(order=order_id),
-        fix=_("See which there are with: tillbridge orders list"),
-    )
+    async def _rooms_of(self, name: str) -> tuple[OrderRow, StoreRooms]:
+        rows = await self._ledger.read(lambda connection: find_called(connection, name))
+        row = the_one([row for row in rows if row.store in self._stores], name)
+        return row, self._stores[row.store]
 
 
 def _whole(connection: Connection, row: OrderRow) -> Answer:
@@ -192,7 +179,10 @@ def _menu_then(
 def _worth(row: OrderRow) -> Answer:
     ordered = order_part.lines_part(row) or {"lines": (), "total": None, "currency": ""}
     return {
-        "items": sum(line["quantity"] for line in ordered["lines"]),
+        "items": sum(
+            line["quantity"] if isinstance(line["quantity"], int) else 1
+            for line in ordered["lines"]
+        ),
         "total": ordered["total"],
         "currency": ordered["currency"],
     }

@@ -3,12 +3,16 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from sqlalchemy import Connection
+
 from tillbridge.daemon.rooms import House
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _, ngettext
 from tillbridge.ledger.acknowledging import acknowledge
 from tillbridge.nearest import nearest
-from tillbridge.problems import PROBLEMS, Ends, ProblemKind, anchor
+from tillbridge.orders.commit import see
+from tillbridge.orders.problems import OF_ONE, OF_SEVERAL
+from tillbridge.problems import PROBLEMS, ProblemKind, anchor
 from tillbridge.status.ports import Answer
 
 if TYPE_CHECKING:
@@ -56,14 +60,19 @@ class ProblemOperations:
                 "acknowledged": 0,
             }
         at = self._house.clock.now_ms()
-        await self._house.ledger.write(
-            lambda connection: acknowledge(connection, which, present, by=by, at=at)
-        )
-        if kind.ends is Ends.NOTE:
+
+        def job(connection: Connection) -> None:
+            acknowledge(connection, which, present, by=by, at=at)
+            if kind.ends_when_seen:  # those that follow from orders are over with this
+                see(connection, which, at, by=by)
+
+        await self._house.ledger.write(job)
+        if kind.ends_when_seen:
             for each in which:
-                self._house.desk.close(each.code, each.store, each.subject)
+                if each.code not in OF_ONE | OF_SEVERAL:
+                    self._house.desk.close(each.code, each.store, each.subject)
         self._house.desk.noticed()
-        if kind.ends is Ends.NOTE:
+        if kind.ends_when_seen:
             text = _("You have taken note of it, so it is over.")
             return {"ok": True, "text": text, "acknowledged": len(which)}
         text = ngettext(

@@ -1,6 +1,7 @@
 """Orders, one row each: how far the ticket is, what is wanted, what the service was told."""
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -32,6 +33,7 @@ UNWRITTEN = frozenset({TicketState.WAITING, TicketState.WRITING})
 # How the reference of a ticket begins that was printed because the till could not take it.
 ON_PAPER = "not in till"
 PERHAPS_ON_PAPER_ONLY = "perhaps not in till"  # the till did not say whether it has it too
+BY_HAND = "by hand"  # the reference of a ticket that a person typed
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,9 @@ class OrderRow:
     """An order as the ledger has it. Instants are ms since the epoch.
 
     `payload` is the event's data as JSON ("" once pruned); `last_failure` is "kind" or
-    "kind: the POS's words"; `reason_code` and `message` belong to a cancel.
+    "kind: the POS's words"; `reason_code` and `message` belong to a cancel. `refused` holds the
+    calls that the service refused for good, each with its words; `unseen` what a person has not
+    seen yet, by problem code, each with `at` (ms) and what the problem tells.
     """
 
     store: str
@@ -59,6 +63,8 @@ class OrderRow:
     message: str = ""
     closed_at: int | None = None
     updated_at: int = 0
+    refused: Mapping[str, str] = field(default_factory=dict)
+    unseen: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def is_on_paper(row: OrderRow) -> bool:
@@ -91,6 +97,32 @@ def get_order(connection: Connection, store: str, order_id: str) -> OrderRow | N
 def find_orders(connection: Connection, order_id: str) -> list[OrderRow]:
     """Return the order with this id, of whichever store."""
     return _all(connection, select(orders).where(orders.c.order_id == order_id))
+
+
+def find_by_number(connection: Connection, order_number: str, limit: int = 20) -> list[OrderRow]:
+    """Return the orders that people know by this number, of any store, newest first."""
+    return _all(
+        connection,
+        select(orders)
+        .where(orders.c.order_number == order_number)
+        .order_by(orders.c.received_at.desc(), orders.c.order_id)
+        .limit(limit),
+    )
+
+
+def find_called(connection: Connection, name: str) -> list[OrderRow]:
+    """Return the order with this id, or else all that people know by this number, newest first."""
+    return find_orders(connection, name) or find_by_number(connection, name)
+
+
+def unseen_orders(connection: Connection, store: str) -> list[OrderRow]:
+    """Return the store's orders with something that a person has not seen, oldest first."""
+    return _all(
+        connection,
+        select(orders)
+        .where(orders.c.store == store, orders.c.unseen != "{}")
+        .order_by(orders.c.received_at, orders.c.order_id),
+    )
 
 
 def open_orders(connection: Connection, store: str) -> list[OrderRow]:
@@ -172,6 +204,8 @@ def _all(connection: Connection, query: Select[Any]) -> list[OrderRow]:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 -- columns of several types
+    if isinstance(value, Mapping):
+        return json.dumps(value, sort_keys=True)
     return value.value if isinstance(value, StrEnum) else value
 
 
@@ -184,5 +218,15 @@ def order_row(row: Row[Any]) -> OrderRow:
             "wanted": OrderState(row.wanted),
             "told": OrderState(row.told),
             "reason_code": None if row.reason_code is None else ReasonCode(row.reason_code),
+            "refused": _mapping(row.refused),
+            "unseen": _mapping(row.unseen),
         }
     )
+
+
+def _mapping(text: str) -> Mapping[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:  # saved from a damaged ledger
+        return {}
+    return value if isinstance(value, dict) else {}

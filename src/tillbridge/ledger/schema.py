@@ -61,9 +61,14 @@ orders = Table(
     Column("message", Text, nullable=False, server_default=""),
     Column("closed_at", Integer),  # nothing more is to be done
     Column("updated_at", Integer, nullable=False),
+    # JSON: calls the service refused for good {call: words}; what no person has seen yet {code: {}}
+    Column("refused", Text, nullable=False, server_default="{}"),
+    Column("unseen", Text, nullable=False, server_default="{}"),
     Index("ix_orders_open", "store", "received_at", sqlite_where=text("closed_at IS NULL")),
     Index("ix_orders_received", "received_at"),
     Index("ix_orders_told", "store", "told"),
+    Index("ix_orders_number", "order_number"),
+    Index("ix_orders_unseen", "store", sqlite_where=text("unseen <> '{}'")),
 )
 
 # The life of each order, for people: `event` is a dotted name, `detail` JSON without personal data.

@@ -7,6 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+# A day of room on both sides, so that every instant can be shown in every time zone.
+_FIRST_MS = (datetime(1, 1, 3, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+_LAST_MS = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 EARLIEST_MS = 946_684_800_000  # 2000-01-01
 LATEST_MS = 4_102_444_800_000  # 2100-01-01
@@ -19,17 +22,24 @@ def is_plausible(at_ms: int) -> bool:
 
 
 def to_iso(at_ms: int) -> str:
-    """Return the instant as the service writes it: `2026-11-21T19:02:00.000Z`."""
-    moment = _EPOCH + timedelta(milliseconds=at_ms)
+    """Return the instant as the service writes it: `2026-11-21T19:02:00.000Z`.
+
+    Total: what lies before the year 1 or after 9999 is shown as its first or last days.
+    """
+    moment = _EPOCH + timedelta(milliseconds=min(max(at_ms, _FIRST_MS), _LAST_MS))
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
 def from_iso(text: str) -> int:
     """Return the milliseconds since the epoch of an ISO 8601 timestamp; without a zone it is UTC.
 
-    Raises ValueError for anything else.
+    Raises ValueError for anything else, and for what `to_iso` could not write.
     """
     moment = datetime.fromisoformat(text.strip())
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return (moment - _EPOCH) // _MILLISECOND
+    at_ms = (moment - _EPOCH) // _MILLISECOND
+    if not _FIRST_MS <= at_ms <= _LAST_MS:
+        msg = f"no instant of the years 1 to 9999: {text!r}"
+        raise ValueError(msg)
+    return at_ms

@@ -2,7 +2,7 @@
 
 What the service sends is kept as received (`payload`); the typed fields are what the bridge
 decides by. A field that is missing or odd never makes an order unreadable: only the id must be
-there.
+there. Texts hold whole characters only: halves, as JSON allows them, become U+FFFD.
 """
 
 from collections.abc import Mapping
@@ -35,19 +35,35 @@ class ReasonCode(StrEnum):
     OTHER = "OTHER"
 
 
+UNCLEAR = "?"  # what people read in place of a quantity that nobody can tell
+_MOST = 99_999  # of one thing in one order
+
+
 @dataclass(frozen=True, slots=True)
 class OrderOption:
-    """An add-on chosen on a line; `unit_price` in minor units, None where it is not told."""
+    """An add-on chosen on a line; `unit_price` in minor units, None where it is not told.
+
+    `quantity` is 1 where `quantity_clear` says that nobody can tell it.
+    """
 
     product_name: str
     quantity: int
     unit_price: int | None
     external_id: str | None
+    quantity_clear: bool = True
+
+    @property
+    def quantity_text(self) -> str:
+        """How many, for people: `?` where it is not clear."""
+        return str(self.quantity) if self.quantity_clear else UNCLEAR
 
 
 @dataclass(frozen=True, slots=True)
 class OrderLine:
-    """A line; prices in minor units, None where they are not told."""
+    """A line; prices in minor units, None where they are not told.
+
+    `quantity` is 1 where `quantity_clear` says that nobody can tell it.
+    """
 
     product_name: str
     quantity: int
@@ -56,6 +72,12 @@ class OrderLine:
     external_id: str | None
     variant_external_id: str | None
     options: tuple[OrderOption, ...] = ()
+    quantity_clear: bool = True
+
+    @property
+    def quantity_text(self) -> str:
+        """How many, for people: `?` where it is not clear."""
+        return str(self.quantity) if self.quantity_clear else UNCLEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +103,8 @@ def parse_order(data: object) -> Order:
     if not isinstance(data, Mapping):
         msg = "the event's data is not an object"
         raise ValueError(msg)  # noqa: TRY004 -- bad input, not a programming error
-    order_id = _text(data.get("id"))
+    order_id = data.get("id")
+    order_id = order_id if isinstance(order_id, str) else _text(order_id)  # never mended
     if not order_id:
         msg = "the order has no id"
         raise ValueError(msg)
@@ -98,23 +121,40 @@ def parse_order(data: object) -> Order:
     )
 
 
+def unclear_quantities(order: Order) -> list[str]:
+    """Return the names of what was ordered in a quantity that nobody can tell."""
+    things: list[OrderLine | OrderOption] = []
+    for line in order.lines:
+        things += [line, *line.options]
+    return [
+        thing.product_name or thing.external_id or UNCLEAR
+        for thing in things
+        if not thing.quantity_clear
+    ]
+
+
 def _line(line: Mapping[str, Any]) -> OrderLine:
+    quantity = _quantity(line.get("quantity"))
     return OrderLine(
         product_name=_text(line.get("product_name")),
-        quantity=_quantity(line.get("quantity")),
+        quantity=quantity or 1,
+        quantity_clear=quantity is not None,
         unit_price=_amount(line.get("unit_price")),
         subtotal=_amount(line.get("subtotal")),
         external_id=_text(line.get("external_id")) or None,
         variant_external_id=_text(line.get("variant_external_id")) or None,
-        options=tuple(
-            OrderOption(
-                product_name=_text(option.get("product_name")),
-                quantity=_quantity(option.get("quantity")),
-                unit_price=_amount(option.get("unit_price")),
-                external_id=_text(option.get("external_id")) or None,
-            )
-            for option in _objects(line.get("options"))
-        ),
+        options=tuple(_option(option) for option in _objects(line.get("options"))),
+    )
+
+
+def _option(option: Mapping[str, Any]) -> OrderOption:
+    quantity = _quantity(option.get("quantity"))
+    return OrderOption(
+        product_name=_text(option.get("product_name")),
+        quantity=quantity or 1,
+        quantity_clear=quantity is not None,
+        unit_price=_amount(option.get("unit_price")),
+        external_id=_text(option.get("external_id")) or None,
     )
 
 
@@ -124,21 +164,37 @@ def _objects(value: object) -> list[Mapping[str, Any]]:
 
 def _text(value: object) -> str:
     if isinstance(value, str):
-        return value
+        return value if value.isascii() else _whole(value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+
+
+def _whole(text: str) -> str:
+    """Put U+FFFD in place of halves of characters, which no file, page or printer can take."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _amount(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _quantity(value: object) -> int:
+def _quantity(value: object) -> int | None:
+    """Return a number of pieces: 3, 3.0 or "3"; None for anything else, and for none at all."""
+    if isinstance(value, str):
+        digits = value.strip()
+        value = int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 6 else None
+    elif isinstance(value, float):
+        value = int(value) if value.is_integer() else None
     amount = _amount(value)
-    return 1 if amount is None else amount
+    return amount if amount is not None and 1 <= amount <= _MOST else None
+
+
+# An order of another century was placed by a clock that is wrong: nobody knows when.
+_FIRST_MS, _LAST_MS = from_iso("2000-01-01T00:00Z"), from_iso("2100-01-01T00:00Z")
 
 
 def _instant(value: object) -> int | None:
     try:
-        return from_iso(value) if isinstance(value, str) else None
+        at = from_iso(value) if isinstance(value, str) else None
     except (ValueError, OverflowError):
         return None
+    return at if at is not None and _FIRST_MS <= at < _LAST_MS else None

@@ -4,6 +4,7 @@ from tillbridge.adapter import PosOffline
 from tillbridge.orders.ports import OrderEffects
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import Cancellation
+from tillbridge.orders.state import CancelWanted
 
 
 async def bring_about(
@@ -22,3 +23,10 @@ async def bring_about(
         await presence.write_failed(PosOffline(cancellation.message))
     if cancellation.lost_to_absence:
         effects.order_lost()
+
+
+def wanted_by(cancelled: Cancellation, *, pos_has_none: bool, by: str = "") -> CancelWanted:
+    """Return the event of a cancel; `by` names the person who asks for it, "" for none."""
+    return CancelWanted(
+        cancelled.code, cancelled.message, cancelled.cause, pos_has_none=pos_has_none, by=by
+    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from tillbridge.ledger import inbox, menu, order_log, orders
+from tillbridge.ledger import inbox, menu, order_log
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu_prices import prices_around
 from tillbridge.ledger.orders import OrderRow, TicketState
@@ -17,10 +17,14 @@ from tillbridge.orders.checks import (
     OnFinding,
     findings,
     named_ids,
+    unseen_of,
     verdict,
 )
+from tillbridge.orders.commit import commit, insert
 from tillbridge.orders.events import OrderCreated, OrderDelivered, Unreadable, read_event
 from tillbridge.orders.reasons import Cancellation, cancellation
+from tillbridge.orders.state import CANCELLED_UNSEEN
+from tillbridge.orders.state import Delivered as ServiceDelivered
 
 BATCH = 64
 _NONE: AbstractSet[int] = frozenset()
@@ -143,9 +147,11 @@ def _created(
     row = _first_row(policy, order, payload, received_at, now_ms, cancelled)
     if completed:
         row = _completed(row, now_ms)
-    elif cancelled is None and _may_be_in_pos(connection, order, received_at):
-        row = replace(row, ticket=TicketState.WRITING)
-    if not orders.insert_order(connection, row):
+    else:
+        row = replace(row, unseen=_unseen(found, policy.currency, cancelled, now_ms))
+        if cancelled is None and _may_be_in_pos(connection, order, received_at):
+            row = replace(row, ticket=TicketState.WRITING)
+    if not insert(connection, row, now_ms):
         return "duplicate", Duplicate(order.id)
 
     def told(event: str, **detail: object) -> None:
@@ -156,7 +162,13 @@ def _created(
         told("order.not_written", why="completed before it arrived")
         return "delivered_before", DeliveredBefore(order.id)
     if found:
-        told("order.check_found", unknown_items=found.unknown_items, prices=found.prices)
+        told(
+            "order.check_found",
+            unknown_items=found.unknown_items,
+            prices=found.prices,
+            **({"currency": found.currency} if found.currency else {}),
+            **({"quantities": found.quantities} if found.quantities else {}),
+        )
     if cancelled is not None:
         told("order.to_cancel", code=cancelled.code, message=cancelled.message)
     return "order", NewOrder(row, len(order.lines), found, cancelled)
@@ -186,6 +198,15 @@ def _first_row(
     )
 
 
+def _unseen(
+    found: Findings, currency: str, cancelled: Cancellation | None, now_ms: int
+) -> Mapping[str, Mapping[str, object]]:
+    unseen = unseen_of(found, currency, now_ms)
+    if cancelled is not None:
+        unseen[CANCELLED_UNSEEN] = {"at": now_ms, "cause": cancelled.cause}
+    return unseen
+
+
 def _completed(row: OrderRow, now_ms: int) -> OrderRow:
     """Return the row of an order that is over before it came."""
     done = OrderState.COMPLETED
@@ -209,21 +230,7 @@ def _may_be_in_pos(connection: Connection, order: Order, received_at: int) -> bo
 
 
 def _delivered(connection: Connection, store: str, order_id: str, now_ms: int) -> Delivered:
-    row = orders.get_order(connection, store, order_id)
-    if row is None or row.told is not OrderState.COMPLETED:
+    change = commit(connection, store, order_id, ServiceDelivered(), now_ms)
+    if change is None:
         order_log.log_event(connection, store, order_id, "order.completed", now_ms)
-    if row is None:
-        return Delivered(order_id, known=False)
-    if row.told is not OrderState.COMPLETED or row.closed_at is None:
-        unwritten = row.ticket is TicketState.WAITING
-        orders.update_order(
-            connection,
-            store,
-            order_id,
-            now_ms,
-            told=OrderState.COMPLETED,
-            wanted=OrderState.COMPLETED,
-            closed_at=now_ms,
-            **({"ticket": TicketState.REFUSED} if unwritten else {}),
-        )
-    return Delivered(order_id, known=True)
+    return Delivered(order_id, known=change is not None)

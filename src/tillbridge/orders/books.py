@@ -13,6 +13,8 @@ from tillbridge.ledger import orders
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.orders import OrderRow
+from tillbridge.orders.commit import commit
+from tillbridge.orders.state import Change, Event
 from tillbridge.supervision import Supervisor
 from tillbridge.tally import Tally
 
@@ -31,6 +33,8 @@ class StoreBooks:
     desk: ProblemDesk
     clock: Clock
     tally: Tally = field(default_factory=Tally)
+    # Who takes the next work of an order from each change that was committed.
+    listeners: list[Callable[[Change], None]] = field(default_factory=list)
     supervisor: Supervisor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,6 +54,20 @@ class StoreBooks:
             except LedgerUnwritable:
                 await asyncio.sleep(wait)
                 wait = min(_LONGEST_WAIT_S, wait * 2)
+
+    async def commit(self, order_id: str, event: Event) -> Change | None:
+        """Commit what `event` makes of the order; None where there is no such order.
+
+        Returns once it is on disk and the listeners have taken the order's next work from it.
+        """
+        now_ms = self.clock.now_ms()
+        change = await self.keep(
+            lambda connection: commit(connection, self.store, order_id, event, now_ms)
+        )
+        if change is not None:
+            for listener in self.listeners:
+                listener(change)
+        return change
 
     async def order(self, order_id: str) -> OrderRow | None:
         """Return the order as it is now."""

@@ -10,7 +10,13 @@ from typing import Literal
 
 from tillbridge.i18n import _
 from tillbridge.model.money import to_major
-from tillbridge.model.order import Order, OrderLine, OrderOption, ReasonCode
+from tillbridge.model.order import (
+    Order,
+    OrderLine,
+    OrderOption,
+    ReasonCode,
+    unclear_quantities,
+)
 from tillbridge.orders.reasons import ChecksFailed
 
 OnFinding = Literal["write_and_warn", "cancel"]
@@ -30,13 +36,18 @@ class MenuThen:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What does not fit, one plain phrase each, without the customer's data."""
+    """What does not fit, one plain phrase each, without the customer's data.
+
+    `currency` is the order's where it is not the store's, else "".
+    """
 
     unknown_items: tuple[str, ...] = ()
     prices: tuple[str, ...] = ()
+    currency: str = ""
+    quantities: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.unknown_items or self.prices)
+        return bool(self.unknown_items or self.prices or self.currency or self.quantities)
 
 
 def named_ids(order: Order) -> frozenset[str]:
@@ -50,13 +61,35 @@ def named_ids(order: Order) -> frozenset[str]:
 
 def findings(order: Order, menu: MenuThen | None, currency: str) -> Findings:
     """Return what does not fit the menu; without one (a fresh ledger) only the currency can."""
-    prices = list(_currency(order, currency))
+    prices: list[str] = []
     unknown: list[str] = []
     if menu is not None:
         for line in order.lines:
             unknown += _unknown(line, menu)
             prices += _prices(line, menu, currency)
-    return Findings(tuple(unknown), tuple(prices))
+    other = _short(order.currency) if order.currency not in {"", currency} else ""
+    return Findings(
+        tuple(unknown), tuple(prices), other, tuple(map(_short, unclear_quantities(order)))
+    )
+
+
+def unseen_of(found: Findings, currency: str, now_ms: int) -> dict[str, dict[str, object]]:
+    """Return what a person has to see of the findings, by problem code."""
+    unseen: dict[str, dict[str, object]] = {}
+    for code, phrases in (
+        ("order.unknown_item", found.unknown_items),
+        ("order.price_differs", found.prices),
+        ("order.quantity_unclear", found.quantities),
+    ):
+        if phrases:
+            unseen[code] = {"at": now_ms, "detail": in_short(phrases)}
+    if found.currency:
+        unseen["order.other_currency"] = {
+            "at": now_ms,
+            "theirs": found.currency,
+            "ours": currency,
+        }
+    return unseen
 
 
 def verdict(
@@ -65,8 +98,9 @@ def verdict(
     """Return why the policy cancels the order, or None where it is written."""
     if found.unknown_items and unknown_item == "cancel":
         return ChecksFailed(ReasonCode.ITEM_OUT_OF_STOCK, in_short(found.unknown_items))
-    if found.prices and price_differs == "cancel":
-        return ChecksFailed(ReasonCode.PRICE_MISMATCH, in_short(found.prices))
+    if (found.prices or found.currency) and price_differs == "cancel":
+        other = (_("the order is in {currency}").format(currency=found.currency),)
+        return ChecksFailed(ReasonCode.PRICE_MISMATCH, in_short(found.prices or other))
     return None
 
 
@@ -78,13 +112,6 @@ def in_short(phrases: tuple[str, ...]) -> str:
         if not more
         else _("{first} (and {count} more)").format(first=phrases[0], count=more)
     )
-
-
-def _currency(order: Order, currency: str) -> Iterator[str]:
-    if order.currency and order.currency != currency:
-        yield _("the order is in {theirs}, the store in {ours}").format(
-            theirs=_short(order.currency), ours=currency
-        )
 
 
 def _unknown(line: OrderLine, menu: MenuThen) -> Iterator[str]:

@@ -7,10 +7,11 @@ looked for where such a body would have it (`id`, `order_id`, or an `order` obje
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tillbridge.i18n import _
 from tillbridge.model.numbers import parse_finite_float
-from tillbridge.model.order import Order, parse_order
+from tillbridge.model.order import Order, parse_order, unclear_quantities
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,17 @@ def _storable(text: str) -> bool:
 
 
 def order_of(order_id: str, payload: str) -> Order:
-    """Return an order as it was received; only its id where the rest has been forgotten ("")."""
-    return parse_order(_json(payload) if payload else {"id": order_id})
+    """Return an order as it is written to a POS; only its id where the rest is forgotten ("").
+
+    Where a quantity is not clear the kitchen reads so in the note, whatever the POS makes of it.
+    """
+    order = parse_order(_json(payload) if payload else {"id": order_id})
+    unclear = unclear_quantities(order)
+    if not unclear:
+        return order
+    ask = _("ASK HOW MANY: {names}").format(names=", ".join(unclear))
+    note = ". ".join(filter(None, [ask, order.special_instructions]))
+    return replace(order, special_instructions=note)
 
 
 def _json(payload: str) -> object:

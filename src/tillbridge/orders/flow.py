@@ -14,25 +14,26 @@ from functools import partial
 from sqlalchemy import Connection
 
 from tillbridge.config import StoreSettings
-from tillbridge.ledger import order_log, orders
+from tillbridge.ledger import orders
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.log import get_logger
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.aftermath import bring_about
 from tillbridge.orders.arrivals import Delivered, IntakePolicy, NewOrder, TakenIn
 from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.closing import is_done, is_stale
+from tillbridge.orders.commit import commit, end_unseen, report_all
 from tillbridge.orders.deadlines import Patience
 from tillbridge.orders.intake import Intake
-from tillbridge.orders.marks import ByHand
 from tillbridge.orders.ports import OrderEffects, OrderPos, OrderService
 from tillbridge.orders.presence import PosPresence
+from tillbridge.orders.problems import OF_ONE, OF_SEVERAL
 from tillbridge.orders.reconciling import TicketReconciler
 from tillbridge.orders.staff import StaffRequests
+from tillbridge.orders.state import ByHand, Change, Lapsed, decide
 from tillbridge.orders.telling import Teller
 from tillbridge.orders.updates import UpdateReader
 from tillbridge.orders.writing import TicketWriter, WritePolicy
-from tillbridge.problems import Ends
+from tillbridge.problems import PROBLEMS, Ends
 
 log = get_logger()
 
@@ -88,7 +89,6 @@ class OrdersFlow:
             peers.pos,
             self._presence,
             peers.effects,
-            self._teller.nudge,
             self._paper,
         )
         self._updates = UpdateReader(
@@ -99,6 +99,7 @@ class OrdersFlow:
         self._staff = StaffRequests(
             books, peers.effects, self._presence, self._writer, self._teller
         )
+        books.listeners.append(self._changed)
 
     # -- what others tell it
 
@@ -188,21 +189,11 @@ class OrdersFlow:
 
     async def _take_up(self) -> None:
         """Take up every open order where the last life of the process left it."""
-        rows, on_paper = await self._books.ledger.read(
-            lambda connection: (
-                orders.open_orders(connection, self._books.store),
-                orders.orders_on_paper(connection, self._books.store),
-            )
+        rows = await self._books.ledger.read(
+            lambda connection: orders.open_orders(connection, self._books.store)
         )
-        for row in on_paper:
-            self._writer.tell_on_paper(row)
         if self._paper is None:  # the last life had one, perhaps in trouble
             self._books.desk.close("fallback.offline", self._books.store)
-        unhandled = {row.order_id for row in on_paper}
-        for problem in self._books.desk.current():
-            mine = (problem.code, problem.store) == ("order.not_in_till", self._books.store)
-            if mine and problem.subject not in unhandled:
-                self._books.desk.close(problem.code, problem.store, problem.subject)
         for row in rows:
             self._order_changed(row)
         if rows:
@@ -243,9 +234,31 @@ class OrdersFlow:
             else:
                 self._books.supervisor.works("listener")
 
+    def _changed(self, change: Change) -> None:
+        self._order_changed(change.after)
+
     def _order_changed(self, row: OrderRow) -> None:
         self._writer.take(row)
         self._teller.nudge(row.order_id)
+
+    async def _report_all(self) -> None:
+        """Report the problems of all orders anew; what no longer counts is not found any more."""
+        store, currency = self._books.store, self._settings.currency
+        now_ms = self._books.clock.now_ms()
+
+        def is_over(code: str, row: OrderRow) -> bool:
+            what = row.unseen[code]
+            if code == "order.other_currency" and what.get("theirs") == currency:
+                return True
+            at = what.get("at")
+            old = not isinstance(at, int) or now_ms - at > _PROBLEM_KEPT_MS
+            return old and PROBLEMS[code].ends is Ends.DAY
+
+        def job(connection: Connection) -> None:
+            end_unseen(connection, store, now_ms, is_over)
+            report_all(connection, store, now_ms)
+
+        await self._books.keep(job)
 
     async def _tidy_up(self) -> None:
         while True:
@@ -253,16 +266,18 @@ class OrdersFlow:
             await asyncio.sleep(_TIDY_EVERY_S)
 
     async def tidy(self) -> None:
-        """Close what is over and was never closed, and old problems of single orders."""
+        """Close what is over and was never closed, and end what nobody has seen for a day."""
         now_ms = self._books.clock.now_ms()
         closed = await self._books.keep(
             lambda connection: _close_stale(connection, self._books.store, now_ms)
         )
         if closed:
             log.info("orders.closed", store=self._books.store, count=closed)
+        await self._report_all()
         for problem in self._books.desk.current():
             if (
                 problem.kind.ends is Ends.DAY
+                and problem.code not in OF_ONE | OF_SEVERAL  # they follow from the orders
                 and problem.store == self._books.store
                 and now_ms - problem.since > _PROBLEM_KEPT_MS
             ):
@@ -270,12 +285,8 @@ class OrdersFlow:
 
 
 def _close_stale(connection: Connection, store: str, now_ms: int) -> int:
-    over = [
-        row
-        for row in orders.open_orders(connection, store)
-        if is_done(row) or is_stale(row, now_ms)
-    ]
+    rows = orders.open_orders(connection, store)
+    over = [row for row in rows if decide(row, Lapsed(), now_ms).entries]
     for row in over:
-        orders.update_order(connection, store, row.order_id, now_ms, closed_at=now_ms)
-        order_log.log_event(connection, store, row.order_id, "order.closed", now_ms, why="over")
+        commit(connection, store, row.order_id, Lapsed(), now_ms)
     return len(over)

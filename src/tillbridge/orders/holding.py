@@ -11,8 +11,8 @@ from tillbridge.i18n import _
 from tillbridge.ledger import order_log
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.log import get_logger
-from tillbridge.orders import marks
 from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.state import Held, can_be_written
 
 log = get_logger()
 
@@ -46,7 +46,7 @@ class LateOrders:
         note = "held: " + _("It was {minutes} minutes old, and nobody asked for it.").format(
             minutes=minutes
         )
-        if await self._books.keep(lambda each: marks.mark_held(each, row, note, now_ms)):
+        change = await self._books.commit(order_id, Held(note))
+        if change is not None and can_be_written(change.after):
             log.warning("order.held", store=store, order=order_id, minutes=minutes)
-            self._books.desk.open("order.held", store, order_id, order=order_id, minutes=minutes)
         return True

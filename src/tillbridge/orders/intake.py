@@ -23,7 +23,7 @@ from tillbridge.orders.arrivals import (
     take_one,
 )
 from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.checks import Findings, in_short
+from tillbridge.orders.checks import Findings
 from tillbridge.supervision import backoff_s
 
 log = get_logger()
@@ -173,7 +173,7 @@ class Intake:
         match taken:
             case NewOrder(row, lines, found, cancelled):
                 log.info("order.received", store=store, order=row.order_id, lines=lines)
-                self._report_findings(row.order_id, found)
+                self._log_findings(row.order_id, found)
                 if cancelled is not None:
                     log.warning(
                         "order.to_cancel", store=store, order=row.order_id, code=cancelled.code
@@ -190,24 +190,17 @@ class Intake:
                 log.error("order.unreadable", store=store, event_id=event_id, why=text)
                 self._books.desk.open("order.unreadable", store, event_id, detail=text)
 
-    def _report_findings(self, order_id: str, found: Findings) -> None:
-        store = self._policy.store
+    def _log_findings(self, order_id: str, found: Findings) -> None:
         if found:
             log.warning(
                 "order.check_found",
-                store=store,
+                store=self._policy.store,
                 order=order_id,
                 unknown_items=len(found.unknown_items),
                 prices=len(found.prices),
+                currency=found.currency,
+                quantities=len(found.quantities),
             )
-        for code, phrases in (
-            ("order.unknown_item", found.unknown_items),
-            ("order.price_differs", found.prices),
-        ):
-            if phrases:
-                self._books.desk.open(
-                    code, store, order_id, order=order_id, detail=in_short(phrases)
-                )
 
 
 def _order_of(taken: TakenIn) -> str:

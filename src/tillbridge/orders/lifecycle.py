@@ -6,6 +6,7 @@ moved it by hand. Calls are told one step at a time; a refusal (409) rules out t
 call leaves, which makes the next call the read that the specification does not offer.
 """
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -81,21 +82,36 @@ def standing_after_restart(
     return Standing(told, frozenset(possible))
 
 
-def next_call(standing: Standing, wanted: OrderState) -> Call | None:
+def next_call(
+    standing: Standing, wanted: OrderState, refused: AbstractSet[Call] = frozenset()
+) -> Call | None:
     """Return the one call that comes next on the way to `wanted`, None where nothing is to be told.
 
     A jump is walked: created to ready takes accept, preparing and ready, in order. An order the POS
-    has completed is walked to ready and then waits for order.delivered.
+    has completed is walked to ready and then waits for order.delivered. A call that the service has
+    `refused` for good is left out; those after it are still made.
     """
     if standing.told in _FINAL:
         return None
     if wanted is OrderState.CANCELLED:
-        return Call.CANCEL
+        return None if Call.CANCEL in refused else Call.CANCEL
     if standing.told in standing.possible:
         here = standing.told
     else:
         here = min(standing.possible - _FINAL, key=_RANK.__getitem__, default=standing.told)
-    return _FORWARD.get(here) if _RANK[here] < _RANK[wanted] else None
+    while _RANK[here] < _RANK[wanted]:
+        call = _FORWARD.get(here)
+        if call is None or call not in refused:
+            return call
+        here = _LEADS_TO[call]
+    return None
+
+
+def overtaken(call: Call, told: OrderState) -> bool:
+    """Return whether a refused `call` matters no more, now that the service has it in `told`."""
+    if told in _FINAL:
+        return True
+    return call is not Call.CANCEL and _RANK[_LEADS_TO[call]] <= _RANK[told]
 
 
 def after_answer(call: Call) -> Standing:

@@ -60,6 +60,32 @@ _TO_THE_CUSTOMER = {
 }
 
 
+# Why the bridge or the till cancelled orders: what follows "because".
+CAUSES = {
+    "offline": _("the till could not be reached"),
+    "not_written": _("nothing could be written to the till in time"),
+    "not_confirmed": _("nobody confirmed them at the till in time"),
+    "refused": _("the till said no"),
+    "sold_out": _("something was sold out"),
+    "closed": _("the till said that the restaurant is closed"),
+    "capacity": _("the kitchen could not take more orders"),
+    "price": _("the till has another price"),
+    "unknown_item": _("something was ordered that is not on the menu"),
+    "price_differs": _("a price was not that of the menu"),
+    "other": _("they could not be taken"),
+}
+# Those of which the till's own words say more.
+TOLD_BY_TILL = frozenset({"refused", "sold_out", "closed", "capacity", "price"})
+_CAUSE_OF_CODE = {
+    ReasonCode.ITEM_OUT_OF_STOCK: "sold_out",
+    ReasonCode.STORE_CLOSED: "closed",
+    ReasonCode.POS_OFFLINE: "offline",
+    ReasonCode.CAPACITY: "capacity",
+    ReasonCode.PRICE_MISMATCH: "price",
+    ReasonCode.OTHER: "refused",
+}
+
+
 class Lapse(StrEnum):
     """What did not happen before an order's time was up."""
 
@@ -104,12 +130,13 @@ class Cancellation:
 
     `reason` is shown to the customer, `message` goes to support. `items_out` are external ids to
     be taken off sale; `price_mismatch`, `pos_offline` and `lost_to_absence` tell the rooms that
-    mend these.
+    mend these. `cause` is a key of `CAUSES`, "" where a person asks for it.
     """
 
     code: ReasonCode
     reason: str
     message: str
+    cause: str = ""
     items_out: tuple[str, ...] = ()
     price_mismatch: bool = False
     pos_offline: bool = False
@@ -132,6 +159,7 @@ def cancellation(cause: Cause) -> Cancellation:
         code=code,
         reason=customer_text(code),
         message=_trimmed(message),
+        cause=_cause_name(cause, code),
         items_out=items,
         price_mismatch=code is ReasonCode.PRICE_MISMATCH and not isinstance(cause, ByPerson),
         pos_offline=from_pos and code is ReasonCode.POS_OFFLINE,
@@ -158,6 +186,20 @@ def failure_note(failure: PosFailure) -> str:
 def was_offline(note: str) -> bool:
     """Return whether the failure of this note says that the POS was not there."""
     return note.partition(":")[0] == "offline"
+
+
+def _cause_name(cause: Cause, code: ReasonCode) -> str:
+    match cause:
+        case ByPerson():
+            return ""
+        case Lapsed(lapse=Lapse.NOT_WRITTEN_OFFLINE):
+            return "offline"
+        case Lapsed(lapse=lapse):
+            return "not_written" if lapse is Lapse.NOT_WRITTEN else "not_confirmed"
+        case ChecksFailed():
+            return "price_differs" if code is ReasonCode.PRICE_MISMATCH else "unknown_item"
+        case _:
+            return _CAUSE_OF_CODE[code]
 
 
 def _code_and_message(cause: Cause) -> tuple[ReasonCode, str]:

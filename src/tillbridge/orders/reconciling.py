@@ -20,17 +20,17 @@ from tillbridge.adapter import (
 from tillbridge.i18n import _
 from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.order_log import LogEntry
-from tillbridge.ledger.orders import OrderRow, TicketState, is_on_paper
+from tillbridge.ledger.orders import BY_HAND, OrderRow, TicketState, is_on_paper
 from tillbridge.log import get_logger
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders import marks
 from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.closing import is_to_be_withdrawn
 from tillbridge.orders.deadlines import AfterFailure, after_failure
 from tillbridge.orders.events import order_of
+from tillbridge.orders.naming import called
 from tillbridge.orders.ports import OrderPos
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import customer_text, failure_note
+from tillbridge.orders.state import TicketLeft, is_to_be_withdrawn
 
 log = get_logger()
 
@@ -74,7 +74,7 @@ def missing(rows: Sequence[OrderRow], tickets: Sequence[ListedTicket]) -> list[O
         for row in rows
         if row.ticket is TicketState.WRITTEN
         and row.wanted is not OrderState.CANCELLED
-        and row.ticket_reference != marks.BY_HAND
+        and row.ticket_reference != BY_HAND
         and not is_on_paper(row)
         and row.order_id not in listed
     ]
@@ -153,7 +153,7 @@ class TicketReconciler:
                 taken = [await self._take_back(row, each, surplus.why) for each in surplus.tickets]
                 if not all(taken):
                     left.add(key)
-                    self._tell(row, tickets, surplus)
+                    await self._tell(row, tickets, surplus)
         return left
 
     async def _order(self, order_id: str) -> tuple[OrderRow | None, list[LogEntry]]:
@@ -181,10 +181,10 @@ class TicketReconciler:
         await self._taken_back(row, ticket.reference, ticket.record, why)
         return True
 
-    def _tell(self, row: OrderRow, tickets: Sequence[ListedTicket], surplus: Surplus) -> None:
+    async def _tell(self, row: OrderRow, tickets: Sequence[ListedTicket], surplus: Surplus) -> None:
         store, order_id = self._books.store, row.order_id
         if row.wanted is OrderState.CANCELLED:
-            self._books.desk.open("order.not_withdrawn", store, order_id, order=order_id)
+            await self._left_in_pos(row)
             return
         why = next(
             (
@@ -198,7 +198,7 @@ class TicketReconciler:
             _MANY,
             store,
             order_id,
-            order=row.order_number or order_id,
+            order=called(row),
             count=len(tickets),
             tickets=", ".join(each.record for each in tickets),
             younger=", ".join(each.record for each in surplus.tickets),
@@ -246,13 +246,17 @@ class TicketReconciler:
         if ticket is None:
             return
         if not self._pos.cancels_tickets:
-            self._books.desk.open(
-                "order.not_withdrawn", self._books.store, row.order_id, order=row.order_id
-            )
+            await self._left_in_pos(row)
             return
         reason = customer_text(row.reason_code or ReasonCode.OTHER)
         await self._pos.cancel_ticket(order_of(row.order_id, row.payload), row.order_id, reason)
         await self._taken_back(row, ticket.reference, ticket.reference, _("the order is cancelled"))
+
+    async def _left_in_pos(self, row: OrderRow) -> None:
+        """Let a person know, once: whoever has seen it is not told again."""
+        _row, entries = await self._order(row.order_id)
+        if not any(each.event == "ticket.left" for each in entries):
+            await self._books.commit(row.order_id, TicketLeft())
 
     async def _taken_back(self, row: OrderRow, reference: str, record: str, why: str) -> None:
         store, order_id = self._books.store, row.order_id
@@ -267,7 +271,7 @@ class TicketReconciler:
             _MENDED,
             store,
             order_id,
-            order=row.order_number or order_id,
+            order=called(row),
             ticket=f"{reference} ({record})" if record != reference else reference,
             why=why,
         )

@@ -1,27 +1,22 @@
 """What a person asks for about one order: try it again, cancel it, leave it to that person."""
 
-from sqlalchemy import Connection
-
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
-from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, is_on_paper
 from tillbridge.log import get_logger
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders import marks
-from tillbridge.orders.aftermath import bring_about
+from tillbridge.orders.aftermath import bring_about, wanted_by
 from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.lifecycle import is_final
+from tillbridge.orders.lifecycle import Call, Standing, is_final, next_call
+from tillbridge.orders.naming import called
 from tillbridge.orders.ports import OrderEffects
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import ByPerson, cancellation
+from tillbridge.orders.state import ByHand, Handled, Retried
 from tillbridge.orders.telling import Teller
 from tillbridge.orders.writing import TicketWriter
 
 log = get_logger()
-
-# What is told of a single order until somebody has seen to it.
-OF_ONE_ORDER = ("order.not_written", "order.held", "order.not_in_till", "order.not_withdrawn")
 
 
 class StaffRequests:
@@ -44,64 +39,55 @@ class StaffRequests:
     async def retry(self, order_id: str, *, by: str) -> str:
         """Try at once what is left to do for the order; one that was given up is taken up again.
 
-        Returns a sentence for whoever asked. Raises BridgeError where there is nothing to try.
+        A call that the service refused is made again. Returns a sentence for whoever asked. Raises
+        BridgeError where there is nothing to try.
         """
         row = await self._known(order_id)
+        order = called(row)
         if row.told is OrderState.CANCELLED:
             raise BridgeError(
-                _("Order {order} is cancelled at the service.").format(order=order_id),
+                _("Order {order} is cancelled at the service.").format(order=order),
                 fix=_("Ask the customer to order again."),
             )
         if row.told is OrderState.COMPLETED:
-            raise BridgeError(_("Order {order} is completed.").format(order=order_id))
-        if row.ticket is TicketState.WITHDRAWN:
+            raise BridgeError(_("Order {order} is completed.").format(order=order))
+        cancel_again = Call.CANCEL.value in row.refused
+        if row.ticket is TicketState.WITHDRAWN and not cancel_again:
             raise BridgeError(
                 _("The ticket of order {order} was taken back out of the till.").format(
-                    order=order_id
+                    order=order
                 ),
                 fix=_("Write it by hand if it is still wanted."),
             )
-        if row.closed_at is not None and row.ticket is TicketState.WRITTEN:
-            raise BridgeError(_("Nothing is left to do for order {order}.").format(order=order_id))
-        now_ms = self._books.clock.now_ms()
-        reopened = await self._books.keep(
-            lambda connection: _reopen(connection, row.store, order_id, now_ms, by=by)
-        )
+        if row.closed_at is not None and row.ticket is TicketState.WRITTEN and _all_told(row):
+            raise BridgeError(_("Nothing is left to do for order {order}.").format(order=order))
+        change = await self._books.commit(order_id, Retried(by))
         log.info("order.retried", store=self._books.store, order=order_id)
-        self._books.desk.close("order.held", self._books.store, order_id)
-        if reopened is not None:
-            self._writer.take(reopened, afresh=True)
+        after = row if change is None else change.after
+        self._writer.take(after, afresh=True)
         self._teller.service_back()
         self._teller.nudge(order_id)
-        if reopened is not None and reopened.ticket in UNWRITTEN:
-            return _("Order {order} is being written to the till.").format(order=order_id)
-        return _("Order {order} is being told to the service.").format(order=order_id)
+        if cancel_again:
+            return _("The service is asked once more to cancel order {order}.").format(order=order)
+        if after.ticket in UNWRITTEN:
+            return _("Order {order} is being written to the till.").format(order=order)
+        return _("Order {order} is being told to the service.").format(order=order)
 
     async def cancel(self, order_id: str, code: ReasonCode, *, by: str) -> str:
         """Cancel the order, in the POS too where it can; return a sentence for whoever asked.
 
-        Raises BridgeError where it is over already.
+        Raises BridgeError where the service has finished it already.
         """
         row = await self._known(order_id)
-        if is_final(row.told) or row.closed_at is not None:
-            raise BridgeError(
-                _("Order {order} is over already.").format(order=order_id),
-                fix=_("Look at it with: tillbridge orders show {order}").format(order=order_id),
-            )
+        if is_final(row.told):
+            raise _over(row)
         cancelled = cancellation(ByPerson(code))
         await bring_about(cancelled, self._effects, self._presence)
-        now_ms = self._books.clock.now_ms()
-        changed = await self._books.keep(
-            lambda connection: marks.cancel(
-                connection, row, cancelled, now_ms, pos_has_none=False, by=by
-            )
-        )
+        await self._books.commit(order_id, wanted_by(cancelled, pos_has_none=False, by=by))
         log.warning("order.to_cancel", store=self._books.store, order=order_id, code=code)
-        self._writer.take(changed or row)
-        self._teller.nudge(order_id)
-        return _("Order {order} is being cancelled.").format(order=order_id)
+        return _("Order {order} is being cancelled.").format(order=called(row))
 
-    async def done(self, order_id: str, how: marks.ByHand, *, by: str) -> str:
+    async def done(self, order_id: str, how: ByHand, *, by: str) -> str:
         """Stop trying: `by` has typed the order into the till, or settled it in some other way.
 
         Returns a sentence for whoever asked. Raises BridgeError where it is over already, or the
@@ -109,33 +95,22 @@ class StaffRequests:
         """
         row = await self._known(order_id)
         on_paper = is_on_paper(row)
-        if row.closed_at is not None and not on_paper:
+        if row.closed_at is not None and not on_paper and not row.unseen:
+            raise _over(row)
+        waits = (row.ticket in UNWRITTEN and row.closed_at is None) or on_paper
+        if how == "typed" and (not waits or row.wanted is OrderState.CANCELLED):
             raise BridgeError(
-                _("Order {order} is over already.").format(order=order_id),
-                fix=_("Look at it with: tillbridge orders show {order}").format(order=order_id),
+                _("Order {order} does not wait for the till.").format(order=called(row)),
+                fix=_fix(row),
             )
-        typed = how == "typed"
-        waits = row.ticket in UNWRITTEN or on_paper
-        if typed and (not waits or row.wanted is OrderState.CANCELLED):
-            raise BridgeError(
-                _("Order {order} does not wait for the till.").format(order=order_id),
-                fix=_("Look at it with: tillbridge orders show {order}").format(order=order_id),
-            )
-        now_ms = self._books.clock.now_ms()
-        changed = await self._books.keep(
-            lambda connection: marks.mark_handled(connection, row, how, now_ms, by=by)
-        )
+        await self._books.commit(order_id, Handled(how, by))
         log.warning("order.handled", store=self._books.store, order=order_id, how=how)
-        for problem in OF_ONE_ORDER:
-            self._books.desk.close(problem, self._books.store, order_id)
-        self._writer.take(changed or row)
-        self._teller.nudge(order_id)
-        if typed:
+        if how == "typed":
             return _("Order {order} counts as written by hand; the service is told.").format(
-                order=order_id
+                order=called(row)
             )
         return _("Order {order} is left to you: the bridge does nothing more for it.").format(
-            order=order_id
+            order=called(row)
         )
 
     async def _known(self, order_id: str) -> OrderRow:
@@ -148,26 +123,15 @@ class StaffRequests:
         return row
 
 
-def _reopen(
-    connection: Connection, store: str, order_id: str, now_ms: int, *, by: str
-) -> OrderRow | None:
-    """Take an order up again that was given up, unless the service has finished it meanwhile."""
-    row = orders.get_order(connection, store, order_id)
-    if row is None or is_final(row.told):
-        return row
-    given_up = row.wanted is OrderState.CANCELLED or row.closed_at is not None
-    if given_up:
-        orders.update_order(
-            connection,
-            store,
-            order_id,
-            now_ms,
-            # The POS is asked whether it has it before anything is written.
-            ticket=TicketState.WRITING,
-            wanted=OrderState.CREATED if row.wanted is OrderState.CANCELLED else row.wanted,
-            reason_code=None,
-            message="",
-            closed_at=None,
-        )
-    order_log.log_event(connection, store, order_id, "order.retried", now_ms, by=by)
-    return orders.get_order(connection, store, order_id)
+def _all_told(row: OrderRow) -> bool:
+    """Return whether the service knows all that was wanted, or nobody is to tell it any more."""
+    standing = Standing(row.told, frozenset({row.told}))
+    return is_on_paper(row) or next_call(standing, row.wanted) is None
+
+
+def _over(row: OrderRow) -> BridgeError:
+    return BridgeError(_("Order {order} is over already.").format(order=called(row)), fix=_fix(row))
+
+
+def _fix(row: OrderRow) -> str:
+    return _("Look at it with: tillbridge orders show {order}").format(order=row.order_id)

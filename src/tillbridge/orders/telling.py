@@ -13,9 +13,7 @@ from tillbridge.ledger import order_log
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.log import get_logger
 from tillbridge.model.order import ReasonCode
-from tillbridge.orders import marks
 from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.closing import may_be_told
 from tillbridge.orders.deadlines import backoff_s
 from tillbridge.orders.lifecycle import (
     Call,
@@ -23,12 +21,13 @@ from tillbridge.orders.lifecycle import (
     after_answer,
     after_conflict,
     after_lost_answer,
-    next_call,
     standing_after_restart,
     standing_of_new,
 )
 from tillbridge.orders.ports import OrderService
 from tillbridge.orders.reasons import customer_text
+from tillbridge.orders.state import CallRefused, ServiceClosed, ServiceKnows, call_for
+from tillbridge.problems import Found, Scope
 
 log = get_logger()
 
@@ -36,6 +35,7 @@ _AT_ONCE = 4  # calls in flight for one store
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
 _UNTOLD_AFTER_S = 30.0
+_UNTOLD = "order.untold"
 
 # Refusals that end when the store is integrated again.
 _WAITING_CODES = frozenset({"store.not_integrated", "auth.consent_revoked"})
@@ -148,7 +148,7 @@ class Teller:
         standing = self._standings.get(order_id) or standing_after_restart(
             row.told, row.wanted, auto_accepted=self._auto_accepted
         )
-        call = next_call(standing, row.wanted) if may_be_told(row) else None
+        call = call_for(row, standing)
         if call is None:
             self._told(order_id)
             return False
@@ -187,7 +187,10 @@ class Teller:
     async def _after_failure(
         self, row: OrderRow, standing: Standing, call: Call, failure: ServiceError
     ) -> None:
-        if isinstance(failure, Conflict):
+        if isinstance(failure, Conflict) and row.refused and call is not Call.CANCEL:
+            # A call before it was refused, so that this one says nothing of where the order is.
+            await self._refused(row, call, failure)
+        elif isinstance(failure, Conflict):
             settled = after_conflict(standing, call)
             log.info(
                 "order.conflict",
@@ -197,7 +200,7 @@ class Teller:
                 told=None if settled is None else settled.told,
             )
             if settled is None:
-                await self._close(row, "order.closed_by_service", call, failure)
+                await self._close(row, call, failure)
             else:
                 await self._keep_standing(row, settled, call, took_ms=None)
         elif waits(failure):
@@ -205,9 +208,9 @@ class Teller:
                 self._standings[row.order_id] = after_lost_answer(standing, call)
             await self._wait(row, call, failure)
         elif failure.code == "order.not_found":
-            await self._close(row, "order.closed_by_service", call, failure)
+            await self._close(row, call, failure)
         else:
-            await self._close(row, "service.refused", call, failure)
+            await self._refused(row, call, failure)
 
     async def _keep_standing(
         self, row: OrderRow, standing: Standing, call: Call, *, took_ms: int | None
@@ -222,46 +225,39 @@ class Teller:
         else:
             detail["ms"] = took_ms
 
-        closed = await self._books.keep(
-            lambda connection: marks.mark_told(
-                connection, row, standing.told, event, now_ms, detail
-            )
-        )
+        change = await self._books.commit(row.order_id, ServiceKnows(standing.told, event, detail))
         log.info(event, store=self._books.store, order=row.order_id, **detail)
         if call is Call.ACCEPT:
             took_s = (now_ms - row.received_at) / 1000
             self._books.tally.took("time_to_accept", took_s, store=self._books.store)
         self._told(row.order_id)
-        self._books.desk.close("service.refused", self._books.store, f"orders.{call}")
-        if closed:
+        if change is None or change.after.closed_at is not None:
             self._forget(row.order_id)
 
-    async def _close(self, row: OrderRow, problem: str, call: Call, failure: ServiceError) -> None:
-        now_ms = self._books.clock.now_ms()
-
-        detail: dict[str, object] = {"why": problem, "call": call, "code": failure.code}
-        await self._books.keep(
-            lambda connection: marks.mark_closed(connection, row, now_ms, detail)
+    async def _refused(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
+        """Make this call no more: the service will not have it. The order goes on."""
+        answer = {"code": failure.code, "status": failure.status}
+        await self._books.commit(row.order_id, CallRefused(call, _words_of(failure), answer))
+        log.warning(
+            "order.call_refused",
+            store=self._books.store,
+            order=row.order_id,
+            call=call,
+            **answer,
         )
+        self._told(row.order_id)
+
+    async def _close(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
+        """Close the order: the service says that it is over there."""
+        detail = {"why": "order.closed_by_service", "call": call.value, "code": failure.code}
+        await self._books.commit(row.order_id, ServiceClosed(detail))
         log.warning(
             "order.closed",
             store=self._books.store,
             order=row.order_id,
-            why=problem,
-            call=call,
-            code=failure.code,
             status=failure.status,
+            **detail,
         )
-        if problem == "order.closed_by_service":
-            self._books.desk.open(problem, self._books.store, row.order_id, order=row.order_id)
-        else:
-            self._books.desk.open(
-                problem,
-                self._books.store,
-                f"orders.{call}",
-                operation=failure.operation or f"orders.{call}",
-                detail=failure.text,
-            )
         self._told(row.order_id)
         self._forget(row.order_id)
 
@@ -313,14 +309,23 @@ class Teller:
 
     def _report_untold(self) -> None:
         now = self._books.clock.monotonic()
-        if any(now - each.since >= _UNTOLD_AFTER_S for each in self._waiting.values()):
-            self._books.desk.open("order.untold", self._books.store, count=len(self._waiting))
-        elif not self._waiting:
-            self._books.desk.close("order.untold", self._books.store)
+        store, desk = self._books.store, self._books.desk
+        late = any(now - each.since >= _UNTOLD_AFTER_S for each in self._waiting.values())
+        if late or (self._waiting and desk.is_open(_UNTOLD, store)):
+            found = [Found(_UNTOLD, detail={"count": len(self._waiting)})]
+        else:
+            found = []
+        desk.report(Scope(store, frozenset({_UNTOLD})), found)
 
     def _forget(self, order_id: str) -> None:
         self._standings.pop(order_id, None)
         self._told(order_id)
+
+
+def _words_of(failure: ServiceError) -> str:
+    """Return what the service answered, in one line for a person."""
+    answer = " ".join(filter(None, [str(failure.status or ""), failure.code]))
+    return f"{failure.text} ({answer})" if answer else failure.text
 
 
 _EVENTS = {

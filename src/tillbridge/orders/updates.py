@@ -9,27 +9,21 @@ from sqlalchemy import Connection
 from tillbridge.adapter import BadRow, PosFailure, TicketStatus, TicketUpdate
 from tillbridge.errors import LedgerError
 from tillbridge.ledger import order_log, orders
-from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.ledger.orders import OrderRow
 from tillbridge.log import get_logger
-from tillbridge.model.order import OrderState
-from tillbridge.orders import marks
-from tillbridge.orders.aftermath import bring_about
+from tillbridge.orders.aftermath import bring_about, wanted_by
 from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.lifecycle import is_final, merge_wanted
+from tillbridge.orders.commit import commit
 from tillbridge.orders.ports import OrderEffects, OrderPos
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import Cancellation, cancellation, failure_note
+from tillbridge.orders.state import PosSaid
+from tillbridge.problems import Found, Scope
 from tillbridge.supervision import backoff_s
 
 log = get_logger()
 
-_WANTED = {
-    TicketStatus.ACCEPTED: OrderState.ACCEPTED,
-    TicketStatus.PREPARING: OrderState.PREPARING,
-    TicketStatus.READY: OrderState.READY,
-    TicketStatus.COMPLETED: OrderState.COMPLETED,
-    TicketStatus.REJECTED: OrderState.CANCELLED,
-}
+_UNREADABLE = "pos.update_unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +50,14 @@ def keep_update(
     if news:
         why = {"reason": update.reason, "message": update.message} if update.reason else {}
         order_log.log_event(connection, store, update.order_id, event, now_ms, **why)
-    if row.closed_at is None:
-        if cancelled is not None:
-            marks.cancel(connection, row, cancelled, now_ms, pos_has_none=True)
-        elif not is_final(row.told):
-            _go_on(connection, row, _WANTED[update.status], now_ms)
-    now = orders.get_order(connection, store, update.order_id)
-    return KeptUpdate(now or row, news)
-
-
-def _go_on(connection: Connection, row: OrderRow, state: OrderState, now_ms: int) -> None:
-    """Move the order on; a POS that tells of a ticket has it, or is asked before it is written."""
-    wanted = merge_wanted(row.wanted, state)
-    ticket = {
-        TicketState.WAITING: TicketState.WRITING,
-        TicketState.WRITING: TicketState.WRITTEN,
-    }.get(row.ticket, row.ticket)
-    if wanted is row.wanted and ticket is row.ticket:
-        return
-    written = ticket is TicketState.WRITTEN and row.ticket is not TicketState.WRITTEN
-    if written:
-        order_log.log_event(connection, row.store, row.order_id, "order.written", now_ms)
-    orders.update_order(
+    change = commit(
         connection,
-        row.store,
-        row.order_id,
+        store,
+        update.order_id,
+        PosSaid(update.status) if cancelled is None else wanted_by(cancelled, pos_has_none=True),
         now_ms,
-        wanted=wanted,
-        ticket=ticket,
-        **({"written_at": now_ms} if written else {}),
     )
+    return KeptUpdate(row if change is None else change.after, news)
 
 
 class UpdateReader:
@@ -107,11 +79,6 @@ class UpdateReader:
         self._look = asyncio.Event()
         self._failing = ""
         self._set_aside: dict[str, tuple[int, float]] = {}  # failures and next try, by its key
-        self._unreadable = {
-            each.subject
-            for each in books.desk.current()
-            if (each.code, each.store) == ("pos.update_unreadable", books.store)
-        }
 
     def look(self) -> None:
         """Read now: a file has changed, or the POS is back."""
@@ -133,7 +100,7 @@ class UpdateReader:
         try:
             for update in await self._pos.read_updates():
                 await self._handle(update)
-            self._tell_unreadable(await self._pos.unreadable_updates())
+            self._report_unreadable(await self._pos.unreadable_updates())
         except PosFailure as failure:
             note = failure_note(failure)
             if note != self._failing:
@@ -164,16 +131,15 @@ class UpdateReader:
             self._books.supervisor.works("updates", order=update.order_id)
         await self._pos.update_handled(update)
 
-    def _tell_unreadable(self, bad: Sequence[BadRow]) -> None:
-        """Tell a person of news that nobody could understand, for as long as it lies there."""
-        store, desk = self._books.store, self._books.desk
-        for each in bad:
-            desk.open(
-                "pos.update_unreadable", store, each.place, detail=f"{each.place}: {each.text}"
-            )
-        for place in self._unreadable - {each.place for each in bad}:
-            desk.close("pos.update_unreadable", store, place)
-        self._unreadable = {each.place for each in bad}
+    def _report_unreadable(self, bad: Sequence[BadRow]) -> None:
+        """Let a person know of news that nobody could understand, for as long as it lies there."""
+        self._books.desk.report(
+            Scope(self._books.store, frozenset({_UNREADABLE})),
+            [
+                Found(_UNREADABLE, each.place, {"detail": f"{each.place}: {each.text}"})
+                for each in bad
+            ],
+        )
 
     async def take(self, update: TicketUpdate) -> None:
         """Keep a piece of news, and bring about what follows from it."""

@@ -14,8 +14,8 @@ from typing import Literal
 
 from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
 from tillbridge.model.order import OrderState
-from tillbridge.orders.closing import is_to_be_withdrawn
 from tillbridge.orders.lifecycle import is_confirmed
+from tillbridge.orders.state import is_to_be_withdrawn
 
 
 class Phase(StrEnum):

@@ -4,10 +4,10 @@ from tillbridge.adapter import TicketOutcomeUnknown
 from tillbridge.ledger.orders import ON_PAPER, OrderRow, TicketState
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.events import order_of
-from tillbridge.orders.marks import HowEnded
 from tillbridge.orders.ports import OrderPos
 from tillbridge.orders.putting import MayStillLand
 from tillbridge.orders.reasons import customer_text
+from tillbridge.orders.state import HowEnded
 
 
 async def _surely_none(pos: OrderPos, key: str) -> bool:

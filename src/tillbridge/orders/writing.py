@@ -7,7 +7,6 @@ The same worker takes tickets of cancelled orders back, and watches over the dea
 
 import asyncio
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,9 +19,15 @@ from tillbridge.adapter import (
     Ticket,
     TicketOutcomeUnknown,
 )
-from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.i18n import _
+from tillbridge.ledger.orders import (
+    ON_PAPER,
+    PERHAPS_ON_PAPER_ONLY,
+    OrderRow,
+    TicketState,
+)
 from tillbridge.log import get_logger
-from tillbridge.orders import marks
+from tillbridge.orders.aftermath import bring_about, wanted_by
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.deadlines import (
     GRACE_S,
@@ -35,7 +40,6 @@ from tillbridge.orders.deadlines import (
     remaining_s,
 )
 from tillbridge.orders.holding import LateOrders
-from tillbridge.orders.outcomes import Outcomes
 from tillbridge.orders.ports import OrderEffects, OrderPos
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.putting import MayStillLand, put
@@ -44,6 +48,15 @@ from tillbridge.orders.reasons import (
     cancellation,
     failure_note,
     was_offline,
+)
+from tillbridge.orders.state import (
+    HowEnded,
+    Printed,
+    Withdrawn,
+    WriteBegun,
+    WriteFailed,
+    Written,
+    can_be_written,
 )
 from tillbridge.orders.waiting import Phase, Waiting, WaitingOrders, phase_of
 from tillbridge.orders.withdrawing import withdraw
@@ -54,9 +67,6 @@ if TYPE_CHECKING:
     )
 
 log = get_logger()
-
-# A failure that is not the POS being offline, so often in a row, is a person's business.
-_TELL_AFTER_FAILURES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +88,16 @@ class TicketWriter:
         pos: OrderPos,
         presence: PosPresence,
         effects: OrderEffects,
-        on_change: Callable[[str], None],
         paper: "Paper | None" = None,
     ) -> None:
         self._books = books
         self._policy = policy
         self._pos = pos
         self._presence = presence
-        self._on_change = on_change
+        self._effects = effects
         self._paper = paper
-        self._outcomes = Outcomes(
-            books, presence, effects, accepts=policy.patience.accept == "when_written"
-        )
+        # A ticket is enough to accept an order.
+        self._accepts = policy.patience.accept == "when_written"
         self._late = LateOrders(books, lambda: pos.hold_older_than_s)
         self._waiting = WaitingOrders()
         self._wake = asyncio.Event()
@@ -133,10 +141,6 @@ class TicketWriter:
         """Note that the process may have ended while the POS was writing the order."""
         age_s = max(0.0, (self._books.clock.now_ms() - row.updated_at) / 1000)
         entry.outcome_unknown(self._books.clock.monotonic() - age_s, self._pos.late_write_s)
-
-    def tell_on_paper(self, row: OrderRow) -> None:
-        """Let a person know of an order that is on paper, and that nobody has seen to."""
-        self._outcomes.tell_on_paper(row)
 
     def anything_to_write(self) -> bool:
         """Return whether any order waits for the POS."""
@@ -221,13 +225,7 @@ class TicketWriter:
             entry.held, entry.offline = True, False
             return
         if not ask_first:
-            now_ms = self._books.clock.now_ms()
-            begun = await self._books.keep(
-                lambda connection: marks.mark_writing(
-                    connection, self._books.store, order_id, now_ms
-                ),
-            )
-            if not begun:
+            if not await self._begins(order_id):
                 return  # it has changed: the next round looks again
             log.info("order.writing", store=self._books.store, order=order_id)
         try:
@@ -252,9 +250,22 @@ class TicketWriter:
     async def _has_ticket(self, entry: Waiting, row: OrderRow, ticket: Ticket) -> None:
         # First, as it happened: while the ticket is kept, its news may tell that the POS is away.
         await self._pos_answered()
-        await self._outcomes.written(row, ticket)
         entry.next_try, entry.failures, entry.offline = -math.inf, 0, False
-        await self._look_again(entry)
+        await self._books.commit(row.order_id, Written(ticket.reference, self._accepts))
+        took_ms = self._books.clock.now_ms() - row.received_at
+        log.info(
+            "order.written",
+            store=self._books.store,
+            order=row.order_id,
+            reference=ticket.reference,
+            ms=took_ms,
+        )
+        self._books.tally.took("time_to_ticket", took_ms / 1000, store=self._books.store)
+
+    async def _begins(self, order_id: str) -> bool:
+        """Note that a write begins, before the POS is called (invariant 2); False where it ends."""
+        change = await self._books.commit(order_id, WriteBegun())
+        return change is not None and can_be_written(change.after)
 
     async def _failed(self, entry: Waiting, row: OrderRow, failure: PosFailure) -> None:
         refused = after_failure(failure) is AfterFailure.CANCEL
@@ -263,19 +274,19 @@ class TicketWriter:
         if refused:
             await self._pos_answered()
             if self._paper is None or not may_stand_in(failure):
-                await self._cancel(entry, row, cancellation(failure), pos_has_none=True)
+                await self._cancel(row, cancellation(failure), pos_has_none=True)
                 return
-        waits = await self._outcomes.not_written(row, failure)
+        note = failure_note(failure)
+        if note != row.last_failure:
+            log.warning("order.wait", store=self._books.store, order=row.order_id, reason=note)
         lands = isinstance(failure, MayStillLand)
+        await self._books.commit(row.order_id, WriteFailed(note, counts=not lands))
         if isinstance(failure, TicketOutcomeUnknown) and not lands:
             entry.unsure = True
             entry.outcome_unknown(self._books.clock.monotonic(), self._pos.late_write_s)
         await self._back_off(entry, failure)
         if refused:
             entry.paper_at = -math.inf  # there is no point in waiting
-        told = not entry.offline and not lands and entry.failures >= _TELL_AFTER_FAILURES
-        if waits and told:
-            self._outcomes.tell_not_written(row, failure)
 
     async def _back_off(self, entry: Waiting, failure: PosFailure) -> None:
         now = self._books.clock.monotonic()
@@ -308,7 +319,7 @@ class TicketWriter:
                 entry.next_try = entry.paper_at
                 return
             if found is not None:
-                await self._is_on_paper(entry, row, perhaps_only=entry.unsure)
+                await self._is_on_paper(row, perhaps_only=entry.unsure)
                 return
             entry.maybe_on_paper = False
         if self._books.clock.monotonic() >= entry.paper_at:
@@ -322,12 +333,7 @@ class TicketWriter:
         if ticket is not None:
             await self._has_ticket(entry, row, ticket)
             return
-        now_ms = self._books.clock.now_ms()
-        if not await self._books.keep(
-            lambda connection: marks.mark_writing(
-                connection, self._books.store, row.order_id, now_ms
-            )
-        ):
+        if not await self._begins(row.order_id):
             return
         try:
             printed = await paper.put(row, till_may_have_it=not surely_none)
@@ -345,11 +351,13 @@ class TicketWriter:
         if printed is None:  # a person is to ask for it first; the POS may still take it
             entry.paper_at = math.inf
             return
-        await self._is_on_paper(entry, row, perhaps_only=not surely_none)
+        await self._is_on_paper(row, perhaps_only=not surely_none)
 
-    async def _is_on_paper(self, entry: Waiting, row: OrderRow, *, perhaps_only: bool) -> None:
-        await self._outcomes.printed(row, perhaps_only=perhaps_only)
-        await self._look_again(entry)
+    async def _is_on_paper(self, row: OrderRow, *, perhaps_only: bool) -> None:
+        reference = PERHAPS_ON_PAPER_ONLY if perhaps_only else ON_PAPER
+        why = row.last_failure.partition(": ")[2] or row.last_failure or _("it did not answer")
+        await self._books.commit(row.order_id, Printed(reference, why, self._accepts))
+        log.warning("order.on_paper", store=self._books.store, order=row.order_id)
 
     # -- time is up
 
@@ -393,18 +401,19 @@ class TicketWriter:
             note=row.last_failure,
         )
         if cause is not None:
-            await self._cancel(entry, row, cancellation(cause), pos_has_none=pos_has_none)
+            await self._cancel(row, cancellation(cause), pos_has_none=pos_has_none)
 
-    async def _cancel(
-        self, entry: Waiting, row: OrderRow, cancelled: Cancellation, *, pos_has_none: bool
-    ) -> None:
-        await self._outcomes.to_cancel(row, cancelled, pos_has_none=pos_has_none)
-        await self._look_again(entry)
+    async def _cancel(self, row: OrderRow, cancelled: Cancellation, *, pos_has_none: bool) -> None:
+        await bring_about(cancelled, self._effects, self._presence)
+        await self._books.commit(row.order_id, wanted_by(cancelled, pos_has_none=pos_has_none))
+        log.warning(
+            "order.to_cancel", store=self._books.store, order=row.order_id, code=cancelled.code
+        )
 
     # -- a ticket too many
 
     async def _withdraw(self, entry: Waiting, row: OrderRow) -> None:
-        how: marks.HowEnded
+        how: HowEnded
         try:
             on_paper = self._paper is not None and await self._paper.take_back(row)
         except PosFailure:
@@ -420,15 +429,5 @@ class TicketWriter:
             how = "left_to_person"
         else:
             await self._pos_answered()
-        await self._outcomes.withdrawn(row, how)
-        await self._look_again(entry)
-
-    async def _look_again(self, entry: Waiting) -> None:
-        """Go by what the ledger says now, and let the service be told."""
-        row = await self._books.order(entry.order_id)
-        phase = None if row is None else self._phase(row)
-        if phase is None:
-            self._waiting.drop(entry.order_id)
-        else:
-            self._waiting.add(entry.order_id, phase, entry.deadline)
-        self._on_change(entry.order_id)
+        await self._books.commit(row.order_id, Withdrawn(how))
+        log.info("order.withdrawn", store=self._books.store, order=row.order_id, how=how)

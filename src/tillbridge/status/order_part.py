@@ -9,7 +9,7 @@ from tillbridge.ledger.order_log import LogEntry
 from tillbridge.ledger.order_search import Arrived
 from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, is_on_paper
 from tillbridge.model.instant import to_iso
-from tillbridge.model.order import OrderLine, OrderState, parse_order
+from tillbridge.model.order import UNCLEAR, OrderLine, OrderState, parse_order
 from tillbridge.status.order_words import sentence, who
 
 _DELIVERED = _(
@@ -40,6 +40,7 @@ def order_part(row: OrderRow, handled: LogEntry | None = None) -> dict[str, Any]
         "last_failure": row.last_failure,
         "reason_code": None if row.reason_code is None else row.reason_code.value,
         "message": row.message,
+        "refused_calls": dict(row.refused),
         "handled": None
         if handled is None
         else {
@@ -57,14 +58,15 @@ def may_be_done(row: OrderRow) -> dict[str, bool]:
     unwritten = row.ticket in UNWRITTEN
     cancelled = row.wanted is OrderState.CANCELLED
     left = unwritten or row.ticket is TicketState.REFUSED or row.wanted is not row.told
+    not_cancelled = "cancel" in row.refused  # the service would not: one may ask it again
     return {
         "retry": not over
-        and row.ticket is not TicketState.WITHDRAWN
+        and (row.ticket is not TicketState.WITHDRAWN or not_cancelled)
         and left
         and not (closed and row.ticket is TicketState.WRITTEN),
-        "cancel": not (over or closed or cancelled),
+        "cancel": not (over or closed) and (not cancelled or not_cancelled),
         "typed": not cancelled and (is_on_paper(row) or (not closed and unwritten)),
-        "settled": not closed or is_on_paper(row),
+        "settled": not closed or is_on_paper(row) or bool(row.unseen),
     }
 
 
@@ -106,8 +108,8 @@ def life_part(
 def lines_part(row: OrderRow) -> dict[str, Any] | None:
     """Return what was ordered; None once it is forgotten, or where it cannot be read.
 
-    `lines` each with `name`, `quantity`, `unit_price` (minor units or None), `external_id` and
-    `options`; `total`, `currency`, `instructions`, `order_type`.
+    `lines` each with `name`, `quantity` ("?" where it is not clear), `unit_price` (minor units or
+    None), `external_id` and `options`; `total`, `currency`, `instructions`, `order_type`.
     """
     if not row.payload:
         return None
@@ -127,14 +129,14 @@ def lines_part(row: OrderRow) -> dict[str, Any] | None:
 def _line(line: OrderLine) -> Mapping[str, Any]:
     return {
         "name": line.product_name,
-        "quantity": line.quantity,
+        "quantity": line.quantity if line.quantity_clear else UNCLEAR,
         "unit_price": line.unit_price,
         "external_id": line.external_id,
         "variant": line.variant_external_id,
         "options": [
             {
                 "name": option.product_name,
-                "quantity": option.quantity,
+                "quantity": option.quantity if option.quantity_clear else UNCLEAR,
                 "unit_price": option.unit_price,
             }
             for option in line.options

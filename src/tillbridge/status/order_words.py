@@ -16,6 +16,13 @@ _PLAIN: Mapping[str, str] = {
     "order.on_paper": _("The till could not take it ({why}), so it was printed: NOT IN TILL."),
     "order.held": _("It was too old to be printed without somebody asking for it."),
     "order.to_cancel": _("It is to be cancelled: {code}."),
+    "order.call_refused": _(
+        "The service refused the call {call} ({status} {code}): it is not made again unless "
+        "somebody asks for it."
+    ),
+    "order.seen": _("{by} has seen what there was to see of it."),
+    "ticket.left": _("The till has its ticket after all: it has to be removed there by hand."),
+    "ticket.taken_back": _("A ticket too many was taken back out of the till: {why}."),
     "order.untold": _("The service could not be told ({call}): {code}. It is told again."),
     "ticket.accepted": _("The kitchen has accepted it."),
     "ticket.preparing": _("The kitchen is preparing it."),
@@ -112,6 +119,8 @@ def _found(detail: Mapping[str, Any]) -> str:
     for name, text in (
         ("unknown_items", _("not on the menu: {what}")),
         ("prices", _("other prices than the menu's: {what}")),
+        ("currency", _("another currency than the store's: {what}")),
+        ("quantities", _("it does not say how many of: {what}")),
     ):
         if found := detail.get(name):
             listed = ", ".join(map(str, found)) if isinstance(found, list) else str(found)

@@ -158,6 +158,7 @@ async def _fill_payload(visit: Visit) -> Filled:
     order = await visit.control.orders.show(visit.params["order"])
     payload = order["order"]
     text = "" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False)
+    text = text.encode("utf-8", "replace").decode()  # halves of characters are no text
     return {"order": order, "payload": text}
 
 
@@ -206,28 +207,43 @@ async def _cancel(visit: Visit) -> Done:
 async def _ask_done(visit: Visit) -> Question:
     order = await visit.control.orders.show(visit.params["order"])
     points: list[str] = []
-    choices = [("settled", _("seen to it in another way"))]
+    fields: tuple[Field, ...] = ()
     if order["may"]["typed"]:
-        choices.insert(0, ("typed", _("typed it into the till")))
+        choices = (
+            ("typed", _("typed it into the till")),
+            ("settled", _("seen to it in another way")),
+        )
+        fields = (Field("how", _("What have you done?"), choices=choices, value="typed"),)
         if order["on_paper"]:
             points.append(_("It is on paper, and not in the till: NOT IN TILL."))
         points.append(_("Typed into the till: it is accepted at the service."))
-    points.append(_("Seen to in another way: the service hears nothing more from the bridge."))
-    if order["ticket"] == "writing":
-        points.append(_("The till may have it already: look there before you type it."))
+        points.append(_("Seen to in another way: the service hears nothing more from the bridge."))
+        if order["ticket"] == "writing":
+            points.append(_("The till may have it already: look there before you type it."))
     return Question(
-        _("The bridge stops trying to bring order {order} into the till.").format(
-            order=order["order_number"] or order["id"]
-        ),
+        _what_done_does(order).format(order=order["order_number"] or order["id"]),
         _("Handled by hand"),
         points=points,
-        fields=(Field("how", _("What have you done?"), choices=choices, value=choices[0][0]),),
+        fields=fields,
         risky=True,
     )
 
 
+def _what_done_does(order: Mapping[str, Any]) -> str:
+    if order["may"]["typed"]:
+        return _("The bridge stops trying to bring order {order} into the till.")
+    if order["closed_at"] is not None:
+        return _("Order {order} is over; with this you say that you have seen to it.")
+    if order["ticket"] == "written":
+        return _(
+            "Order {order} is in the till. The bridge does nothing more for it: what the till says "
+            "of it from now on is not told to the service."
+        )
+    return _("Order {order} is left to you: the service hears nothing more of it from the bridge.")
+
+
 async def _done(visit: Visit) -> Done:
-    how = visit.form.get("how", "")
+    how = visit.form.get("how", "settled")  # not asked where only that makes sense
     if how not in {"typed", "settled"}:
         return Done(_("Say first what you have done."), ok=False)
     return Done.of(await visit.control.orders.done(visit.params["order"], how=how))
@@ -299,7 +315,9 @@ def _then(line: Mapping[str, Any], currency: str) -> str:
     if menu is None:
         return _("not on the menu then, as far as the bridge knows")
     found = []
-    if line["name"] and menu["name"] != line["name"]:
+    # A line is called by its variant too: "Margherita (Large)".
+    same = menu["name"] in line["name"] if line["variant"] else menu["name"] == line["name"]
+    if line["name"] and not same:
         found.append(_("called {name}").format(name=menu["name"]))
     if line["unit_price"] is not None and menu["price"] != line["unit_price"]:
         found.append(_("at {price}").format(price=_money(menu["price"], currency)))

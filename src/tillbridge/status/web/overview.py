@@ -1,6 +1,7 @@
 """The overview: in five seconds, what is wrong and what to do; and the buttons that do it."""
 
 from tillbridge.i18n import _
+from tillbridge.problems import PROBLEMS
 from tillbridge.status.roles import Role
 from tillbridge.status.web.book import Action, Done, Filled, Page, Question, Subject, Visit
 from tillbridge.status.web.communities import blocks
@@ -16,6 +17,7 @@ async def _fill(visit: Visit) -> Filled:
             "remedies": remedies_of(each),
             "words": WORDS.get(each["code"], ""),
             "page": page_of(each),
+            "ends_when_seen": PROBLEMS[each["code"]].ends_when_seen,
         }
         for each in told["problems"]
     ]

@@ -41,6 +41,7 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "order.not_in_till": ("/orders/{order}/done",),
     "order.held": ("/orders/{order}/retry", "/orders/{order}/cancel", "/orders/{order}/done"),
     "order.not_withdrawn": ("/orders/{order}/done",),
+    "service.refused": ("/orders/{order}/retry", "/orders/{order}/cancel", "/orders/{order}/done"),
 }
 
 # What to do in the words of who sees the buttons: where else a command would be named.
@@ -86,11 +87,19 @@ WORDS: Mapping[str, str] = {
     ),
     "ledger.rebuilt": _(
         "Keep the file for support; orders are compared with the till before any is written. "
-        'Then press "I see to it": with that it is over.'
+        'Then press "I have seen it": with that it is over.'
     ),
     "order.not_written": _("Try it again, or write it by hand and say so here."),
     "order.held": _("If it is still wanted, print it: try it again. If not, cancel it."),
     "order.not_in_till": _("Type it into the till from the paper, then say so here."),
+    "order.cancelled": _(
+        "The guests get their money back. See to the cause, call whom you want to keep, then press "
+        '"I have seen it".'
+    ),
+    "service.refused": _(
+        "Settle what the message names, then try it again; or cancel the order; or see to it "
+        "yourself and say so here."
+    ),
 }
 
 # The page that tells more and its link, by the code or its beginning (the longest counts).
@@ -103,6 +112,9 @@ PAGES: Mapping[str, tuple[str, str]] = {
     "order.": ("/orders/{order}", _("The order")),
     "order.unreadable": ("/orders", _("The orders")),
     "order.untold": ("/orders", _("The orders")),
+    "order.cancelled": ("/orders", _("The orders")),
+    "order.other_currency": ("/orders", _("The orders")),
+    "service.refused": ("/orders/{order}", _("The order")),
     "pos.offline": ("/diagnostics", _("Examine every link")),
     "public_address.": ("/reach", _("How orders get in")),
     "receiver.certificate": ("/reach", _("How orders get in")),

@@ -1,0 +1,108 @@
+"""Writes what an event makes of an order: its row, its log and its problems, in one transaction.
+
+Jobs for the ledger's writer. Nobody else changes a row of `orders`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import fields
+
+from sqlalchemy import Connection
+
+from tillbridge.ledger import order_log, orders
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.orders import OrderRow
+from tillbridge.ledger.problems import report
+from tillbridge.orders.problems import OF_ONE, OF_SEVERAL, problems_of, problems_of_several
+from tillbridge.orders.state import Change, Event, Seen, decide
+from tillbridge.problems import Found, Scope
+
+_FIELDS = [each.name for each in fields(OrderRow)]
+
+
+def commit(
+    connection: Connection, store: str, order_id: str, event: Event, now_ms: int
+) -> Change | None:
+    """Decide what `event` makes of the order at `now_ms`, and write it; None: no such order."""
+    row = orders.get_order(connection, store, order_id)
+    if row is None:
+        return None
+    change = decide(row, event, now_ms)
+    after = {name: getattr(change.after, name) for name in _FIELDS}
+    differs = {name: value for name, value in after.items() if value != getattr(row, name)}
+    if differs:
+        orders.update_order(connection, store, order_id, now_ms, **differs)
+    for name, detail in change.entries:
+        order_log.log_event(connection, store, order_id, name, now_ms, **detail)
+    _report_changed(connection, row, change.after, now_ms)
+    return change
+
+
+def insert(connection: Connection, row: OrderRow, now_ms: int) -> bool:
+    """Insert a new order with its problems; False where there is one with that id: it stays."""
+    if not orders.insert_order(connection, row):
+        return False
+    _report_changed(connection, None, row, now_ms)
+    return True
+
+
+def report_all(connection: Connection, store: str, now_ms: int) -> None:
+    """Report the problems of all of a store's orders: at start, and after rows were forgotten."""
+    rows = {
+        row.order_id: row
+        for row in (
+            *orders.open_orders(connection, store),
+            *orders.orders_on_paper(connection, store),
+            *orders.unseen_orders(connection, store),
+        )
+    }
+    found: list[Found] = [each for row in rows.values() for each in problems_of(row)]
+    report(connection, Scope(store, OF_ONE), found, now_ms)
+    _report_several(connection, store, now_ms)
+
+
+def see(connection: Connection, problems: Iterable[OpenProblem], now_ms: int, *, by: str) -> None:
+    """Take note that a person has seen these problems, as far as they are about orders."""
+    for problem in problems:
+        if problem.code in OF_SEVERAL:
+            ids = list(problem.detail.get("ids", ()))
+        elif problem.code in OF_ONE:
+            ids = [problem.subject]
+        else:
+            continue
+        for order_id in ids:
+            commit(connection, problem.store, order_id, Seen(frozenset({problem.code}), by), now_ms)
+
+
+def end_unseen(
+    connection: Connection,
+    store: str,
+    now_ms: int,
+    is_over: Callable[[str, OrderRow], bool],
+) -> None:
+    """End what nobody has seen and what no longer counts: `is_over` says it by code and order."""
+    for row in orders.unseen_orders(connection, store):
+        over = frozenset(code for code in row.unseen if is_over(code, row))
+        if over:
+            commit(connection, store, row.order_id, Seen(over), now_ms)
+
+
+def _report_changed(
+    connection: Connection, before: OrderRow | None, after: OrderRow, now_ms: int
+) -> None:
+    """Report what follows from the change; most changes of a row change no problem."""
+    found = problems_of(after)
+    if found != ([] if before is None else problems_of(before)):
+        scope = Scope(after.store, OF_ONE, after.order_id)
+        report(connection, scope, found, now_ms)
+    together = [
+        {code: row.unseen[code] for code in OF_SEVERAL & row.unseen.keys()}
+        for row in (before, after)
+        if row is not None
+    ]
+    if together[-1] != (together[0] if before is not None else {}):
+        _report_several(connection, after.store, now_ms)
+
+
+def _report_several(connection: Connection, store: str, now_ms: int) -> None:
+    found = problems_of_several(orders.unseen_orders(connection, store), now_ms)
+    report(connection, Scope(store, OF_SEVERAL), found, now_ms)

@@ -1,0 +1,478 @@
+"""An order's whole life as one function: a row and an event in, the row after it and its log out.
+
+Pure. `commit` (in `orders.commit`) writes the difference. Problems, the writer's next work and the
+notifier's next call all follow from the row after the change, and from nothing else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from tillbridge.adapter import TicketStatus
+from tillbridge.ledger.orders import BY_HAND, UNWRITTEN, OrderRow, TicketState, is_on_paper
+from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.orders.lifecycle import (
+    Call,
+    Standing,
+    is_final,
+    merge_wanted,
+    next_call,
+    overtaken,
+)
+
+# A till that never says "ready", and a service that never says "delivered": a day later it is over.
+STALE_MS = 24 * 3600 * 1000
+
+CANCELLED_UNSEEN = "order.cancelled"
+NOT_WITHDRAWN = "order.not_withdrawn"
+CLOSED_BY_SERVICE = "order.closed_by_service"
+
+# How the ticket of a cancelled order ended.
+HowEnded = Literal["never_written", "taken_back", "left_to_person"]
+# What a person has done: typed the order into the till, or seen to it in some other way.
+ByHand = Literal["typed", "settled"]
+
+_NEWS = {
+    TicketStatus.ACCEPTED: OrderState.ACCEPTED,
+    TicketStatus.PREPARING: OrderState.PREPARING,
+    TicketStatus.READY: OrderState.READY,
+    TicketStatus.COMPLETED: OrderState.COMPLETED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBegun:
+    """The POS is about to be asked to take the ticket (invariant 2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The POS has the ticket; with `accepts` that is enough to accept the order."""
+
+    reference: str
+    accepts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """The order was printed because the till could not take it, and `why` it could not."""
+
+    reference: str
+    why: str
+    accepts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WriteFailed:
+    """The POS did not take the ticket; `note` is "kind" or "kind: the POS's words".
+
+    `counts`: it was asked to, and failed.
+    """
+
+    note: str
+    counts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The order is too old to be written unless a person asks for it."""
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelWanted:
+    """The order is to be cancelled.
+
+    `cause` is why the bridge or the till decided it (`reasons.Cause`). `by` names the person who
+    asks for it, "" for none. `pos_has_none`: the POS surely has no ticket.
+    """
+
+    code: ReasonCode
+    message: str
+    cause: str = ""
+    pos_has_none: bool = False
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """Nothing more is done about the ticket of a cancelled order."""
+
+    how: HowEnded
+
+
+@dataclass(frozen=True, slots=True)
+class TicketLeft:
+    """The POS has a ticket of the cancelled order after all, and does not give it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceKnows:
+    """The service has the order in this state; `event` and `detail` are for the log."""
+
+    state: OrderState
+    event: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRefused:
+    """The service refused this call for good, in these words; other calls are still made."""
+
+    call: Call
+    words: str
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceClosed:
+    """The service says that it does nothing more with the order."""
+
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PosSaid:
+    """News of the ticket from the POS; a rejection is a CancelWanted."""
+
+    status: TicketStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The service has completed the order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """A person has seen to the order, so that the till is not tried any more."""
+
+    how: ByHand
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """A person wants what is left to do to be tried at once."""
+
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A person (`by`) has seen what these codes say of the order; "": its time is over."""
+
+    codes: frozenset[str]
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lapsed:
+    """A moment to close what is over and was never closed."""
+
+
+Event = (
+    WriteBegun
+    | Written
+    | Printed
+    | WriteFailed
+    | Held
+    | CancelWanted
+    | Withdrawn
+    | TicketLeft
+    | ServiceKnows
+    | CallRefused
+    | ServiceClosed
+    | PosSaid
+    | Delivered
+    | Handled
+    | Retried
+    | Seen
+    | Lapsed
+)
+Entry = tuple[str, dict[str, Any]]
+_Next = tuple[OrderRow, list[Entry]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an event came to: the row before and after, and what the order's log gains."""
+
+    before: OrderRow
+    after: OrderRow
+    entries: tuple[Entry, ...] = ()
+
+
+def decide(row: OrderRow, event: Event, now_ms: int) -> Change:
+    """Return what `event` makes of the order. Total: one that comes too late changes nothing."""
+    after, entries = _next(row, event, now_ms)
+    if is_final(after.told) and after.refused:
+        after = replace(after, refused={})
+    settles = isinstance(event, CancelWanted | Withdrawn | ServiceKnows)
+    if settles and after.closed_at is None and is_done(after):
+        after = replace(after, closed_at=now_ms)
+    return Change(row, after, tuple(entries))
+
+
+def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR0911, PLR0912 -- one case an event: this is the list of them
+    waits = row.ticket in UNWRITTEN
+    match event:
+        case WriteBegun() if can_be_written(row) and row.ticket is TicketState.WAITING:
+            return replace(row, ticket=TicketState.WRITING, attempts=1), []
+        case Written():
+            return _written(row, event, now_ms)
+        case Printed(reference, why, accepts) if waits:
+            after = replace(
+                row,
+                ticket=TicketState.WRITTEN,
+                ticket_reference=reference,
+                written_at=now_ms,
+                wanted=_accepted(row, accepts=accepts),
+            )
+            return after, [("order.on_paper", {"why": why})]
+        case WriteFailed(note, counts) if waits:
+            after = replace(row, attempts=row.attempts + counts, last_failure=note)
+            return after, [("order.wait", {"reason": note})] if note != row.last_failure else []
+        case Held(note) if waits:
+            entries: list[Entry] = [] if is_held(row) else [("order.held", {})]
+            return replace(row, last_failure=note), entries
+        case CancelWanted() if not is_final(row.told):
+            return _to_cancel(row, event, now_ms)
+        case Withdrawn(how) if is_to_be_withdrawn(row):
+            return _withdrawn(row, how, now_ms)
+        case TicketLeft() if row.wanted is OrderState.CANCELLED:
+            return replace(row, unseen=_unseen(row, NOT_WITHDRAWN, now_ms)), [("ticket.left", {})]
+        case ServiceKnows(state, name, detail) if row.told is not OrderState.COMPLETED:
+            refused = {
+                call: words
+                for call, words in row.refused.items()
+                if not overtaken(Call(call), state)
+            }
+            return replace(row, told=state, refused=refused), [(name, dict(detail))]
+        case CallRefused(call, words, detail) if row.closed_at is None:
+            refused = {**row.refused, call.value: words}
+            return replace(row, refused=refused), [
+                ("order.call_refused", {"call": call.value, **detail})
+            ]
+        case ServiceClosed(detail):
+            unseen = _unseen(row, CLOSED_BY_SERVICE, now_ms)
+            after = replace(row, closed_at=now_ms, refused={}, unseen=unseen)
+            return after, [("order.closed", dict(detail))]
+        case PosSaid(status) if row.closed_at is None and not is_final(row.told):
+            return _pos_said(row, _NEWS[status], now_ms)
+        case Delivered() if row.told is not OrderState.COMPLETED or row.closed_at is None:
+            return _delivered(row, now_ms)
+        case Handled(how, by) if row.closed_at is None or is_on_paper(row) or row.unseen:
+            return _handled(row, how, now_ms), [("order.handled", {"how": how, "by": by})]
+        case Retried(by) if not is_final(row.told):
+            return _retried(row), [("order.retried", {"by": by})]
+        case Seen(codes, by):
+            left = {code: what for code, what in row.unseen.items() if code not in codes}
+            gone = sorted(row.unseen.keys() - left.keys())
+            seen: Entry = ("order.seen", {"what": gone, "by": by})
+            return replace(row, unseen=left), [seen] if gone and by else []
+        case Lapsed() if row.closed_at is None and (is_done(row) or is_stale(row, now_ms)):
+            return replace(row, closed_at=now_ms), [("order.closed", {"why": "over"})]
+    return row, []
+
+
+def _written(row: OrderRow, event: Written, now_ms: int) -> _Next:
+    first = row.ticket in UNWRITTEN
+    after = replace(
+        row,
+        ticket=TicketState.WRITTEN if first else row.ticket,
+        ticket_reference=event.reference or row.ticket_reference,
+        written_at=row.written_at or now_ms,
+        wanted=_accepted(row, accepts=event.accepts),
+        last_failure="",
+    )
+    return after, [("order.written", {"reference": event.reference})] if first else []
+
+
+def _to_cancel(row: OrderRow, event: CancelWanted, now_ms: int) -> _Next:
+    """Want the cancel.
+
+    A person may cancel what the POS calls completed, what was given up, and what the service
+    refused to cancel before: as long as the service has not finished it.
+    """
+    by_person = bool(event.by)
+    if row.closed_at is not None and not by_person:
+        return row, []
+    none = event.pos_has_none or row.ticket is TicketState.WAITING
+    ticket = TicketState.REFUSED if none else row.ticket
+    again = by_person and Call.CANCEL.value in row.refused
+    if row.wanted is OrderState.CANCELLED and not again and row.closed_at is None:
+        unseen = _without(row.unseen, CANCELLED_UNSEEN) if by_person else row.unseen
+        return replace(row, ticket=ticket, unseen=unseen), []
+    if not by_person and is_final(row.wanted):
+        return replace(row, ticket=ticket), []
+    unseen = (
+        _without(row.unseen, CANCELLED_UNSEEN)
+        if by_person
+        else _unseen(row, CANCELLED_UNSEEN, now_ms, cause=event.cause)
+    )
+    after = replace(
+        row,
+        wanted=OrderState.CANCELLED,
+        reason_code=event.code,
+        message=event.message,
+        ticket=ticket,
+        closed_at=None,
+        refused=_without(row.refused, Call.CANCEL.value),
+        unseen=unseen,
+    )
+    detail = {"code": event.code.value, "message": event.message}
+    return after, [("order.to_cancel", detail | ({"by": event.by} if by_person else {}))]
+
+
+def _withdrawn(row: OrderRow, how: HowEnded, now_ms: int) -> _Next:
+    ticket = TicketState.REFUSED if how == "never_written" else TicketState.WITHDRAWN
+    unseen = _unseen(row, NOT_WITHDRAWN, now_ms) if how == "left_to_person" else row.unseen
+    return replace(row, ticket=ticket, unseen=unseen), [("order.withdrawn", {"how": how})]
+
+
+def _pos_said(row: OrderRow, state: OrderState, now_ms: int) -> _Next:
+    """Move the order on; a POS that tells of a ticket has it, or is asked before it is written."""
+    ticket = {
+        TicketState.WAITING: TicketState.WRITING,
+        TicketState.WRITING: TicketState.WRITTEN,
+    }.get(row.ticket, row.ticket)
+    written = ticket is TicketState.WRITTEN and row.ticket is not TicketState.WRITTEN
+    after = replace(
+        row,
+        wanted=merge_wanted(row.wanted, state),
+        ticket=ticket,
+        written_at=now_ms if written else row.written_at,
+    )
+    return after, [("order.written", {})] if written else []
+
+
+def _delivered(row: OrderRow, now_ms: int) -> _Next:
+    """Close it; what was believed of a cancel was wrong."""
+    done = OrderState.COMPLETED
+    gone = (CANCELLED_UNSEEN, NOT_WITHDRAWN, CLOSED_BY_SERVICE)
+    after = replace(
+        row,
+        told=done,
+        wanted=done,
+        closed_at=now_ms,
+        ticket=TicketState.REFUSED if row.ticket is TicketState.WAITING else row.ticket,
+        unseen=_without(row.unseen, *gone),
+    )
+    return after, [] if row.told is done else [("order.completed", {})]
+
+
+def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
+    """Leave the order to a person. Why the till did not have it (`last_failure`) stays.
+
+    Typed into the till it is accepted like any order that is written; settled it is closed. One
+    that is on paper may be over meanwhile.
+    """
+    row = replace(row, unseen={}, refused=row.refused if how == "typed" else {})
+    typed = how == "typed"
+    if is_on_paper(row):
+        closed = row.closed_at if typed or row.closed_at is not None else now_ms
+        wanted = _accepted(row, accepts=typed)
+        return replace(row, ticket_reference=BY_HAND, wanted=wanted, closed_at=closed)
+    if typed and row.ticket in UNWRITTEN and row.closed_at is None:
+        return replace(
+            row,
+            ticket=TicketState.WRITTEN,
+            ticket_reference=BY_HAND,
+            written_at=now_ms,
+            wanted=_accepted(row, accepts=True),
+        )
+    return replace(row, closed_at=row.closed_at or now_ms)
+
+
+def _retried(row: OrderRow) -> OrderRow:
+    """Make refused calls again; take up what was given up, and ask for what was held.
+
+    A cancel that the service refused stays wanted: it is the call that is tried again. Of an order
+    that is taken up the POS is asked whether it has it before anything is written.
+    """
+    cancel_refused = Call.CANCEL.value in row.refused
+    after = replace(row, refused={}, last_failure="asked_for" if is_held(row) else row.last_failure)
+    given_up = row.wanted is OrderState.CANCELLED or row.closed_at is not None
+    if cancel_refused or not given_up:
+        return after
+    return replace(
+        after,
+        ticket=TicketState.WRITING,
+        attempts=min(row.attempts, 1),
+        wanted=OrderState.CREATED if row.wanted is OrderState.CANCELLED else row.wanted,
+        reason_code=None,
+        message="",
+        closed_at=None,
+        unseen=_without(row.unseen, CANCELLED_UNSEEN, NOT_WITHDRAWN, CLOSED_BY_SERVICE),
+    )
+
+
+def _accepted(row: OrderRow, *, accepts: bool) -> OrderState:
+    return merge_wanted(row.wanted, OrderState.ACCEPTED) if accepts else row.wanted
+
+
+def _unseen(row: OrderRow, code: str, now_ms: int, **detail: object) -> Mapping[str, Any]:
+    return {**row.unseen, code: {"at": now_ms, **detail}}
+
+
+def _without(values: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+# -- what follows from the row alone
+
+
+def can_be_written(row: OrderRow) -> bool:
+    """Return whether the POS is still to get the ticket."""
+    return (
+        row.closed_at is None and row.wanted is not OrderState.CANCELLED and row.ticket in UNWRITTEN
+    )
+
+
+def is_held(row: OrderRow) -> bool:
+    """Return whether the order waits for a person to ask for it."""
+    return row.ticket in UNWRITTEN and row.last_failure.partition(":")[0] == "held"
+
+
+def is_to_be_withdrawn(row: OrderRow) -> bool:
+    """Return whether the POS has, or may have, the ticket of an order that is cancelled."""
+    return row.wanted is OrderState.CANCELLED and row.ticket in {
+        TicketState.WRITING,
+        TicketState.WRITTEN,
+    }
+
+
+def may_be_told(row: OrderRow) -> bool:
+    """Return whether the service may hear of this order: the POS has it, or it is cancelled."""
+    return row.wanted is OrderState.CANCELLED or row.ticket is TicketState.WRITTEN
+
+
+def refused_calls(row: OrderRow) -> frozenset[Call]:
+    """Return the calls that the service refused for good."""
+    return frozenset(Call(each) for each in row.refused)
+
+
+def call_for(row: OrderRow, standing: Standing) -> Call | None:
+    """Return the next call to the service for the order; None where nothing is to be told."""
+    if row.closed_at is not None or not may_be_told(row):
+        return None
+    return next_call(standing, row.wanted, refused_calls(row))
+
+
+def is_done(row: OrderRow) -> bool:
+    """Return whether the service has finished the order, and the POS has no ticket too many."""
+    if row.told is OrderState.CANCELLED:
+        return not is_to_be_withdrawn(row)
+    return row.told is OrderState.COMPLETED
+
+
+def is_stale(row: OrderRow, now_ms: int) -> bool:
+    """Return whether all that was wanted has been told, and nothing has happened for a day."""
+    standing = Standing(row.told, frozenset({row.told}))
+    return (
+        next_call(standing, row.wanted) is None
+        and row.ticket is TicketState.WRITTEN
+        and now_ms - max(row.updated_at, row.received_at) > STALE_MS
+    )
