@@ -232,8 +232,10 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
             )
             return after, [("order.on_paper", {"why": why})]
         case WriteFailed(note, counts) if waits:
-            after = replace(row, attempts=row.attempts + counts, last_failure=note)
-            return after, [("order.wait", {"reason": note})] if note != row.last_failure else []
+            after = replace(row, attempts=row.attempts + counts)
+            if note == row.last_failure or is_held(row):  # held, it waits for a person above all
+                return after, []
+            return replace(after, last_failure=note), [("order.wait", {"reason": note})]
         case Held(note) if waits:
             entries: list[Entry] = [] if is_held(row) else [("order.held", {})]
             return replace(row, last_failure=note), entries

@@ -57,6 +57,7 @@ from tillbridge.orders.state import (
     WriteFailed,
     Written,
     can_be_written,
+    is_held,
 )
 from tillbridge.orders.waiting import Phase, Waiting, WaitingOrders, phase_of
 from tillbridge.orders.withdrawing import withdraw
@@ -277,7 +278,7 @@ class TicketWriter:
                 await self._cancel(row, cancellation(failure), pos_has_none=True)
                 return
         note = failure_note(failure)
-        if note != row.last_failure:
+        if note != row.last_failure and not is_held(row):
             log.warning("order.wait", store=self._books.store, order=row.order_id, reason=note)
         lands = isinstance(failure, MayStillLand)
         await self._books.commit(row.order_id, WriteFailed(note, counts=not lands))
