@@ -27,7 +27,7 @@ def to_iso(at_ms: int) -> str:
     Total: what lies before the year 1 or after 9999 is shown as its first or last days.
     """
     moment = _EPOCH + timedelta(milliseconds=min(max(at_ms, _FIRST_MS), _LAST_MS))
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def from_iso(text: str) -> int:

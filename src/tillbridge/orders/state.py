@@ -385,7 +385,7 @@ def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
             written_at=now_ms,
             wanted=_accepted(row, accepts=True),
         )
-    return replace(row, closed_at=row.closed_at or now_ms)
+    return replace(row, closed_at=row.closed_at or now_ms, refused={})
 
 
 def _retried(row: OrderRow) -> OrderRow:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tillbridge.adapter import Order, OrderLine, TicketMark
 from tillbridge.model.money import to_major
-from tillbridge.model.order import parse_order
+from tillbridge.model.order import UNCLEAR, parse_order
 
 BANNERS = {
     TicketMark.POSSIBLE_DUPLICATE: "POSSIBLE DUPLICATE",
@@ -46,7 +46,10 @@ def values_of(
     def money(amount: object) -> str:
         if not currency or not isinstance(amount, int) or isinstance(amount, bool):
             return ""
-        return to_major(amount, currency)
+        try:
+            return to_major(amount, currency)
+        except ArithmeticError:  # more digits than any money has
+            return str(amount)
 
     return {
         "store": store,
@@ -83,13 +86,13 @@ _SUMS = (
 
 def _line(line: OrderLine, money: Any) -> Mapping[str, Any]:  # noqa: ANN401 -- a function of this module
     return {
-        "quantity": line.quantity,
+        "quantity": line.quantity if line.quantity_clear else UNCLEAR,
         "name": line.product_name or line.external_id or "?",
         "price": money(line.subtotal if line.subtotal is not None else line.unit_price),
         "external_id": line.external_id or "",
         "options": [
             {
-                "quantity": option.quantity,
+                "quantity": option.quantity if option.quantity_clear else UNCLEAR,
                 "name": option.product_name or option.external_id or "?",
                 "price": money(option.unit_price),
             }

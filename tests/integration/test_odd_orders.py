@@ -1,0 +1,218 @@
+"""Whatever stands in an order, it breaks no page, no command and no ticket."""
+
+import asyncio
+import contextlib
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection, create_engine
+
+from tests.support.page_house import PageHouse, page_house
+from tillbridge.adapter import AdapterContext
+from tillbridge.cli.order_reading import FoundOrder
+from tillbridge.cli.orders import _show, _whole
+from tillbridge.cli.say import document
+from tillbridge.daemon import operations_orders
+from tillbridge.ledger.inbox import Delivery, record
+from tillbridge.ledger.order_log import life
+from tillbridge.ledger.orders import OrderRow, find_called
+from tillbridge.ledger.problems import open_problems
+from tillbridge.ledger.schema import metadata
+from tillbridge.model.instant import to_iso
+from tillbridge.model.order import OrderState, parse_order
+from tillbridge.orders.arrivals import IntakePolicy, take_in
+from tillbridge.orders.events import order_of
+from tillbridge.status import order_part
+from tillbridge_printer.emulated.show import sheets_of
+from tillbridge_printer.options import PrinterOptions
+
+POLICY = IntakePolicy("main", "EUR", False, "write_and_warn", "write_and_warn")
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+TEXTS = st.one_of(
+    st.text(max_size=8),
+    st.text(alphabet=st.characters(categories=["Cs", "Cc", "Cf", "So"]), max_size=4),
+    st.sampled_from(["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "2", "two", "1e9"]),
+)
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([2**63, -(2**70), 10**40, 0, -1]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    TEXTS,
+    st.lists(TEXTS, max_size=2),
+    st.dictionaries(st.text(max_size=3), TEXTS, max_size=2),
+)
+GOOD = {
+    "id": "ord_1",
+    "order_number": "1003",
+    "order_type": "delivery",
+    "payment_status": "paid",
+    "customer_id": "cus_1",
+    "currency": "EUR",
+    "subtotal": 1000,
+    "tax": 100,
+    "delivery_fee": 0,
+    "discount": 0,
+    "tip": 0,
+    "total_amount": 1100,
+    "prices_include_tax": False,
+    "tax_breakdown": [{"name": "VAT", "rate": 10, "amount": 100}],
+    "special_instructions": "Ring twice",
+    "created_at": "2026-11-22T11:00:00.000Z",
+}
+LINE = {
+    "product_id": "p",
+    "product_variant_id": None,
+    "product_name": "Pizza",
+    "quantity": 2,
+    "unit_price": 500,
+    "subtotal": 1000,
+    "tax_amount": 100,
+    "external_id": "P01",
+    "variant_external_id": None,
+}
+OPTION = {"product_id": "q", "product_name": "Cheese", "quantity": 1, "unit_price": 0}
+
+
+def odd(good: dict[str, object], *never: str) -> st.SearchStrategy[dict[str, object]]:
+    names = [name for name in good if name not in never]
+    return st.dictionaries(st.sampled_from(names), ODD, max_size=4).map(lambda each: good | each)
+
+
+@st.composite
+def orders(draw: st.DrawFn) -> dict[str, object]:
+    line = draw(odd(LINE)) | {"options": draw(st.one_of(ODD, st.lists(odd(OPTION), max_size=2)))}
+    return draw(odd(GOOD, "id")) | {"items": draw(st.one_of(ODD, st.just([line, LINE])))}
+
+
+@contextlib.contextmanager
+def taken_in(data: dict[str, object]) -> Iterator[tuple[Connection, OrderRow]]:
+    engine = create_engine("sqlite://")
+    metadata.create_all(engine)
+    body = json.dumps({"event_type": "order.created", "data": data}).encode()
+    with engine.connect() as connection:
+        record(connection, [Delivery("main", "d", "e", "order.created", 1_000, body)])
+        take_in(connection, POLICY, 2_000)
+        (row,) = find_called(connection, "ord_1")
+        yield connection, row
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def house(runner: asyncio.Runner) -> Iterator[PageHouse]:
+    entered = page_house()
+    yield runner.run(entered.__aenter__())
+    runner.run(entered.__aexit__(None, None, None))
+
+
+SOME = settings(max_examples=25, deadline=None)
+FEW = settings(max_examples=8, deadline=None)  # a ticket is drawn
+
+
+def test_no_page_breaks(house: PageHouse, runner: asyncio.Runner) -> None:
+    async def look(connection: Connection, row: OrderRow) -> None:
+        shown = operations_orders._whole(connection, row)
+        listed = {**order_part.order_part(row), "new": True, **operations_orders._worth(row)}
+        house.control.orders.whole, house.control.orders.rows = shown, [listed]
+        for path in ("/orders", "/orders/ord_1", "/orders/ord_1/payload", "/orders.csv"):
+            answer = await house.get(path)
+            assert answer.status == 200, path
+
+    @SOME
+    @given(orders())
+    def check(data: dict[str, object]) -> None:
+        with taken_in(data) as (connection, row):
+            runner.run(look(connection, row))
+            for problem in open_problems(connection):
+                assert problem.text.encode()
+
+    check()
+
+
+@SOME
+@given(orders())
+def test_no_command_breaks(data: dict[str, object]) -> None:
+    with taken_in(data) as (connection, row), contextlib.redirect_stdout(utf8()) as out:
+        found = FoundOrder(row, life(connection, "main", "ord_1"), None)
+        _show(found)
+        document(_whole(found))
+        out.flush()
+
+
+def utf8() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), "utf-8")
+
+
+@FEW
+@given(orders())
+def test_no_ticket_breaks(data: dict[str, object]) -> None:
+    with taken_in(data) as (_connection, row):
+        order = order_of(row.order_id, row.payload)
+    options = PrinterOptions.model_validate({"printer": "file:x", "timezone": "Asia/Kathmandu"})
+    context = AdapterContext("main", "EUR", "loc", None)
+    (sheet, *_more) = sheets_of(order, options, context, marks=set(), now=NOW)
+    paper = "\n".join(line.text for line in sheet.lines)
+    unclear = [each for each in order.lines if not each.quantity_clear]
+    assert paper.count("? x") >= len(unclear)
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        (2, "2"),
+        (2.0, "2"),
+        ("3", "3"),
+        (" 3 ", "3"),
+        (2.5, "?"),
+        (0, "?"),
+        (-1, "?"),
+        ("two", "?"),
+        ("3.0", "?"),
+        ("٣", "?"),
+        (True, "?"),
+        (None, "?"),
+        ([2], "?"),
+        (10**9, "?"),
+    ],
+)
+def test_a_quantity_is_understood_or_shown_as_a_question(said: object, read: str) -> None:
+    data = GOOD | {"items": [LINE | {"quantity": said, "options": [OPTION]}]}
+    (line,) = parse_order(data).lines
+    assert line.quantity_text == read
+    assert line.options[0].quantity_text == "1"
+    with taken_in(data) as (connection, row):
+        codes = {each.code for each in open_problems(connection)}
+        order = order_of(row.order_id, row.payload)
+        told = order_part.lines_part(row)
+    assert ("order.quantity_unclear" in codes) == (read == "?")
+    assert order.special_instructions.startswith("ASK HOW MANY: Pizza. ") == (read == "?")
+    assert told is not None
+    assert str(told["lines"][0]["quantity"]) == read
+
+
+def test_a_quantity_that_is_not_there_is_not_one() -> None:
+    line = {name: value for name, value in LINE.items() if name != "quantity"}
+    (read,) = parse_order(GOOD | {"items": [line]}).lines
+    assert read.quantity_text == "?"
+
+
+def test_a_row_of_another_age_is_shown_too() -> None:
+    for placed_at in (-(2**62), 2**62):
+        row = OrderRow("main", str(placed_at), 0, "", OrderState.CREATED, OrderState.CREATED)
+        told = order_part.order_part(replace(row, placed_at=placed_at))
+        assert told["placed_at"] == to_iso(placed_at)
+        assert to_iso(placed_at)[:4] in {"0001", "9999"}
