@@ -4,9 +4,10 @@ import asyncio
 import contextlib
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -82,9 +83,10 @@ LINE = {
 OPTION = {"product_id": "q", "product_name": "Cheese", "quantity": 1, "unit_price": 0}
 
 
-def odd(good: dict[str, object], *never: str) -> st.SearchStrategy[dict[str, object]]:
+def odd(good: Mapping[str, object], *never: str) -> st.SearchStrategy[dict[str, object]]:
     names = [name for name in good if name not in never]
-    return st.dictionaries(st.sampled_from(names), ODD, max_size=4).map(lambda each: good | each)
+    some = st.dictionaries(st.sampled_from(names), ODD, max_size=4)
+    return some.map(lambda each: {**good, **each})
 
 
 @st.composite
@@ -163,7 +165,7 @@ def test_no_ticket_breaks(data: dict[str, object]) -> None:
     with taken_in(data) as (_connection, row):
         order = order_of(row.order_id, row.payload)
     options = PrinterOptions.model_validate({"printer": "file:x", "timezone": "Asia/Kathmandu"})
-    context = AdapterContext("main", "EUR", "loc", None)
+    context = AdapterContext("main", "EUR", "loc", Path())
     (sheet, *_more) = sheets_of(order, options, context, marks=set(), now=NOW)
     paper = "\n".join(line.text for line in sheet.lines)
     unclear = [each for each in order.lines if not each.quantity_clear]
