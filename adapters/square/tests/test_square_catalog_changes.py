@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tillbridge.adapter import AdapterContext
@@ -67,6 +67,7 @@ def till(folder: Path, objects: list[Json]) -> SquareAdapter:
     return SquareAdapter(SquareOptions(export=Path("catalog.json")), context)
 
 
+@settings(deadline=None)  # files take their time on a machine that is busy
 @given(
     catalogs=st.lists(
         st.tuples(st.lists(ITEM, max_size=4), st.lists(OTHER, max_size=4)), min_size=2, max_size=4

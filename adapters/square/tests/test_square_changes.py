@@ -4,7 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tillbridge.adapter import AdapterContext
@@ -57,6 +57,7 @@ def till(folder: Path, **options: object) -> SquareAdapter:
     return SquareAdapter(SquareOptions.model_validate(said), context)
 
 
+@settings(deadline=None)  # files take their time on a machine that is busy
 @given(
     exports=st.lists(ROWS, min_size=2, max_size=4), visibility=st.sampled_from(["follow", "ignore"])
 )

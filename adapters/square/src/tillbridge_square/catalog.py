@@ -7,7 +7,7 @@ of a modifier list asks for what the list itself says. A most of 0 is no limit.
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Any
+from decimal import Decimal
 
 from tillbridge.adapter import (
     AddOn,
@@ -24,12 +24,20 @@ from tillbridge.adapter.sale_options import NotForSale, SaleRules, chosen_taxes
 from tillbridge.adapter.texts import one_line, without_markup
 from tillbridge.model.export_facts import ExportFacts, LeftOut
 from tillbridge.model.menu_summary import costs_something
+from tillbridge.model.numbers import parse_decimal
+from tillbridge_square.catalog_objects import (
+    Object,
+    amount_of,
+    dicts_in,
+    ids_in,
+    number_or,
+    objects_in,
+    part_of,
+)
 from tillbridge_square.options import SquareOptions
 
-Object = Mapping[str, Any]
-_INHERIT = -1
 # Part of every fingerprint. Raise it when the same object comes to mean another item.
-_READING_VERSION = 2
+_READING_VERSION = 3
 
 
 @dataclass(slots=True)
@@ -42,6 +50,7 @@ class CatalogFound:
     groups: dict[str, AddOnGroup] = field(default_factory=dict)
     add_ons: dict[str, AddOn] = field(default_factory=dict)
     bad_rows: list[BadRow] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)  # why a modifier list cannot be offered
     facts: ExportFacts = field(default_factory=ExportFacts)
 
 
@@ -70,8 +79,8 @@ class _Parts:
     """What an item is made of beside its own object, and where it stands."""
 
     categories: tuple[str, ...]
-    tax: ItemTax | None
     place: str
+    taxes: AbstractSet[str]  # ids of those that count online
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,7 @@ class Catalog:
     ) -> "Catalog":
         """Sort the objects of a parsed document. Raises ValueError for one that is no catalog."""
         objects: dict[str, dict[str, Object]] = {}
-        for each in _objects(document):
+        for each in objects_in(document):
             if not each.get("is_deleted") and isinstance(each.get("id"), str):
                 objects.setdefault(str(each.get("type")), {})[each["id"]] = each
         return cls(name, objects, location, currency, menu)
@@ -99,14 +108,14 @@ class Catalog:
         """Return the ids of all locations that the objects name."""
         named: set[str] = set()
         for each in (each for kind in self.objects.values() for each in kind.values()):
-            variations = _list(_data(each, "item_data").get("variations"))
+            variations = dicts_in(part_of(each, "item_data").get("variations"))
             for part in (each, *variations):
                 for key in ("present_at_location_ids", "absent_at_location_ids"):
                     if key in part:
-                        named.update(_ids(part, key))
+                        named.update(ids_in(part, key))
             for variation in variations:
-                data = _data(variation, "item_variation_data")
-                for override in _list(data.get("location_overrides")):
+                data = part_of(variation, "item_variation_data")
+                for override in dicts_in(data.get("location_overrides")):
                     named.add(str(override.get("location_id")))
         return sorted(named)
 
@@ -121,7 +130,7 @@ class Catalog:
         named = [(_tax_name(each), identity) for identity, each in self._of_type("TAX")]
         counted = frozenset(chosen_taxes(options, named, export=self.name))
         categories_by_id = {
-            identity: one_line(str(_data(each, "category_data").get("name", identity)))
+            identity: one_line(str(part_of(each, "category_data").get("name", identity)))
             for identity, each in self._of_type("CATEGORY")
         }
         rules = SaleRules(options, found.groups, found.add_ons, categories_by_id)
@@ -131,31 +140,27 @@ class Catalog:
             *(known, _READING_VERSION, self.location, self.currency, self.menu, kinds, options)
         )
         for identity, each in self._of_type("MODIFIER_LIST"):
-            self._take_list(identity, each, found)
+            if self._is_here(each):
+                self._take_list(identity, each, found)
+        owners: dict[str, str] = {}  # the item that has an id, its own or a variation's
         for number, (identity, each) in enumerate(self._of_type("ITEM"), 1):
             if not self._is_sold(each):
                 continue
-            data = _data(each, "item_data")
+            data = part_of(each, "item_data")
             categories = self._categories(data)
+            place = f"{self.name}, item {number} ({identity})"
+            if owner := self._owner(owners, identity, data):
+                found.bad_rows.append(_twice(place, identity, *owner))
+                continue
             fingerprint = records.new((identity, repr(data), self._image(data), *categories))
             if fingerprint is None:
                 used.update(categories)
                 continue
-            place = f"{self.name}, item {number} ({identity})"
-            try:
-                tax = self._tax(data, counted)
-                item = self._item(identity, data, _Parts(categories, tax, place), found, rules)
-                if item is not None:
-                    item = rules.offered(item, place)
-            except NotForSale as refused:
-                found.bad_rows.append(
-                    BadRow(place, refused.text, refused.fix, identity, "price_money")
-                )
-                continue
-            except _Slip as slip:
-                found.bad_rows.append(BadRow(place, slip.text, slip.fix, identity, slip.field_name))
-                continue
-            if item is not None:
+            parts = _Parts(categories, place, counted)
+            item = self._offered(identity, data, parts, found, rules)
+            if isinstance(item, BadRow):
+                found.bad_rows.append(item)
+            elif item is not None:
                 found.items[identity] = item
                 found.fingerprints[identity] = fingerprint
                 used.update(categories)
@@ -169,22 +174,34 @@ class Catalog:
         yield from self.objects.get(kind, {}).items()
 
     def _is_sold(self, each: Object) -> bool:
-        return not _data(each, "item_data").get("is_archived") and self._is_here(each)
+        return not part_of(each, "item_data").get("is_archived") and self._is_here(each)
 
     def _is_here(self, each: Object) -> bool:
         if not self.location:
             return True
         if each.get("present_at_all_locations", True):
-            return self.location not in _ids(each, "absent_at_location_ids")
-        return self.location in _ids(each, "present_at_location_ids")
+            return self.location not in ids_in(each, "absent_at_location_ids")
+        return self.location in ids_in(each, "present_at_location_ids")
 
     def _categories(self, data: Object) -> tuple[str, ...]:
         """Return the ids of the categories that an item names, and there are."""
         known = self.objects.get("CATEGORY", {})
-        named = [str(each.get("id")) for each in _list(data.get("categories"))]
+        named = [str(each.get("id")) for each in dicts_in(data.get("categories"))]
         named.append(str(data.get("category_id")))
         there = [each for each in named if each in known]
         return tuple(dict.fromkeys(there)) if there else ()
+
+    def _offered(
+        self, identity: str, data: Object, parts: "_Parts", found: CatalogFound, rules: SaleRules
+    ) -> Item | BadRow | None:
+        """Return the item as it is sold, what is wrong with it, or None for what is not sold."""
+        try:
+            item = self._item(identity, data, parts, found, rules)
+            return None if item is None else rules.offered(item, parts.place)
+        except NotForSale as refused:
+            return BadRow(parts.place, refused.text, refused.fix, identity, "price_money")
+        except _Slip as slip:
+            return BadRow(parts.place, slip.text, slip.fix, identity, slip.field_name)
 
     def _item(
         self, identity: str, data: Object, parts: "_Parts", found: CatalogFound, rules: SaleRules
@@ -192,13 +209,7 @@ class Catalog:
         name = one_line(str(data.get("name") or ""))
         if not name:
             raise _Slip("name", "It has no name.", "Give the item a name in Square.")
-        variations = [
-            each
-            for each in _list(data.get("variations"))
-            if not each.get("is_deleted")
-            and self._is_here(each)
-            and _data(each, "item_variation_data").get("sellable", True)
-        ]
+        variations = self._variations(data)
         if not variations:
             return None
         groups = tuple(self._groups(identity, data, found))
@@ -214,9 +225,28 @@ class Catalog:
             categories=parts.categories,
             addon_groups=groups,
             variants=variants if len(variations) > 1 else (),
-            tax=parts.tax,
+            tax=self._tax(data, parts.taxes),
             menus=(self.menu,),
         )
+
+    def _variations(self, data: Object) -> Sequence[Object]:
+        """Return those that are sold here."""
+        return [
+            each
+            for each in dicts_in(data.get("variations"))
+            if not each.get("is_deleted")
+            and self._is_here(each)
+            and part_of(each, "item_variation_data").get("sellable", True)
+        ]
+
+    def _owner(self, owners: dict[str, str], identity: str, data: Object) -> tuple[str, str] | None:
+        """Claim the ids of an item; return the first that is taken, and the item that has it."""
+        ids = [identity, *(str(each.get("id")) for each in self._variations(data))]
+        for at, each in enumerate(ids):
+            if each in owners or each in ids[:at]:
+                return each, owners.get(each, identity)
+        owners |= dict.fromkeys(ids, identity)
+        return None
 
     def _variants(
         self,
@@ -243,12 +273,12 @@ class Catalog:
         return tuple(variants)
 
     def _variant(self, each: Object, item: str, *, price_in_choice: bool) -> Variant:
-        data = _data(each, "item_variation_data")
+        data = part_of(each, "item_variation_data")
         here = self._override(data)
         name = one_line(str(data.get("name") or ""))
         pricing = here.get("pricing_type") or data.get("pricing_type")
-        money = _data(here, "price_money") or _data(data, "price_money")
-        amount = _amount(money.get("amount"))
+        money = part_of(here, "price_money") or part_of(data, "price_money")
+        amount = amount_of(money.get("amount"))
         if pricing == "VARIABLE_PRICING" or amount is None:
             if not price_in_choice:
                 raise _VariablePrice(f"{item} ({name})" if name else item)
@@ -264,19 +294,33 @@ class Catalog:
 
     def _override(self, data: Object) -> Object:
         """Return what the location says otherwise."""
-        for each in _list(data.get("location_overrides")):
+        for each in dicts_in(data.get("location_overrides")):
             if each.get("location_id") == self.location:
                 return each
         return {}
 
     def _groups(self, identity: str, data: Object, found: CatalogFound) -> Iterator[str]:
-        for info in _list(data.get("modifier_list_info")):
-            listed = found.groups.get(str(info.get("modifier_list_id")))
-            if listed is None or info.get("enabled") is False:
+        for info in dicts_in(data.get("modifier_list_info")):
+            name = str(info.get("modifier_list_id"))
+            listed = found.groups.get(name)
+            if info.get("enabled") is False or (listed is None and name not in found.refused):
                 continue
-            least = _number(info.get("min_selected_modifiers"), listed.min_select)
-            most = _number(info.get("max_selected_modifiers"), listed.max_select)
+            if listed is None:
+                raise _Slip(
+                    "modifier_list_info",
+                    f"It has a modifier list that cannot be offered: {found.refused[name]}.",
+                    "Correct the modifier list in Square, and export again.",
+                )
+            least = number_or(info.get("min_selected_modifiers"), listed.min_select)
+            most = number_or(info.get("max_selected_modifiers"), listed.max_select)
             most = most or len(listed.add_ons)
+            if least > min(most, len(listed.add_ons)):
+                raise _Slip(
+                    "modifier_list_info",
+                    f'Nobody can choose from its modifier list "{listed.name}": it wants {least}, '
+                    f"allows {most} and offers {len(listed.add_ons)}.",
+                    "Correct the numbers in Square, and export again.",
+                )
             if (least, most) == (listed.min_select, listed.max_select):
                 yield listed.external_id
                 continue
@@ -293,22 +337,24 @@ class Catalog:
             yield own.external_id
 
     def _take_list(self, identity: str, each: Object, found: CatalogFound) -> None:
-        data = _data(each, "modifier_list_data")
+        data = part_of(each, "modifier_list_data")
         add_ons = []
-        for modifier in _list(data.get("modifiers")):
+        for modifier in dicts_in(data.get("modifiers")):
             if modifier.get("is_deleted") or not self._is_here(modifier):
                 continue
-            said = _data(modifier, "modifier_data")
-            money = _data(self._override(said), "price_money") or _data(said, "price_money")
-            price = _amount(money.get("amount")) or 0
-            add_ons.append(
-                AddOn(str(modifier.get("id")), one_line(str(said.get("name") or "")), price)
-            )
+            said = part_of(modifier, "modifier_data")
+            money = part_of(self._override(said), "price_money") or part_of(said, "price_money")
+            price = 0 if money.get("amount") is None else amount_of(money["amount"])
+            name = one_line(str(said.get("name") or ""))
+            if price is None:
+                found.refused[identity] = f'"{name}" has a price that is none, or below zero'
+                return
+            add_ons.append(AddOn(str(modifier.get("id")), name, price))
         if not add_ons:  # a text that the customer would write
             return
         single = data.get("selection_type") == "SINGLE"
-        least = _number(data.get("min_selected_modifiers"), 0)
-        most = _number(data.get("max_selected_modifiers"), 1 if single else 0) or len(add_ons)
+        least = number_or(data.get("min_selected_modifiers"), 0)
+        most = number_or(data.get("max_selected_modifiers"), 1 if single else 0) or len(add_ons)
         found.add_ons |= {add_on.external_id: add_on for add_on in add_ons}
         found.groups[identity] = AddOnGroup(
             external_id=identity,
@@ -324,12 +370,12 @@ class Catalog:
             return None
         taxes = self.objects.get("TAX", {})
         said = [
-            _data(taxes[identity], "tax_data")
-            for identity in _ids(data, "tax_ids")
-            if identity in taxes and identity in counted
+            part_of(taxes[identity], "tax_data")
+            for identity in ids_in(data, "tax_ids")
+            if identity in taxes and identity in counted and self._is_here(taxes[identity])
         ]
         components = [
-            TaxComponent(str(tax.get("name") or ""), str(tax.get("percentage") or "0"))
+            TaxComponent(str(tax.get("name") or ""), _rate(tax))
             for tax in said
             if tax.get("enabled", True)
         ]
@@ -339,14 +385,41 @@ class Catalog:
 
     def _image(self, data: Object) -> str:
         images = self.objects.get("IMAGE", {})
-        for identity in _ids(data, "image_ids"):
+        for identity in ids_in(data, "image_ids"):
             if identity in images:
-                return str(_data(images[identity], "image_data").get("url") or "")
+                return str(part_of(images[identity], "image_data").get("url") or "")
         return ""
 
 
+def _twice(place: str, identity: str, taken: str, owner: str) -> BadRow:
+    return BadRow(
+        place=place,
+        text=f"The id {taken!r} stands for something else already, of item {owner!r}.",
+        fix="Remove one of the two from the file, or save the catalog again.",
+        external_id=identity,
+        field="id",
+        value=taken,
+    )
+
+
+def _rate(tax: Object) -> str:
+    """Return the percentage as it stands there. Raises _Slip for one that is no number."""
+    written = str(tax.get("percentage") or "0")
+    try:
+        rate = parse_decimal(written)
+    except ValueError:
+        rate = Decimal(-1)
+    if rate < 0:
+        raise _Slip(
+            "percentage",
+            f'Its tax "{tax.get("name")}" has the rate {written[:40]!r}, which is no percentage.',
+            "Correct the tax in Square, and export again.",
+        )
+    return written
+
+
 def _tax_name(each: Object) -> str:
-    return str(_data(each, "tax_data").get("name") or "")
+    return str(part_of(each, "tax_data").get("name") or "")
 
 
 def _description(data: Object) -> str:
@@ -356,47 +429,3 @@ def _description(data: Object) -> str:
             words = str(data[key])
             return words.strip() if key == "description_plaintext" else without_markup(words)
     return ""
-
-
-def _objects(document: object) -> Iterator[Object]:
-    """Yield the objects of one page, or of a list of pages, or of a bare list."""
-    pages = document if isinstance(document, list) else [document]
-    for page in pages:
-        if not isinstance(page, dict):
-            msg = "it holds something that is no object"
-            raise ValueError(msg)  # noqa: TRY004 -- bad input, not a programming error
-        if "objects" in page:
-            yield from _list(page["objects"])
-        elif "type" in page:
-            yield page
-        else:
-            msg = 'it has no "objects"'
-            raise ValueError(msg)
-
-
-def _list(value: object) -> Sequence[Object]:
-    if not value or not isinstance(value, list):
-        return ()
-    return [each for each in value if isinstance(each, dict)]
-
-
-def _data(each: Object, name: str) -> Object:
-    value = each.get(name)
-    return value if isinstance(value, dict) else {}
-
-
-def _ids(each: Object, name: str) -> Sequence[str]:
-    """Return a list of ids; () for anything else, as some programs write null for an empty one."""
-    value = each.get(name)
-    return [str(part) for part in value] if value and isinstance(value, list) else ()
-
-
-def _amount(value: object) -> int | None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return value if isinstance(value, int) and is_whole and value >= 0 else None
-
-
-def _number(value: object, inherited: int) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value != _INHERIT:
-        return max(value, 0)
-    return inherited

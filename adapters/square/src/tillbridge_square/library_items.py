@@ -144,20 +144,20 @@ def changes_of(
     read = _cells_read(library, reading)
     found = Found()
     width = len(library.header)
-    claims: dict[str, tuple[int, int]] = {}  # id -> row and fingerprint of the item that has it
+    claims: dict[str, tuple[int, int]] = {}  # token -> row, and the fingerprint of its item
     for family in _families(library):
-        identity = _identity([library.cell(cells, "token") for cells in family])
+        tokens = [library.cell(cells, "token") for cells in family]
+        identity = _identity(tokens)
         fingerprint = 0  # of rows that are bad by themselves
         if all(len(cells) == width for _number, cells in family):
             fingerprint = records.fingerprint(chain(*[read(cells) for _number, cells in family]))
-            if any(_is_sold(partial(library.cell, cells), location) for cells in family):
-                claim = (family[0][0], fingerprint)
-                first, first_print = claims.setdefault(identity, claim)
-                if first != family[0][0]:
-                    if fingerprint != first_print:  # else it says the same again
-                        again = library.row(family[0])
-                        found.bad_rows.append(_twice(again, first, identity, maker))
-                    continue
+            is_sold = any(_is_sold(partial(library.cell, cells), location) for cells in family)
+            twice = _claimed(claims, family, tokens, fingerprint) if is_sold else None
+            if twice is not None:
+                again, first, first_print = twice
+                if fingerprint != first_print:  # else it says the same again
+                    found.bad_rows.append(_twice(library.row(again), first, identity, maker))
+                continue
             if records.is_known(fingerprint):
                 continue
         rows = [library.row(cells) for cells in family]
@@ -180,6 +180,28 @@ def changes_of(
         for category in item.categories:
             found.categories.setdefault(category, Category(category, category))
     return found, records
+
+
+def _claimed(
+    claims: dict[str, tuple[int, int]],
+    family: Sequence[Cells],
+    tokens: Sequence[str],
+    fingerprint: int,
+) -> tuple[Cells, int, int] | None:
+    """Claim the tokens of an item's rows; a token is the id of one thing alone.
+
+    Where another row has one of them: the row that repeats it, and row and fingerprint of the item
+    that has it.
+    """
+    own: dict[str, tuple[int, int]] = {}
+    for cells, token in zip(family, tokens, strict=True):
+        if (claim := claims.get(token)) is not None:
+            return cells, *claim
+        if token in own:
+            return cells, own[token][0], ~fingerprint
+        own[token] = (cells[0], fingerprint)
+    claims |= own
+    return None
 
 
 def _twice(row: Row, first: int, identity: str, maker: _Maker) -> BadRow:
