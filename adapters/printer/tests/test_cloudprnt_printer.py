@@ -183,6 +183,25 @@ def test_polls_that_are_none_are_refused(
     assert client.ask("GET", f"?type={quote('application/pdf')}")[0] == 415
 
 
+def test_slow_callers_keep_no_printer_out(client: CloudClient, pos: PrinterAdapter) -> None:
+    client.start()
+    assert pos.health().online
+    callers = []
+    try:
+        for number in range(100):
+            caller = socket.create_connection(("127.0.0.1", client.port), 5)
+            callers.append(caller)
+            if number % 2:
+                caller.sendall(b"POST /guess HTTP/1.1\r\nHost: x\r\n")
+            else:
+                caller.sendall(f"POST /{TOKEN} HTTP/1.1\r\nContent-Length: 9\r\n\r\n{{".encode())
+        for _ in range(5):
+            assert client.ask("POST", body=b'{"statusCode": "200 OK"}')[0] == 200
+    finally:
+        for caller in callers:
+            caller.close()
+
+
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
