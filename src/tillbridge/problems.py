@@ -317,6 +317,13 @@ _KINDS = (
         one=_("A row of the export cannot be read: {detail}"),
     ),
     ProblemKind(
+        "export.warnings",
+        Severity.WARNING,
+        _("{count} things in the export need a look; the first: {detail}"),
+        _("{remedy}"),
+        one=_("Something in the export needs a look: {detail}"),
+    ),
+    ProblemKind(
         "menu.held",
         Severity.WARNING,
         _("A menu change waits for a person: {detail}"),

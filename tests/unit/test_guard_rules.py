@@ -23,6 +23,7 @@ from tillbridge.catalogue.guard import (
 )
 from tillbridge.catalogue.guard_rules import ITEM_RULES, PART_RULES, tax_rate
 from tillbridge.model.catalogue import Catalogue, Item
+from tillbridge.model.export_facts import FileEncoding
 
 LIMITS = Limits(max_removed_percent=10, max_price_change_percent=50, currency="USD")
 
@@ -159,12 +160,24 @@ def test_a_file_that_lost_its_line_end_is_held_if_anything_changes() -> None:
 def test_a_file_that_is_no_utf_8_any_more_is_held() -> None:
     before = full_menu(30)
     after = mutated(before, LOSSES["renamed"], ["p1"])
-    utf = Source(encodings={"menu.csv": "utf-8"})
-    latin = Source(encodings={"menu.csv": "cp1252"})
+    western = FileEncoding("cp1252", bad_byte=412, bad_line=17)
+    utf = Source(encodings={"menu.csv": FileEncoding("utf-8")})
+    latin = Source(encodings={"menu.csv": western})
     finding = found(before, after, accepted_from=utf, read_from=latin)["encoding"]
-    assert finding.text == "menu.csv was in UTF-8, and is read as cp1252 now"
+    assert finding.text == (
+        "menu.csv was in UTF-8, and is read as cp1252 now: line 17, byte 412 does not fit"
+    )
+    named = Source(encodings={"menu.csv": replace(western, chosen=True)})
+    assert not found(before, after, accepted_from=utf, read_from=named)
+    twice = Source(encodings={"menu.csv": FileEncoding("utf-8", encoded_twice=True)})
+    finding = found(before, after, accepted_from=utf, read_from=twice)["encoding"]
+    assert finding.text == "menu.csv was in UTF-8, and was encoded a second time since"
+    assert not found(before, after, accepted_from=twice, read_from=twice)
     assert not found(before, after, accepted_from=latin, read_from=latin)
     assert not found(before, after, accepted_from=latin, read_from=utf)
+    plain = Source(encodings={"menu.csv": FileEncoding("ascii")})
+    assert not found(before, after, accepted_from=utf, read_from=plain)
+    assert plain.after(utf) == utf
 
 
 @pytest.mark.parametrize(

@@ -72,41 +72,63 @@ class Modifiers:
             raise UnreadableModifier(name, self.refused[name])
         return self.groups.get(name)
 
-    def facts_for(self, named: Mapping[str, Sequence[str]], export: str) -> ExportFacts:
-        """Return what is missing of the modifiers that the export names, by the items' names.
+    def facts_for(
+        self, named: Mapping[str, Sequence[str]], *, export: str, store: str
+    ) -> ExportFacts:
+        """Return what is missing of the modifiers that the `export` of a store names.
 
-        `named` is every modifier that the export has, with the items that have it.
+        `named` is every modifier that the export has, with the names of the items that have it.
         """
         missing = [name for name in named if self._is_missing(name)]
-        warnings = tuple(
-            self._warning(name, named[name], export) for name in missing if named[name]
-        )
+        offered = [name for name in missing if named[name]]
+        if self.name:
+            warnings = tuple(self._warning(name, named[name], export, store) for name in offered)
+        else:
+            warnings = _without_file(offered, named, export, store)
         return ExportFacts(not_offered=tuple(missing), warnings=warnings).with_more([self.facts])
 
     def _is_missing(self, modifier: str) -> bool:
         name = self._by_key.get(_key(modifier), "")
         return not (name in self.groups or name in self.refused or name in self.left_out)
 
-    def _warning(self, modifier: str, items: Sequence[str], export: str) -> ExportWarning:
-        shown = ", ".join(f'"{item}"' for item in items[:_NAMES_SHOWN])
-        more = len(items) - _NAMES_SHOWN
-        listed = f"{shown} and {more} more" if more > 0 else shown
-        text = f'{listed} offer the modifier "{modifier}"'
-        if len(items) == 1:
-            text = f'{listed} offers the modifier "{modifier}"'
+    def _warning(
+        self, modifier: str, items: Sequence[str], export: str, store: str
+    ) -> ExportWarning:
+        offer = "offers" if len(items) == 1 else "offer"
+        text = f'{_listed(items)} {offer} the modifier "{modifier}"'
         near = get_close_matches(_key(modifier), self._by_key, n=1, cutoff=_NEAR)
-        if not self.name:
-            text += ", and the option modifiers names no file that says what can be chosen."
-        elif near and near[0] != _key(modifier):
+        if near and near[0] != _key(modifier):
             text += f', which {self.name} does not have. Is it "{self._by_key[near[0]]}" there?'
         else:
             text += f", for which {self.name} has no options."
-        return ExportWarning(
-            place=export,
-            text=f"{text} Guests cannot choose it.",
-            fix="Run: tillbridge adapter modifiers STORE. Then fill in the options; "
-            f'"{NOT_OFFERED}" as the option leaves a modifier out.',
-        )
+        return ExportWarning(export, f"{text} Guests cannot choose it.", _fix(store))
+
+
+def _without_file(
+    modifiers: Sequence[str], named: Mapping[str, Sequence[str]], export: str, store: str
+) -> tuple[ExportWarning, ...]:
+    """Return the one warning of an export that names modifiers, where there is no file at all."""
+    if not modifiers:
+        return ()
+    items = tuple(dict.fromkeys(item for name in modifiers for item in named[name]))
+    text = (
+        f"Nothing says what can be chosen for the modifiers {_listed(modifiers)}, "
+        f"which {_listed(items)} have. They are sold without."
+    )
+    return (ExportWarning(export, text, _fix(store)),)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(f'"{name}"' for name in names[:_NAMES_SHOWN])
+    more = len(names) - _NAMES_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _fix(store: str) -> str:
+    return (
+        f"Run: tillbridge adapter modifiers {store}. Then fill in the options; "
+        f'"{NOT_OFFERED}" as the option leaves a modifier out.'
+    )
 
 
 def read_modifiers(path: Path, currency: str, *, decimal: DecimalSign | None = None) -> Modifiers:

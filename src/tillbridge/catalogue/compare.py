@@ -23,7 +23,7 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu_refused import Refusal, refused_items
 from tillbridge.ledger.menu_rows import AcceptedItem, Parts
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges, Item
-from tillbridge.model.export_facts import ExportFacts
+from tillbridge.model.export_facts import ExportFacts, FileEncoding
 
 SOURCE = "menu_source"  # the fact: what the accepted menu was read from
 
@@ -320,8 +320,7 @@ def _twins(connection: Connection, store: str, changes: Diff) -> frozenset[str]:
 
 def source_of(export: Catalogue) -> Source:
     """Return what a menu was read from."""
-    encodings = {name: each.encoding for name, each in export.facts.encodings.items()}
-    return Source(export.ends_with_newline, encodings)
+    return Source(export.ends_with_newline, export.facts.encodings)
 
 
 def accepted_source(connection: Connection, store: str) -> Source:
@@ -329,7 +328,12 @@ def accepted_source(connection: Connection, store: str) -> Source:
     known = get_fact(connection, store, SOURCE)
     if not isinstance(known, Mapping):
         return Source()
-    return Source(known.get("ends_with_newline"), known.get("encodings") or {})
+    encodings = {
+        name: FileEncoding(**how)
+        for name, how in (known.get("encodings") or {}).items()
+        if isinstance(how, Mapping)
+    }
+    return Source(known.get("ends_with_newline"), encodings)
 
 
 def _catalogue(

@@ -15,6 +15,7 @@ from tillbridge.clock import Clock
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
 from tillbridge.log import get_logger
+from tillbridge.model.export_facts import ExportWarning
 
 log = get_logger()
 
@@ -68,6 +69,21 @@ class ExportReader:
             count=len(bad_rows),
             detail=f"{first.place}: {first.text}",
             remedy=first.fix or _("Mend the row in the till and export again."),
+        )
+
+    def tell_warnings(self, warnings: Sequence[ExportWarning]) -> None:
+        """Open or close the problem of what is odd in an export that can be read."""
+        if not warnings:
+            self._desk.close("export.warnings", self._store, self._subject)
+            return
+        first = warnings[0]
+        self._desk.open(
+            "export.warnings",
+            self._store,
+            self._subject,
+            count=len(warnings),
+            detail=f"{first.place}: {first.text}",
+            remedy=first.fix,
         )
 
     def _unreadable(self, failure: ExportUnreadable) -> None:

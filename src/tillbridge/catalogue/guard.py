@@ -6,12 +6,13 @@ are removed, and by prices, is a table of rules (`guard_rules`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tillbridge.catalogue.diff import Diff, ItemChange
 from tillbridge.catalogue.guard_rules import ITEM_RULES, PART_RULES, hits_of
 from tillbridge.i18n import _, ngettext
 from tillbridge.model.catalogue import Item
+from tillbridge.model.export_facts import FileEncoding
 from tillbridge.model.menu_summary import has_priced_choice, prices_of
 from tillbridge.model.money import to_major
 
@@ -21,6 +22,7 @@ FEW_ADDED = 20  # and so many new items
 ALL = 3  # of so few, all at once are no day's work
 SLIP_FACTOR = 50  # a price that moves by this factor is a decimal point that slipped
 _NAMES_SHOWN = 3
+_ASCII = "ascii"
 _UTF = "utf"  # what the codecs begin with that can write every language
 
 
@@ -40,11 +42,19 @@ class Limits:
 class Source:
     """What is known of the text that a menu was read from.
 
-    `ends_with_newline` as in `Catalogue`; `encodings` are codecs by file.
+    `ends_with_newline` as in `Catalogue`; `encodings` are by file.
     """
 
     ends_with_newline: bool | None = None
-    encodings: Mapping[str, str] = field(default_factory=dict)
+    encodings: Mapping[str, FileEncoding] = field(default_factory=dict)
+
+    def after(self, before: "Source") -> "Source":
+        """Return what is remembered when this follows `before`.
+
+        A file of plain ASCII shows no encoding: what was known of it stays known.
+        """
+        shown = {name: how for name, how in self.encodings.items() if how.encoding != _ASCII}
+        return replace(self, encodings={**before.encodings, **shown})
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,14 +203,34 @@ def _source(changes: Diff, totals: Totals) -> Iterator[Finding]:
             tuple(each.external_id for each in lost),
         )
     for name, encoding in now.encodings.items():
-        was = before.encodings.get(name, encoding)
-        if was.startswith(_UTF) and not encoding.startswith(_UTF):
-            yield Finding(
-                "encoding",
-                _("{file} was in {was}, and is read as {encoding} now").format(
-                    file=name, was=was.upper(), encoding=encoding
-                ),
-            )
+        was = before.encodings.get(name)
+        if was is not None and was.encoding.startswith(_UTF) and not encoding.chosen:
+            yield from _other_encoding(name, was, encoding)
+
+
+def _other_encoding(name: str, was: FileEncoding, now: FileEncoding) -> Iterator[Finding]:
+    """Yield that a file which was Unicode is not, or is garbled: some program saved it anew."""
+    if now.encoded_twice and not was.encoded_twice:
+        yield Finding(
+            "encoding",
+            _("{file} was in {was}, and was encoded a second time since").format(
+                file=name, was=was.encoding.upper()
+            ),
+        )
+    elif now.encoding != _ASCII and not now.encoding.startswith(_UTF):
+        yield Finding(
+            "encoding",
+            _(
+                "{file} was in {was}, and is read as {encoding} now: line {line}, byte {byte} "
+                "does not fit"
+            ).format(
+                file=name,
+                was=was.encoding.upper(),
+                encoding=now.encoding,
+                line=now.bad_line,
+                byte=now.bad_byte,
+            ),
+        )
 
 
 def _removals(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:

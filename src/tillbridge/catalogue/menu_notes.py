@@ -40,6 +40,7 @@ class MenuNotes:
         """Note what was read and what differs; `whole_due`: that is at least a full push."""
         comparison = assessment.comparison
         self._reading.tell_bad_rows(comparison.bad_rows)
+        self._reading.tell_warnings(comparison.current.facts.warnings)
         at = self._shared.clock.now_ms()
 
         def note(connection: Connection) -> None:
@@ -112,7 +113,7 @@ class MenuNotes:
         if assessment.reasons or source.ends_with_newline is False:
             return
         known = await self._ledger.read(lambda connection: accepted_source(connection, self._store))
-        if source != known:
+        if source.after(known) != known:
             at = self._shared.clock.now_ms()
             await self._ledger.write(
                 lambda connection: note_source(connection, self._store, source, at=at)
@@ -145,4 +146,5 @@ def _figures(summary: Mapping[str, Any]) -> dict[str, Any]:
 
 def note_source(connection: Connection, store: str, source: Source, *, at: int) -> None:
     """Note what the accepted menu was read from."""
-    put_fact(connection, store, SOURCE, asdict(source), at=at)
+    remembered = source.after(accepted_source(connection, store))
+    put_fact(connection, store, SOURCE, asdict(remembered), at=at)

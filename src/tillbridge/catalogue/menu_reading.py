@@ -13,6 +13,7 @@ from tillbridge.catalogue.wishes import Wish
 from tillbridge.ledger import menu
 from tillbridge.log import get_logger
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges
+from tillbridge.model.export_facts import ExportWarning
 
 log = get_logger()
 
@@ -40,6 +41,10 @@ class MenuReading:
     def tell_bad_rows(self, bad_rows: tuple[BadRow, ...]) -> None:
         """Open or close the problem of rows that cannot be read."""
         self._reader.tell_bad_rows(bad_rows)
+
+    def tell_warnings(self, warnings: tuple[ExportWarning, ...]) -> None:
+        """Open or close the problem of what is odd in the export."""
+        self._reader.tell_warnings(warnings)
 
     async def assess(self, wish: Wish) -> Assessment | None:
         """Read what the round needs and assess it; None where the export cannot be read now."""

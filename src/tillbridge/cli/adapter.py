@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tillbridge.cli import say
+from tillbridge.cli.adapter_modifiers import write_modifiers
 from tillbridge.cli.adapter_till import Name, record_adapter, try_adapter
 from tillbridge.cli.exits import Exit
 from tillbridge.cli.menu import Json
@@ -121,6 +122,7 @@ def check(
 
 
 app.command("try")(try_adapter)
+app.command("modifiers")(write_modifiers)
 
 
 @app.command()

@@ -198,9 +198,6 @@ def _tell(trial: "Trial", currency: str) -> None:
         say.line(say.clean(menu.get("fix", "")))
     elif "catalogue" in said:
         items = menu.get("items", [])
-        if trial.summary is not None:
-            for line in summary_lines(trial.summary, currency):
-                say.line(say.clean(line))
         say.table(
             (_("ID"), _("NAME"), _("PRICE"), ""),
             (
@@ -226,6 +223,11 @@ def _tell(trial: "Trial", currency: str) -> None:
     if tables:
         names = ", ".join(each["name"] for each in tables[:_SHOWN])
         say.line(_("{count} tables: {names}").format(count=len(tables), names=say.clean(names)))
+    for warning in menu.get("warnings", []):
+        say.line(
+            "! " + say.clean(f"{warning['place']}: {warning['text']} {warning['fix']}"),
+            level="warning",
+        )
     for part in ("catalogue", "availability", "tables"):
         for row in said.get(part, {}).get("bad_rows", []):
             text = row["text"].rstrip()
@@ -233,3 +235,7 @@ def _tell(trial: "Trial", currency: str) -> None:
             say.line(
                 "? " + say.clean(f"{row['place']}: {text}{stop} {row['fix']}"), level="warning"
             )
+    if trial.summary is not None:
+        say.line(_("In all:"))
+        for line in summary_lines(trial.summary, currency):
+            say.line(f"  {say.clean(line)}")

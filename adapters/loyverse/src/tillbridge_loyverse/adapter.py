@@ -29,6 +29,7 @@ class LoyverseAdapter:
         )
         self._options = options
         self._currency = context.currency
+        self._store = context.store
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the export, and the file of modifiers if there is one."""
@@ -82,7 +83,9 @@ class LoyverseAdapter:
                 facts=table.facts.with_more(
                     [
                         rules.facts(table.name),
-                        modifiers.facts_for(modifiers_of(table, columns), table.name),
+                        modifiers.facts_for(
+                            modifiers_of(table, columns), export=table.name, store=self._store
+                        ),
                     ]
                 ),
             )

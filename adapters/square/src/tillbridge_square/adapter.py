@@ -39,6 +39,7 @@ class SquareAdapter:
             None if options.modifiers is None else context.base_dir / options.modifiers
         )
         self._currency = context.currency
+        self._store = context.store
         self._library = (
             XlsxExport(self._export)
             if self._export.suffix.lower() == ".xlsx"
@@ -95,7 +96,9 @@ class SquareAdapter:
                 facts=library.facts.with_more(
                     [
                         rules.facts(library.name),
-                        modifiers.facts_for(sets_of(library), library.name),
+                        modifiers.facts_for(
+                            sets_of(library), export=library.name, store=self._store
+                        ),
                     ]
                 ),
             )

@@ -1,0 +1,88 @@
+"""A menu whose file was UTF-8 and is not any more waits for a person, also after a restart."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.catalogue_house import CatalogueHouse, catalogue_house
+from tests.support.catalogues import dishes
+from tillbridge.catalogue.wishes import Wish
+from tillbridge.model.catalogue import Catalogue
+from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding
+
+UTF_8 = FileEncoding("utf-8")
+WESTERN = FileEncoding("cp1252", bad_byte=412, bad_line=17)
+TWICE = FileEncoding("utf-8", encoded_twice=True)
+
+
+def menu(encoding: FileEncoding, *, price: int = 100, name: str = "menu.csv") -> Catalogue:
+    facts = ExportFacts(encodings={name: encoding})
+    return replace(dishes(12, p1={"price": price}), facts=facts)
+
+
+async def exported(house: CatalogueHouse, catalogue: Catalogue) -> list[str]:
+    await house.calls()
+    house.pos.menu = catalogue
+    house.flow._menu.wish(Wish())
+    await house.flow._menu.round()
+    return await house.calls()
+
+
+@pytest.mark.parametrize("broken", [WESTERN, TWICE], ids=["western", "twice"])
+async def test_an_export_that_is_not_utf_8_any_more_is_held(
+    tmp_path: Path, broken: FileEncoding
+) -> None:
+    async with catalogue_house(tmp_path) as house:
+        assert await exported(house, menu(UTF_8)) == ["POST menus"]
+        assert await exported(house, menu(broken, price=110)) == []
+        problem = house.desk.opened["menu.held", ""]
+        assert "menu.csv was in UTF-8, and" in str(problem["detail"])
+        house.flow = house.rebuild()  # a restart forgets nothing of it
+        assert await exported(house, menu(broken, price=110)) == []
+        assert await exported(house, menu(UTF_8, price=110)) == ["PATCH items/p1"]
+        assert not house.desk.opened
+
+
+async def test_an_encoding_that_an_option_names_is_taken(tmp_path: Path) -> None:
+    async with catalogue_house(tmp_path) as house:
+        await exported(house, menu(UTF_8))
+        named = replace(WESTERN, chosen=True)
+        assert await exported(house, menu(named, price=110)) == ["PATCH items/p1"]
+        assert await exported(house, menu(WESTERN, price=120)) == ["PATCH items/p1"]
+
+
+async def test_a_file_of_plain_ascii_does_not_make_the_next_one_suspect(tmp_path: Path) -> None:
+    async with catalogue_house(tmp_path) as house:
+        await exported(house, menu(FileEncoding("ascii")))
+        assert await exported(house, menu(WESTERN, price=110)) == ["PATCH items/p1"]
+
+
+async def test_a_file_of_plain_ascii_does_not_hide_that_the_next_one_is_garbled(
+    tmp_path: Path,
+) -> None:
+    async with catalogue_house(tmp_path) as house:
+        await exported(house, menu(UTF_8))
+        assert await exported(house, menu(FileEncoding("ascii"), price=110)) == ["PATCH items/p1"]
+        assert await exported(house, menu(WESTERN, price=120)) == []
+        assert "menu.held" in house.desk.codes
+
+
+async def test_a_menu_that_waits_is_not_an_accepted_one(tmp_path: Path) -> None:
+    async with catalogue_house(tmp_path) as house:
+        await exported(house, menu(WESTERN))
+        held = replace(dishes(1), facts=ExportFacts(encodings={"menu.csv": UTF_8}))
+        await exported(house, held)
+        assert "menu.held" in house.desk.codes
+        assert await exported(house, menu(WESTERN, price=110)) == ["PATCH items/p1"]
+
+
+async def test_what_is_odd_in_an_export_is_a_problem_until_it_is_not(tmp_path: Path) -> None:
+    async with catalogue_house(tmp_path) as house:
+        odd = ExportWarning("menu.csv", "No item is in Raw.", "Correct it.")
+        await exported(house, replace(dishes(12), facts=ExportFacts(warnings=(odd,))))
+        problem = house.desk.opened["export.warnings", "menu"]
+        assert problem["detail"] == "menu.csv: No item is in Raw."
+        assert len(await house.on_sale()) == 12
+        await exported(house, dishes(12))
+        assert not house.desk.opened
