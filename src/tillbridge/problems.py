@@ -104,10 +104,8 @@ _KINDS = (
         "service.unreachable",
         Severity.WARNING,
         _("The ordering service cannot be reached."),
-        _(
-            "Check the internet connection. Orders that arrive are still written; the "
-            "rest is told later."
-        ),
+        _("{remedy} Orders that arrive are still written; the rest is told later."),
+        defaults={"remedy": _("Check the internet connection.")},
     ),
     ProblemKind(
         "service.refused",
@@ -220,7 +218,7 @@ _KINDS = (
     ProblemKind(
         "receiver.bad_signature",
         Severity.WARNING,
-        _("Deliveries arrive whose signature does not match the webhook secret."),
+        _("{count} deliveries were refused, the last at {last}: their signature does not match."),
         _("If orders are missing, get a new one: tillbridge integration rotate-secret {store}"),
     ),
     ProblemKind(
@@ -231,6 +229,15 @@ _KINDS = (
             "If this lasts, put a reverse proxy or a tunnel in front of the receiver, or block the "
             "senders in the firewall. Deliveries still get through, some of them later."
         ),
+    ),
+    ProblemKind(
+        "receiver.all_refused",
+        Severity.DOWN,
+        _(
+            "All of the last {count} deliveries were refused, the last at {last}: their signature "
+            "does not match the webhook secret. New orders do not reach the till."
+        ),
+        _("Get a new secret: tillbridge integration rotate-secret {store}"),
     ),
     ProblemKind(
         "public_address.unreachable",
@@ -638,8 +645,34 @@ _KINDS = (
     ProblemKind(
         "ledger.unwritable",
         Severity.DOWN,
-        _("The ledger cannot be written ({detail}); new orders are refused until it can."),
-        _("Free disk space or mend the disk. Refused deliveries come again for about nine hours."),
+        _(
+            "The ledger in {path} cannot be written ({detail}); until it can, new orders are "
+            "refused."
+        ),
+        _(
+            "Free space on the disk of {path}, or mend it. Refused deliveries come again for about "
+            "nine hours."
+        ),
+        defaults={"path": "data_dir"},
+    ),
+    ProblemKind(
+        "disk.low",
+        Severity.WARNING,
+        _("Only {mib} MiB are left on the disk of {path}."),
+        _("Free some space before it is full: without any, new orders are refused."),
+    ),
+    ProblemKind(
+        "disk.not_writable",
+        Severity.WARNING,
+        "{detail}",
+        "{remedy}",
+    ),
+    ProblemKind(
+        "clock.wrong",
+        Severity.WARNING,
+        _("This machine's clock is {off} the ordering service's."),
+        _("{effect} Let this machine set its clock by itself (NTP): timedatectl set-ntp true"),
+        defaults={"effect": _("Times on the page are wrong.")},
     ),
     ProblemKind(
         "ledger.rebuilt",
@@ -683,6 +716,13 @@ _KINDS = (
         Severity.DOWN,
         _("Nothing is set up yet, so no orders can arrive."),
         _("Set it up on the page, under Set-up; docs/setup.md tells how."),
+    ),
+    ProblemKind(
+        "bridge.not_started",
+        Severity.DOWN,
+        _("The bridge did not start at {at}, so no orders can arrive: {detail}"),
+        "{remedy}",
+        defaults={"remedy": _("Start it in a terminal and read what it says: tillbridge run")},
     ),
     ProblemKind(
         "bridge.stopped",

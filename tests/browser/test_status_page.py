@@ -4,6 +4,7 @@ What holds for each page is in test_every_page.py.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -120,7 +121,33 @@ async def test_a_bridge_that_is_gone_is_told(browser: Browser, house: PageHouse)
     await page.goto(house.url)
     await change(house)
     await house.listener.close()
-    await expect(page.locator("#not-live")).to_contain_text("Not live since")
+    await expect(page.locator("#not-live")).to_contain_text("The bridge has not answered since")
+    heading = page.get_by_role("heading", level=1)
+    await expect(heading).to_have_text(
+        re.compile(r"The bridge has not answered since \d\d:\d\d:\d\d")
+    )
+    await expect(page).to_have_title(re.compile(r"No answer since \d\d:\d\d:\d\d"))
+    grey = "element => getComputedStyle(element).filter"
+    assert "grayscale" in await page.locator("#day").evaluate(grey), "what was known is no more"
+    assert await page.locator("#verdict").evaluate(grey) == "none"
+    await page.close()
+
+
+async def test_a_bridge_that_is_back_has_its_colours_again(
+    browser: Browser, house: PageHouse
+) -> None:
+    house.control.facts = replace(house.control.facts, problems=())
+    page = await browser.new_page()
+    await page.goto(house.url)
+    await page.route("**/*", lambda route: route.abort())
+    await change(house)
+    heading = page.get_by_role("heading", level=1)
+    await expect(heading).to_have_text(re.compile("has not answered"))
+    await page.unroute("**/*")
+    await change(house)
+    await expect(heading).to_have_text("All is well")
+    await expect(page).to_have_title("OK · tillbridge")
+    await expect(page.locator("body")).not_to_have_class(re.compile("stale"))
     await page.close()
 
 

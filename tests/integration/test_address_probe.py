@@ -56,7 +56,7 @@ async def probed(folder: Path) -> AsyncIterator[Probed]:
 
 async def test_a_dead_address_is_told_once_it_failed_twice_in_a_row(tmp_path: Path) -> None:
     async with probed(tmp_path) as house:
-        assert await house.sees(DEAD) == [20]  # asked again soon, and nobody is told
+        assert await house.sees(DEAD) == [5]  # asked again soon, and nobody is told
         assert not house.told
         assert await house.sees(DEAD) == [300]
         assert house.told

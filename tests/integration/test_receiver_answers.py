@@ -214,13 +214,13 @@ async def test_several_bad_signatures_are_a_problem_until_a_good_one(tmp_path: P
     async with receiving(tmp_path) as house:
         with capture_logs() as logs:
             for _ in range(2):
-                await house.send(event(), secret="wrong")
+                await house.send(b"strange", secret="wrong")
                 house.clock.forward(400)
-            await house.send(event(), secret="wrong")
+            await house.send(b"strange", secret="wrong")
             assert not house.desk.is_open("receiver.bad_signature", "main"), "too long apart"
-            await house.send(event(), secret="wrong")
+            await house.send(b"strange", secret="wrong")
             house.clock.forward(100)
-            await house.send(event(), secret="wrong")
+            await house.send(b"strange", secret="wrong")
             assert house.desk.is_open("receiver.bad_signature", "main")
             await house.send(event(), store="other", secret="wrong")
             assert not house.desk.is_open("receiver.bad_signature", "other")
@@ -232,6 +232,34 @@ async def test_several_bad_signatures_are_a_problem_until_a_good_one(tmp_path: P
             ("other", "signature"),
         }
         assert len(refused) < 6, "a flood of them is not a flood of lines"
+
+
+async def test_when_all_of_the_last_deliveries_are_refused_no_order_arrives(tmp_path: Path) -> None:
+    async with receiving(tmp_path) as house:
+        for _hour in range(3):
+            assert house.desk.current() == ()
+            await house.send(event(), secret="wrong")
+            house.clock.forward(3600)
+        (told,) = house.desk.current()
+        assert told.code == "receiver.all_refused"
+        assert "All of the last 3 deliveries were refused" in told.text
+        assert "rotate-secret main" in told.fix
+        await house.send(event(), secret="wrong")
+        (told,) = house.desk.current()
+        assert told.detail["count"] == 4
+        await house.send(event())
+        assert house.desk.current() == ()
+
+
+async def test_strangers_who_do_not_come_again_are_let_go_after_a_day(tmp_path: Path) -> None:
+    async with receiving(tmp_path) as house:
+        for _ in range(3):
+            await house.send(b"strange", secret="wrong")
+        await house.receiver.let_go()
+        assert house.desk.is_open("receiver.bad_signature", "main")
+        house.clock.forward(86_401)
+        await house.receiver.let_go()
+        assert house.desk.current() == ()
 
 
 async def test_what_the_internet_invents_does_not_reach_the_log(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from tillbridge.stores.integration import Integrator
 from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
+from tillbridge.stores.service_reach import ServiceReach
 from tillbridge.stores.standing import Who
 from tillbridge.stores.vaulted import keep_webhook_secret, webhook_secrets
 from tillbridge.stores.watch import ServiceWatch
@@ -421,16 +422,22 @@ async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
         assert await bench.status() == "active"
 
 
+def service_watch(bench: Bench) -> ServiceWatch:
+    clock = bench.service.clock
+    reach = ServiceReach(bench.desk, clock=clock)
+    return ServiceWatch("main", bench.ledger, bench.desk, reach, clock=clock)
+
+
 async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
-        watch = ServiceWatch("main", bench.ledger, bench.desk, clock=bench.service.clock)
+        watch = service_watch(bench)
         down = ServiceDown("ill", status=503)
         gone = Refused("no", code="store.not_integrated", status=404)
         revoked = ConsentLost("no", code="auth.consent_revoked", status=403)
         watch.seen(Contact("stores.list", ok=False, failure=down))
-        assert bench.desk.is_open("service.unreachable", "main")
+        assert bench.desk.is_open("service.unreachable")
         watch.seen(Contact("menus.push", ok=True, failure=gone))
-        assert not bench.desk.is_open("service.unreachable", "main")
+        assert not bench.desk.is_open("service.unreachable")
         assert bench.desk.is_open("integration.missing", "main")
         watch.seen(Contact("menus.push", ok=True, failure=revoked))
         assert bench.desk.is_open("consent.revoked", "main")
@@ -452,7 +459,7 @@ async def test_a_fresh_token_that_is_refused_is_a_problem_until_a_call_works(
 ) -> None:
     async with standing(tmp_path) as bench:
         await bench.service.integrate()
-        watch = ServiceWatch("main", bench.ledger, bench.desk, clock=bench.service.clock)
+        watch = service_watch(bench)
         refused = Unauthorised("no", code="auth.invalid_token", status=401)
         watch.seen(Contact("menus.push", ok=True, failure=refused))
         assert bench.desk.is_open("service.token_refused", "main")
@@ -463,7 +470,7 @@ async def test_a_fresh_token_that_is_refused_is_a_problem_until_a_call_works(
 
 async def test_a_contact_is_noted_once_a_minute(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
-        watch = ServiceWatch("main", bench.ledger, bench.desk, clock=bench.service.clock)
+        watch = service_watch(bench)
         first = bench.service.clock.now_ms()
         for _second in range(50):
             watch.seen(Contact("stores.list", ok=True))

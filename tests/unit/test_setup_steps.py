@@ -47,7 +47,10 @@ def test_of_a_store_that_works_everything_is() -> None:
         facts={
             "service_contact": {"ok_at": now - 5000},
             "consent": {"expires_at": now + 3 * 86_400_000},
-            "integration": {"status": "active"},
+            "integration": {
+                "status": "active",
+                "webhook_url": "https://store.example/webhooks/main",
+            },
             "service_store_id": "st_main",
             "service_store_name": "Harbour",
             "public_address": {"ok_at": now},

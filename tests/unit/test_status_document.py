@@ -29,7 +29,11 @@ def facts(
 
 def test_without_problems_orders_are_taken() -> None:
     told = document(facts(), NOW)
-    assert told["verdict"] == {"level": "ok", "text": "Taking orders."}
+    assert told["verdict"] == {
+        "level": "ok",
+        "text": "Taking orders.",
+        "handled": False,
+    }
     assert {**told["bridge"], "compatibility": None} == {
         "version": "1.2.3",
         "running": True,

@@ -33,14 +33,14 @@ def trouble_of(folder: Path, failure: OSError) -> FolderTrouble:
     if isinstance(failure, FileNotFoundError | NotADirectoryError):
         return FolderTrouble(
             f"The folder {there} is not there.",
-            f"Check that its disk or share is mounted, or make it: mkdir -p {_quoted(there)}",
+            f"Check that its disk or share is mounted, or make it (mkdir -p {_quoted(there)}).",
         )
     if failure.errno == errno.EROFS:
         # A service under systemd sees the whole machine read-only, but for what is named.
         return FolderTrouble(
             f"The bridge may not write to the folder {there} ({failure.strerror}).",
             "Mount it writable. Where the bridge is a service of systemd, run: sudo tillbridge "
-            "service install",
+            "service install.",
         )
     if failure.errno in _REFUSED:
         owner = _owner(there)
@@ -106,8 +106,8 @@ def _give_rights(folder: Path) -> str:
         return f"Give the account that the bridge runs as the right to modify {folder}."
     user = _user_name(os.geteuid())
     return (
-        f"Give it to the bridge's user: sudo chown -R {user}: {_quoted(folder)}  "
-        "(a service of systemd may also need: sudo tillbridge service install)"
+        f"Give it to the bridge's user (sudo chown -R {user}: {_quoted(folder)}); a service of "
+        "systemd may also need: sudo tillbridge service install."
     )
 
 

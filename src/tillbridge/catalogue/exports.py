@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from tillbridge.adapter import BadRow, ExportUnreadable, PosFailure
+from tillbridge.adapters.export_problems import bad_rows_problem, unreadable_problem
 from tillbridge.catalogue.lane import Lane
 from tillbridge.catalogue.ports import Desk
 from tillbridge.clock import Clock
@@ -61,15 +62,8 @@ class ExportReader:
         if not bad_rows:
             self._desk.close("export.bad_rows", self._store, self._subject)
             return
-        first = bad_rows[0]
-        self._desk.open(
-            "export.bad_rows",
-            self._store,
-            self._subject,
-            count=len(bad_rows),
-            detail=f"{first.place}: {first.text}",
-            remedy=first.fix or _("Mend the row in the till and export again."),
-        )
+        found = bad_rows_problem(self._subject, bad_rows)
+        self._desk.open(found.code, self._store, found.subject, **found.detail)
 
     def tell_warnings(self, warnings: Sequence[ExportWarning]) -> None:
         """Open or close the problem of what is odd in an export that can be read."""
@@ -97,14 +91,8 @@ class ExportReader:
         else:
             self._lane.poke_in(UNCHANGED_S)
         self._log_once(failure.text)
-        place = f"{failure.place}: " if failure.place else ""
-        self._desk.open(
-            "export.unreadable",
-            self._store,
-            self._subject,
-            detail=f"{place}{failure.text}",
-            remedy=failure.fix or _("Export again from the till."),
-        )
+        found = unreadable_problem(self._subject, failure)
+        self._desk.open(found.code, self._store, found.subject, **found.detail)
 
     def _log_once(self, text: str) -> None:
         if text != self._failed:

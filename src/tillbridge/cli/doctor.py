@@ -95,8 +95,12 @@ class DoctorProgress:
 
 
 def _show(told: Answer) -> None:
-    store = None
+    store, problems = None, False
     for each in told["results"]:
+        if each["name"] == "problem" and not problems:
+            problems, store = True, ""
+            say.line()
+            say.line(_("Open problems"))
         if each["store"] != store:
             store = each["store"]
             say.line()

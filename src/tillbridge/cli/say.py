@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import typer
@@ -73,13 +73,6 @@ def local_time(at: int | str | None) -> str:
         return ""
     ms = from_iso(at) if isinstance(at, str) else at
     return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def seconds_since(at: str | None) -> float | None:
-    """Return how long ago an instant (ISO 8601) was, in seconds; None for none."""
-    if not at:
-        return None
-    return max(0.0, datetime.now(UTC).timestamp() - from_iso(at) / 1000)
 
 
 def problem(told: Mapping[str, Any]) -> None:

@@ -3,19 +3,15 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-import tillbridge
 from tillbridge.cli import say
 from tillbridge.cli.control import NotRunning, find_running
 from tillbridge.cli.settings import config_path
 from tillbridge.errors import LedgerError
 from tillbridge.i18n import _, ngettext
-
-if TYPE_CHECKING:
-    from tillbridge.ledger.figures import StoreFigures
 
 _LEVELS = {"ok": 0, "warning": 1, "down": 2}
 _ANSWER_S = 5.0
@@ -60,68 +56,9 @@ def current_status(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, A
             return running.ask("GET", "status", timeout_s=_ANSWER_S)
         except NotRunning:
             pass  # it has ended this very moment, or was killed: the ledger tells the rest
+    from tillbridge.status.stopped import status_from_ledger
+
     return status_from_ledger(data_dir, configured)
-
-
-def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the status document of a bridge that does not answer."""
-    from tillbridge.ledger.snapshot import Snapshot, read_snapshot
-    from tillbridge.status.document import document
-    from tillbridge.status.facts import BridgeFacts
-
-    now_ms = time.time_ns() // 1_000_000
-    path = data_dir / "ledger.db"
-    snapshot = read_snapshot(path) if path.exists() else Snapshot({}, (), {})
-    running = snapshot.facts.get("running")
-    stopped = running.get("stopped_at") if isinstance(running, dict) else None
-    facts = BridgeFacts(
-        version=tillbridge.__version__,
-        running=False,
-        adapters=_adapters(configured),
-        stores=snapshot.stores,
-        problems=snapshot.problems,
-        stopped_at=stopped if isinstance(stopped, int) else None,
-        facts=snapshot.facts,
-        figures=_figures(path, now_ms),
-        communities=_communities(configured),
-    )
-    return document(facts, now_ms)
-
-
-def _figures(path: Path, now_ms: int) -> "dict[str, StoreFigures]":
-    import sqlite3
-
-    from tillbridge.ledger.figures import read_figures
-
-    try:
-        return read_figures(path, now_ms)
-    except sqlite3.Error:  # as from a folder this user may not write to: the rest is told
-        return {}
-
-
-def _adapters(configured: Mapping[str, Any]) -> dict[str, str]:
-    """Return the stores of a file that nobody has checked."""
-    stores = configured.get("stores")
-    if not isinstance(stores, dict):
-        return {}
-    adapters = {}
-    for name, store in stores.items():
-        pos = store.get("pos") if isinstance(store, dict) else None
-        adapter = pos.get("adapter") if isinstance(pos, dict) else None
-        adapters[name] = adapter if isinstance(adapter, str) else ""
-    return adapters
-
-
-def _communities(configured: Mapping[str, Any]) -> dict[str, str]:
-    """Return the communities of a file that nobody has checked."""
-    communities = configured.get("communities")
-    if not isinstance(communities, dict):
-        return {}
-    return {
-        name: str(each.get("community_id", ""))
-        for name, each in communities.items()
-        if isinstance(each, dict)
-    }
 
 
 def _show(told: Mapping[str, Any]) -> None:
@@ -157,7 +94,7 @@ def _store_line(told: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from tillbridge.status.words import span, waiting
+    from tillbridge.status.words import waiting
 
     orders, menu, pos, service = (store[part] for part in ("orders", "menu", "pos", "service"))
     online = {True: _("online"), False: _("offline"), None: _("not known")}[pos["online"]]
@@ -182,14 +119,25 @@ def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
         *_store_line(store.get("store")),
         (
             _("consent"),
-            _("none") if days is None else _("{span} left").format(span=span(days * 86_400)),
+            _consent(service["consent"], days),
         ),
     ]
 
 
 def _answered(at: str | None) -> str:
     """Return how long ago a link last worked; "" where nobody knows."""
+    if at is None:
+        return ""
+    from tillbridge.model.instant import from_iso
+    from tillbridge.status.words import time_since
+
+    when = time_since(from_iso(at), time.time_ns() // 1_000_000)
+    return _("answered {when}").format(when=when)
+
+
+def _consent(stands: str, days: float | None) -> str:
+    """Return how the merchant's consent stands."""
     from tillbridge.status.words import span
 
-    since = say.seconds_since(at)
-    return "" if since is None else _("answered {span} ago").format(span=span(since))
+    words = {"none": _("none"), "ended": _("ended"), "withdrawn": _("withdrawn by the merchant")}
+    return words.get(stands) or _("{span} left").format(span=span((days or 0) * 86_400))

@@ -13,7 +13,7 @@ from tillbridge.cli.doctor import DoctorProgress, examined
 from tillbridge.cli.exits import CommandFailed
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
-from tillbridge.cli.status import current_status, status_from_ledger
+from tillbridge.cli.status import current_status
 from tillbridge.clock import Clock
 from tillbridge.errors import BridgeError, ConfigError
 from tillbridge.i18n import _
@@ -85,6 +85,8 @@ def _status(loaded: "LoadedSettings") -> Mapping[str, Any]:
         pass  # it hangs: the ledger tells what it can
     except BridgeError as failure:
         return {"error": failure.text}
+    from tillbridge.status.stopped import status_from_ledger
+
     try:
         return status_from_ledger(loaded.data_dir, configured)
     except BridgeError as failure:

@@ -298,9 +298,16 @@ class DiagnosticSettings(Section):
     """The table [diagnostics]."""
 
     probe_every_s: Annotated[float, Field(ge=0)] = Field(
-        300,
+        20,
         description=(
             "How often the public address is probed from outside in; 0 probes it only in doctor."
+        ),
+    )
+    service_probe_every_s: Annotated[float, Field(ge=0)] = Field(
+        20,
+        description=(
+            "How often the service is asked, without a credential, whether it answers and what "
+            "time it is; 0 asks it only in doctor."
         ),
     )
     outside_probe_url: HttpUrl | None = Field(

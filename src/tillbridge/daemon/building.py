@@ -17,6 +17,7 @@ from tillbridge.log import learn_secret
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits
 from tillbridge.stores.consent import ConsentDesk
+from tillbridge.stores.service_reach import ServiceReach
 from tillbridge.tally import Tally
 
 if TYPE_CHECKING:
@@ -50,7 +51,17 @@ async def built(
         open_things.push_async_callback(desk.settle)
         link = service_link(loaded, ledger.vault, clock)
         open_things.push_async_callback(link.close)
-        house = House(settings, loaded.base_dir, ledger, desk, link, FolderEvents(), Tally(), clock)
+        house = House(
+            settings,
+            loaded.base_dir,
+            ledger,
+            desk,
+            link,
+            FolderEvents(),
+            Tally(),
+            clock,
+            ServiceReach(desk, clock=clock),
+        )
         stores = {}
         for name in settings.stores if names is None else names:
             rooms = StoreRooms(name, house)

@@ -51,6 +51,7 @@ class Condition:
             pid=os.getpid() if running else None,
             started_at=self._running_since,
             facts=snapshot.facts,
+            last_delivery_at=snapshot.last_delivery_at,
             figures=figures,
             tills={
                 name: adapters_of(each.pos_adapter[0], (each.order_adapter or (None,))[0])

@@ -6,8 +6,9 @@ Authentication, rule 4). So `doctor` may be run at any time, beside a bridge tha
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tillbridge.adapters.runner import PosRunner
 from tillbridge.clock import Clock
 from tillbridge.config import Settings, StoreSettings
 from tillbridge.configfile import LoadedSettings
+from tillbridge.configfile.toml import read_file
 from tillbridge.daemon.building import Building, service_link
 from tillbridge.daemon.tills import Tills
 from tillbridge.diagnostics.apart import UnwaitedThreads, apart
@@ -29,10 +31,16 @@ from tillbridge.receiver.receiver import Receiver
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.types import Tokens
 from tillbridge.status.ports import Answer
+from tillbridge.status.stopped import status_from_ledger
 from tillbridge.stores.vaulted import VaultTokenStore
 
 
-def running_subject(building: Building, loaded: LoadedSettings, receiver: Receiver) -> Subject:
+def running_subject(
+    building: Building,
+    loaded: LoadedSettings,
+    receiver: Receiver,
+    status: Callable[[], Awaitable[Mapping[str, Any]]],
+) -> Subject:
     """Return the bridge that runs in this process."""
     house = building.house
     return Subject(
@@ -54,6 +62,7 @@ def running_subject(building: Building, loaded: LoadedSettings, receiver: Receiv
             for name, rooms in building.stores.items()
         },
         running=True,
+        status=status,
         telling=_telling(house.settings, house.base_dir),
         echo=receiver.echo,
         writable=house.ledger.writable,
@@ -113,9 +122,15 @@ async def subject_alone(loaded: LoadedSettings, *, hung: bool = False) -> AsyncI
             snapshot=snapshot,
             stores=stores,
             telling=_telling(loaded.settings, loaded.base_dir),
+            status=partial(_status, loaded),
             hung=hung,
             no_secret=no_secret or no_vault,
         )
+
+
+async def _status(loaded: LoadedSettings) -> Mapping[str, Any]:
+    configured = await apart(lambda: read_file(loaded.path)[1])
+    return await apart(lambda: status_from_ledger(loaded.data_dir, configured))
 
 
 def _telling(settings: Settings, base_dir: Path) -> Sequence[Telling]:

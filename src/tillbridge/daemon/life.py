@@ -6,8 +6,9 @@ it stops before the flows do, so that what was acknowledged is on disk and nothi
 
 import asyncio
 import contextlib
+import errno
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from tillbridge.daemon.receiving import receiver_settings
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.reloading import Change, Reloader
 from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.daemon.self_checks import CLOCK, DiskCheck, ServiceProbe, ask_service
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_beside import SetupBeside
 from tillbridge.daemon.signals import on_hangup
@@ -41,7 +43,9 @@ from tillbridge.daemon.timetable import Timetable
 from tillbridge.errors import ConfigError, LedgerError, reason_of
 from tillbridge.i18n import _
 from tillbridge.lean import give_back, started
+from tillbridge.ledger.addresses import note_addresses
 from tillbridge.ledger.facts import put_fact
+from tillbridge.ledger.failed_start import forget_failed_start
 from tillbridge.ledger.writer import Storage
 from tillbridge.log import get_logger, set_level
 from tillbridge.receiver.receiver import Receiver
@@ -78,9 +82,19 @@ def _serving(building: Building) -> str:
     return _("Serving {stores}").format(stores=", ".join(building.stores))
 
 
-def _note_running(connection: Connection, fact: dict[str, Any], at: int) -> None:
+def _holder(failure: OSError, port: int) -> str:
+    """Return who has the port that could not be had, where that is why."""
+    from tillbridge.diagnostics.port_holder import taken_by  # noqa: PLC0415 -- a start that fails
+
+    return taken_by(port) if failure.errno == errno.EADDRINUSE else ""
+
+
+def _note_running(
+    connection: Connection, fact: dict[str, Any], addresses: Mapping[str, str | None], at: int
+) -> None:
     if "stopped_at" not in fact:
         keep_downtime(connection, at)
+        note_addresses(connection, addresses, at)
     put_fact(connection, "", "running", fact, at=at)
 
 
@@ -142,6 +156,7 @@ class _Life:
             self._timetable.start()
             listeners.callback(self._timetable.stop)
             self._lives.ready()
+            forget_failed_start(self._house.ledger.data_dir)
             log.info("bridge.ready", stores=list(self._building.stores))
             self._manager.ready(_serving(self._building))
             on_hangup(self._reloader.reload)
@@ -183,6 +198,10 @@ class _Life:
             tasks |= supervised(fleeting.steps(self._house, self._operations.status))
         if self._page is not None:
             tasks |= self._page.tasks()
+        disk = DiskCheck(self._house.ledger.data_dir, self._house.desk)
+        tasks |= supervised({"disk": disk.run})
+        if (asking := self._service_probe()) is not None:
+            tasks |= supervised({"service": asking.run})
         if (probe := self._address_probe()) is not None:
             tasks |= supervised({"public_address": probe.run})
         if self._manager.watchdog_s is not None:
@@ -192,6 +211,15 @@ class _Life:
             beats = pulse(self._manager, self._building, self._timetable)
             tasks["pulse"] = beats.run(self._manager.watchdog_s)
         return tasks
+
+    def _service_probe(self) -> ServiceProbe | None:
+        """Return what asks the service while nothing else does; None where it is switched off."""
+        every_s = self._settings.diagnostics.service_probe_every_s
+        if not every_s:
+            self._house.desk.report(CLOCK, ())
+            return None
+        ask = partial(ask_service, self._settings.service.base_url)
+        return ServiceProbe(ask, self._house.reach, self._house.desk, every_s=every_s)
 
     def _address_probe(self) -> AddressProbe | None:
         """Return what probes the public address; None where nobody outside is to reach it."""
@@ -214,7 +242,9 @@ class _Life:
         # Only where somebody asks for it.
         from tillbridge.daemon.examining import running_subject  # noqa: PLC0415 -- see above
 
-        return running_subject(self._building, self._loaded, self._receiver)
+        return running_subject(
+            self._building, self._loaded, self._receiver, self._operations.status
+        )
 
     def _deliveries_arrived(self, key: str) -> None:
         """Wake the flow whose inbox has something new: a store's, or a community's."""
@@ -263,7 +293,21 @@ class _Life:
         if stopped:
             fact["stopped_at"] = at
         with contextlib.suppress(LedgerError):  # it is for people only, and the desk has told them
-            await self._house.ledger.write(partial(_note_running, fact=fact, at=at))
+            await self._house.ledger.write(
+                partial(_note_running, fact=fact, addresses=self._addresses(), at=at)
+            )
+
+    def _addresses(self) -> dict[str, str | None]:
+        """Return what evidence is bound to: seen at another address it proves nothing."""
+        stores = {
+            f"store_id/{name}": rooms.service_store_id
+            for name, rooms in self._building.stores.items()
+        }
+        return {
+            "base_url": self._settings.service.base_url,
+            "public_url": self._settings.receiver.public_url,
+            **stores,
+        }
 
     @asynccontextmanager
     async def _status_page(self, held: HeldAddress) -> AsyncIterator[None]:
@@ -294,8 +338,8 @@ class _Life:
                 address, port = await page.start(host, port, held)
             except OSError as failure:
                 raise ConfigError(
-                    _("The status page cannot listen on {listen}: {detail}.").format(
-                        listen=listen, detail=reason_of(failure)
+                    _("The status page cannot listen on {listen}: {detail}{holder}.").format(
+                        listen=listen, detail=reason_of(failure), holder=_holder(failure, port)
                     ),
                     fix=_("Stop what listens there, or change listen in [status_page]."),
                 ) from failure
@@ -318,6 +362,7 @@ class _Life:
         plan.hourly(lambda: forget(house.ledger, self._bridge, house.clock))
         plan.hourly(lambda: keep_budget(house.ledger, house.desk, self._bridge))
         plan.hourly(self._count_down_consents)
+        plan.hourly(self._receiver.let_go)
         plan.daily(self._settings.stores, lambda store: stores[store].daily())
 
     def _reloaded(self, fresh: LoadedSettings, change: Change) -> None:

@@ -21,6 +21,7 @@ class Lives:
     def __init__(self) -> None:
         self.end = asyncio.Event()
         self.again = False
+        self.is_ready = False  # this life serves
         self._stopped = False
         self._undo: Undo | None = None
         self._parting: asyncio.TimerHandle | None = None
@@ -56,12 +57,14 @@ class Lives:
         if self._parting is not None:
             self._parting.cancel()
             self._parting = None
+        self.is_ready = False
         if not self._stopped:
             self.end.clear()
             self.again = False
 
     def ready(self) -> None:
         """Take note that this life is possible: what led to it stays."""
+        self.is_ready = True
         self._undo = None
 
     def undone(self, failure: BridgeError) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FACT = "public_address"
 CODE = "public_address.unreachable"
 _FIRST_S = 20.0  # a tunnel that starts with the machine needs a moment
-_AGAIN_S = 20.0  # one probe that fails is asked again before anybody is told
+_AGAIN_S = 5.0  # one probe that fails is asked again before anybody is told
 _IN_A_ROW = 2
 
 log = get_logger()

@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable
 
+from tillbridge.clock import Clock
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.fresh import FreshSettings, load_to_run
 from tillbridge.daemon.life import live
@@ -17,8 +18,12 @@ from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.signals import on_end
 from tillbridge.errors import BridgeError
 from tillbridge.lean import ended, spare_arenas
+from tillbridge.ledger.failed_start import FailedStart, note_failed_start
 from tillbridge.listening import raise_file_limit
+from tillbridge.log import get_logger
 from tillbridge.status.held_address import HeldAddress
+
+log = get_logger()
 
 
 def run(
@@ -33,6 +38,15 @@ def run(
     raise_file_limit()
     asyncio.run(_run(loaded, ask_to_stop))
     return 0
+
+
+def _note(loaded: LoadedSettings | FreshSettings, failure: BridgeError, *, started: bool) -> None:
+    """Write down why the bridge ends, where `status`, `doctor` and `logs` find it."""
+    event = "bridge.failed" if started else "bridge.not_started"
+    log.error(event, error=failure.text, fix=failure.fix)
+    if not started:
+        told = FailedStart(Clock().now_ms(), failure.text, failure.fix)
+        note_failed_start(loaded.data_dir, told)
 
 
 async def _run(
@@ -66,6 +80,7 @@ async def _run(
                 loaded = load_to_run(path)
             except BridgeError as failure:
                 if not lives.undone(failure):
+                    _note(loaded, failure, started=lives.is_ready)
                     raise
                 loaded = load_to_run(path)
     finally:

@@ -30,6 +30,7 @@ from tillbridge.service.order_calls import OrderBodies
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration import IntegrationRules, Integrator
 from tillbridge.stores.integration_keeper import APPLIED, IntegrationKeeper
+from tillbridge.stores.service_reach import ServiceReach
 from tillbridge.stores.settling import settle_s
 from tillbridge.stores.vaulted import VaultTokenStore
 from tillbridge.stores.watch import ServiceWatch
@@ -49,6 +50,7 @@ class House:
     events: FolderEvents
     tally: Tally
     clock: Clock
+    reach: ServiceReach
 
 
 class StoreRooms:
@@ -70,7 +72,7 @@ class StoreRooms:
         self.supervisor = Supervisor(name, house.desk)
         self._settled_at: float | None = None  # monotonic seconds
         self._settle_least_s = house.settings.service.reintegrate_settle_s
-        self._watch = ServiceWatch(name, house.ledger, house.desk, clock=house.clock)
+        self._watch = ServiceWatch(name, house.ledger, house.desk, house.reach, clock=house.clock)
         self._door = StoreDoor(name, self.service_back)
         link = house.link.store(
             VaultTokenStore(house.ledger.vault, name, house.settings.service.base_url),

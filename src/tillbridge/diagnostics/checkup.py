@@ -1,16 +1,34 @@
 """Runs checks side by side, each with a time limit; one that hangs hangs nobody else."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tillbridge.clock import Clock
-from tillbridge.diagnostics.result import Finding, Result, failed, report
+from tillbridge.diagnostics.result import Finding, Level, Result, failed, level_of, report
+from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
+from tillbridge.problems import Severity
 from tillbridge.redaction import masked, masked_value
 
 LONGEST_S = 18.0  # for all of them together
+_STATUS_S = 3.0
+
+OpenProblems = Callable[[], Awaitable[Sequence[Mapping[str, Any]]]]
+
+# By the name of a check, those whose failure alone makes it fail, the nearest to the cause first.
+_FOLLOWS: Mapping[str, tuple[str, ...]] = {
+    "tls.service": ("dns.service",),
+    "service": ("dns.service", "tls.service"),
+    "clock": ("dns.service", "tls.service", "service"),
+    "consent": ("dns.service", "tls.service", "service"),
+    "integration": ("dns.service", "tls.service", "service", "consent"),
+    "tls.public": ("dns.public",),
+    "public": ("bridge", "dns.public", "tls.public"),
+    "menu": ("till",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,27 +45,39 @@ class Check:
 class Checkup:
     """One examination: `run` it once, and ask `so_far` meanwhile."""
 
-    def __init__(self, checks: Sequence[Check], clock: Clock) -> None:
+    def __init__(
+        self, checks: Sequence[Check], clock: Clock, problems: OpenProblems | None = None
+    ) -> None:
         self._checks = tuple(checks)
+        self._problems = problems
+        self._told: Sequence[Mapping[str, Any]] = ()
         self._clock = clock
         self._began: float | None = None
         self._results: dict[int, Result] = {}
+        self._is_done = False
+        self._titles = {check.name: check.title for check in self._checks}
 
     async def run(self) -> dict[str, Any]:
         """Run the checks; return the report. It takes `LONGEST_S` seconds at most."""
         self._began = self._clock.monotonic()
         numbered = enumerate(self._checks)
         await asyncio.gather(*(self._one(number, check) for number, check in numbered))
+        if self._problems is not None:
+            with suppress(BridgeError, TimeoutError):  # a check says what is wrong then
+                self._told = await asyncio.wait_for(self._problems(), _STATUS_S)
+        self._is_done = True
         return self.so_far()
 
     def so_far(self) -> dict[str, Any]:
         """Return the report of what is done, `done`, and `running`: what is still looked at."""
         results = [self._results[number] for number in sorted(self._results)]
+        if self._is_done:
+            results = with_problems(one_by_cause(results, self._titles), self._told)
         waits = [check for number, check in enumerate(self._checks) if number not in self._results]
         took = 0.0 if self._began is None else self._clock.monotonic() - self._began
         return {
             **report(results),
-            "done": not waits,
+            "done": self._is_done,
             "running": [
                 {"name": check.name, "store": check.store, "title": check.title} for check in waits
             ],
@@ -76,6 +106,45 @@ class Checkup:
         self._results[number] = Result(check.name, check.store, _safe(finding), took_ms)
 
 
+def one_by_cause(results: Sequence[Result], titles: Mapping[str, str]) -> list[Result]:
+    """Return the results with one error for one cause: what follows from another is skipped."""
+    broken = {each.name: each for each in results if each.finding.level is Level.FAILED}
+    after = []
+    for each in results:
+        causes = [broken[name] for name in _FOLLOWS.get(each.name, ()) if name in broken]
+        if each.name in broken and causes:
+            text = _("{text} This follows from {cause}.").format(
+                text=each.finding.text, cause=titles.get(causes[0].name, causes[0].name)
+            )
+            finding = replace(each.finding, level=Level.SKIPPED, text=text, fix="", code="")
+            after.append(replace(each, finding=finding))
+        else:
+            after.append(each)
+    return after
+
+
+def with_problems(results: Sequence[Result], problems: Sequence[Mapping[str, Any]]) -> list[Result]:
+    """Return the results and every open problem of the status that none of them has found."""
+    found = {(each.finding.code, each.store) for each in results if each.finding.code}
+    found |= {(code, "") for code, _store in found}
+    missing = [
+        Result(
+            "problem",
+            str(each["store"]),
+            Finding(
+                level_of(Severity(each["severity"])),
+                str(each["text"]),
+                str(each["fix"]),
+                {"since": each["since"], "acknowledged": bool(each.get("acknowledged"))},
+                str(each["code"]),
+            ),
+        )
+        for each in problems
+        if (each["code"], each["store"]) not in found
+    ]
+    return [*results, *missing]
+
+
 def _outcome(task: "asyncio.Future[Finding]") -> Finding:
     if task.cancelled():
         return failed(_("The check was stopped."), _("Try again."))
@@ -93,7 +162,7 @@ def _outcome(task: "asyncio.Future[Finding]") -> Finding:
 def _safe(finding: Finding) -> Finding:
     """Return the finding without secrets, whatever the texts of others brought into it."""
     details = {name: masked_value(value) for name, value in finding.details.items()}
-    return Finding(finding.level, masked(finding.text), masked(finding.fix), details)
+    return replace(finding, text=masked(finding.text), fix=masked(finding.fix), details=details)
 
 
 def _forget(task: "asyncio.Future[Finding]") -> None:

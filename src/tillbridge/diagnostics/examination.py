@@ -1,6 +1,8 @@
 """All the checks of a subject, in the order in which a person reads them."""
 
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from tillbridge.diagnostics.checks.alerts import check_nobody_told, check_telling
 from tillbridge.diagnostics.checks.bridge import check_bridge, check_ports
@@ -17,13 +19,14 @@ from tillbridge.diagnostics.checks.machine import (
 from tillbridge.diagnostics.checks.names import check_names
 from tillbridge.diagnostics.checks.public import check_public
 from tillbridge.diagnostics.checks.service import check_clock, check_service
-from tillbridge.diagnostics.checks.till import check_till
+from tillbridge.diagnostics.checks.till import check_menu, check_till
 from tillbridge.diagnostics.checks.tls import check_tls
 from tillbridge.diagnostics.checkup import Check, Checkup
-from tillbridge.diagnostics.result import Finding, failed
+from tillbridge.diagnostics.result import Finding, Level, coded, failed
 from tillbridge.diagnostics.subject import StoreSubject, Subject
 from tillbridge.i18n import _
 
+UNREACHABLE, PUBLIC = "service.unreachable", "public_address.unreachable"
 _CALLS_S = 15.0  # a call is tried several times
 
 
@@ -31,15 +34,37 @@ def examination(subject: Subject) -> Checkup:
     """Return the checkup; nothing is looked at before it runs."""
     checks = [
         Check("bridge", _("the bridge"), partial(check_bridge, subject)),
-        Check("dns.service", _("the service's name"), partial(check_names, subject, "service")),
         Check(
-            "tls.service", _("the service's certificate"), partial(check_tls, subject, "service")
+            "dns.service",
+            _("the service's name"),
+            _as(UNREACHABLE, partial(check_names, subject, "service")),
         ),
-        Check("service", _("the ordering service"), partial(check_service, subject), limit_s=12),
+        Check(
+            "tls.service",
+            _("the service's certificate"),
+            _as(UNREACHABLE, partial(check_tls, subject, "service")),
+        ),
+        Check(
+            "service",
+            _("the ordering service"),
+            _as(UNREACHABLE, partial(check_service, subject)),
+            limit_s=12,
+        ),
         Check("clock", _("the clock"), partial(check_clock, subject), limit_s=15),
-        Check("dns.public", _("the public name"), partial(check_names, subject, "public")),
-        Check("tls.public", _("the public certificate"), partial(check_tls, subject, "public")),
-        Check("public", _("the public address"), partial(check_public, subject), limit_s=17),
+        Check(
+            "dns.public", _("the public name"), _as(PUBLIC, partial(check_names, subject, "public"))
+        ),
+        Check(
+            "tls.public",
+            _("the public certificate"),
+            _as(PUBLIC, partial(check_tls, subject, "public")),
+        ),
+        Check(
+            "public",
+            _("the public address"),
+            _as(PUBLIC, partial(check_public, subject)),
+            limit_s=17,
+        ),
     ]
     for store in subject.stores.values():
         checks += _of_store(subject, store)
@@ -53,7 +78,17 @@ def examination(subject: Subject) -> Checkup:
         Check("manager", _("the service manager"), partial(check_service_manager, subject)),
         Check("versions", _("the versions"), partial(check_versions, subject)),
     ]
-    return Checkup(checks, subject.clock)
+    return Checkup(checks, subject.clock, partial(_open_problems, subject))
+
+
+def _as(code: str, work: Callable[[], Awaitable[Finding]]) -> Callable[[], Awaitable[Finding]]:
+    """Return a check whose failure is this problem: it is not told a second time."""
+
+    async def checked() -> Finding:
+        finding = await work()
+        return coded(finding, code) if finding.level is Level.FAILED else finding
+
+    return checked
 
 
 def _of_telling(subject: Subject) -> list[Check]:
@@ -101,7 +136,19 @@ def _of_store(subject: Subject, store: StoreSubject) -> list[Check]:
         )
         for part in parts
     ]
-    return [*link, *tills]
+    exports = [
+        Check("menu", _("the menu's export"), partial(check_menu, store, part), name, _CALLS_S)
+        for part in parts
+        if part in store.tills and store.tills[part].reads_catalogue and part == "pos"
+    ]
+    return [*link, *tills, *exports]
+
+
+async def _open_problems(subject: Subject) -> Sequence[Mapping[str, Any]]:
+    if subject.status is None:
+        return ()
+    problems: Sequence[Mapping[str, Any]] = (await subject.status())["problems"]
+    return problems
 
 
 async def _no_secret(subject: Subject) -> Finding:

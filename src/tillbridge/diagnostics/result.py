@@ -1,11 +1,13 @@
 """What a check has found: a level, a sentence, and what to do."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from tillbridge.i18n import _, ngettext
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.problems import Found, Severity
 
 
 class Level(StrEnum):
@@ -17,14 +19,21 @@ class Level(StrEnum):
     SKIPPED = "skipped"
 
 
+_BAD = {Level.FAILED, Level.WARNING}
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The verdict of a check; `details` are JSON values for machines and support."""
+    """The verdict of a check; `details` are JSON values for machines and support.
+
+    `code` is the problem that this is; with it texts and severity are the problem's.
+    """
 
     level: Level
     text: str
     fix: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,7 @@ class Result:
             "name": self.name,
             "store": self.store,
             "level": str(self.finding.level),
+            "code": self.finding.code,
             "text": self.finding.text,
             "fix": self.finding.fix,
             "took_ms": self.took_ms,
@@ -69,22 +79,44 @@ def skipped(text: str, fix: str = "", **details: object) -> Finding:
     return Finding(Level.SKIPPED, text, fix, details)
 
 
+def level_of(severity: Severity) -> Level:
+    """Return the level of a problem."""
+    return Level.FAILED if severity is Severity.DOWN else Level.WARNING
+
+
+def of_problem(found: Found, store: str = "", /, **details: object) -> Finding:
+    """Return a problem as a finding, in the words that every other surface uses."""
+    problem = OpenProblem(found.code, store, found.subject, 0, found.detail)
+    level = level_of(problem.kind.severity)
+    return Finding(level, problem.text, problem.fix, details, problem.code)
+
+
+def coded(finding: Finding, code: str) -> Finding:
+    """Return a finding that something is wrong as that of a problem, in the check's own words."""
+    return replace(finding, code=code) if finding.level in _BAD else finding
+
+
 def report(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the whole examination: `ok` is false where something failed."""
+    """Return the whole examination: `ok` is false where something failed, or a problem is open."""
     levels = [result.finding.level for result in results]
     broken, odd = levels.count(Level.FAILED), levels.count(Level.WARNING)
+    problems = sum(bool(each.finding.code) and each.finding.level in _BAD for each in results)
     return {
-        "ok": not broken,
+        "ok": not broken and not problems,
         "level": "failed" if broken else "warning" if odd else "ok",
-        "text": _verdict(broken, odd),
+        "text": _verdict(broken, odd, problems),
         "counts": {str(level): levels.count(level) for level in Level},
         "results": [result.to_json() for result in results],
     }
 
 
-def _verdict(broken: int, odd: int) -> str:
+def _verdict(broken: int, odd: int, problems: int) -> str:
     if broken:
-        return ngettext("{n} link is broken.", "{n} links are broken.", broken).format(n=broken)
+        return ngettext("{n} thing is broken.", "{n} things are broken.", broken).format(n=broken)
+    if problems:
+        return ngettext("{n} problem is open.", "{n} problems are open.", problems).format(
+            n=problems
+        )
     if odd:
         return ngettext(
             "Everything works; {n} thing should be looked at.",

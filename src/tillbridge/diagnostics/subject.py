@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from tillbridge.adapters.runner import PosRunner
 from tillbridge.clock import Clock
@@ -87,6 +87,8 @@ class Subject:
     hung: bool = False  # a daemon is there and does not answer
     no_secret: str = ""  # why the app's secret cannot be read
     telling: Sequence[Telling] = ()
+    # The status document, so that doctor finds what everything else shows; None: there is none.
+    status: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     names: Resolve = resolve
     trust: Trust = system_trust
     # What came of asking the service without any credential; several checks look at it.

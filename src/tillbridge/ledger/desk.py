@@ -168,7 +168,7 @@ class ProblemDesk:
 
     def _writable_changed(self, storage: Storage) -> None:
         if storage.failure:
-            self.open("ledger.unwritable", detail=storage.failure)
+            self.open("ledger.unwritable", detail=storage.failure, path=str(self._ledger.data_dir))
             return
         self.close("ledger.unwritable")
         for key in tuple(self._unwritten):

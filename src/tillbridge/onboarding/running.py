@@ -8,6 +8,8 @@ from tillbridge.onboarding.steps import Finding
 
 _Part = Mapping[str, Any]
 
+_STARTING_S = 15
+
 
 def findings_of(
     overview: _Part, store: str, *, base_url: str, delivered: bool = False
@@ -20,7 +22,7 @@ def findings_of(
     part = overview["stores"][store]
     links = {link["key"]: link for link in overview["chain"][store]}
     return {
-        "service": _service(links["service"], base_url),
+        "service": _service(links["service"], base_url, overview["bridge"]["uptime_s"]),
         "sign_in": _sign_in(part["service"], store),
         "store": _store(part["service"], store),
         "adapter": _adapter(part, store),
@@ -29,9 +31,14 @@ def findings_of(
     }
 
 
-def _service(link: _Part, base_url: str) -> Finding:
+def _service(link: _Part, base_url: str, uptime_s: int | None) -> Finding:
     if link["at"] is not None:
         return Finding(done=True, text=_("The service answers at {url}.").format(url=base_url))
+    if uptime_s is not None and uptime_s < _STARTING_S:
+        return Finding(
+            done=False,
+            text=_("The bridge is starting. It asks the service at {url}.").format(url=base_url),
+        )
     return Finding(
         done=False,
         text=_("The service has not answered at {url} yet.").format(url=base_url),
@@ -41,7 +48,7 @@ def _service(link: _Part, base_url: str) -> Finding:
 
 def _sign_in(service: _Part, store: str) -> Finding:
     left = service["consent_days_left"]
-    if left:
+    if left and service["consent"] in {"ok", "ending"}:
         days = ngettext("{n} day", "{n} days", int(left)).format(n=left)
         return Finding(
             done=True, text=_("The merchant allows it, for another {days}.").format(days=days)
@@ -99,9 +106,9 @@ def _address(link: _Part, service: _Part) -> Finding:
             text=_("The public address does not lead here."),
             fix=_("See what is wrong on the overview; tillbridge doctor looks at every link."),
         )
-    if link["at"] is not None:
+    if link["at"] is not None and service["webhook_url"]:
         text = _("Deliveries reach this bridge at {url}.")
-        return Finding(done=True, text=text.format(url=service["webhook_url"] or "?"))
+        return Finding(done=True, text=text.format(url=service["webhook_url"]))
     return Finding(
         done=False,
         text=_("Nothing has come through the public address yet."),

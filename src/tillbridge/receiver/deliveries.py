@@ -144,7 +144,7 @@ class Deliveries:
             endpoint = await self._once_refreshed(store)
             signer = self._signer(endpoint, body, signature)
         if signer is None:
-            self._refusals.bad_signature(store)
+            self._refusals.bad_signature(store, looks_real=_looks_real(body, endpoint))
             raise _Refused(401, "signature" if endpoint.secrets else "no_secret_yet")
         self._refusals.good_signature(store)
         trust(request)
@@ -215,6 +215,16 @@ class Deliveries:
 
 def _is_json(content_type: str) -> bool:
     return content_type == "application/json" or content_type.endswith("+json")
+
+
+def _looks_real(body: bytes, endpoint: Endpoint) -> bool:
+    """Whether the service could have sent it: it names the store's id, which no stranger knows."""
+    try:
+        envelope = read_envelope(body)
+    except NotAnEnvelope:
+        return False
+    told = envelope.store_id or envelope.community_id
+    return bool(told) and told in {endpoint.store_id, endpoint.community_id}
 
 
 def _is_of_another_store(envelope: Envelope, endpoint: Endpoint, signer: WebhookSecret) -> bool:

@@ -10,6 +10,7 @@ Specification: Events, Transport.
 
 import asyncio
 import contextlib
+import errno
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,10 +71,11 @@ class Receiver:
         self._certificate: LiveCertificate | None = None
         self._crowding = Crowding(desk, clock)
         self.echo = Echo()
+        self._refusals = Refusals(desk, clock)
         self._deliveries = Deliveries(
             settings,
             ledger,
-            Refusals(desk, clock),
+            self._refusals,
             clock=clock,
             wake=wake,
             success_status=success_status,
@@ -82,6 +84,10 @@ class Receiver:
         self._acceptor: Acceptor | None = None
         self._serving: asyncio.Future[None] | None = None
         self.port = 0
+
+    async def let_go(self) -> None:
+        """End what is only about strangers who have not come again; call it hourly."""
+        self._refusals.let_go()
 
     def count_in(self, tally: Tally) -> None:
         """Count deliveries by store and result in this tally."""
@@ -111,8 +117,10 @@ class Receiver:
             sockets = await listening_sockets(host.strip("[]"), int(port))
         except OSError as failure:
             raise ConfigError(
-                _("The receiver cannot listen on {listen}: {detail}.").format(
-                    listen=self._settings.listen, detail=reason_of(failure)
+                _("The receiver cannot listen on {listen}: {detail}{holder}.").format(
+                    listen=self._settings.listen,
+                    detail=reason_of(failure),
+                    holder=_holder(failure, int(port)),
                 ),
                 fix=_("Stop what listens there, or change listen in [receiver]."),
             ) from failure
@@ -209,6 +217,13 @@ class Receiver:
 
 async def _awaited(serving: asyncio.Future[None]) -> None:
     await asyncio.shield(serving)
+
+
+def _holder(failure: OSError, port: int) -> str:
+    """Return who has the port that could not be had, where that is why."""
+    from tillbridge.diagnostics.port_holder import taken_by  # noqa: PLC0415 -- a start that fails
+
+    return taken_by(port) if failure.errno == errno.EADDRINUSE else ""
 
 
 def _plain(

@@ -1,6 +1,6 @@
 """The status as one JSON document: `status --json`, `/api/status`, what the page shows. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tillbridge.compatibility import compatibility
@@ -12,6 +12,7 @@ from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.problems import PROBLEMS, Severity
+from tillbridge.status.evidence import Evidence
 from tillbridge.status.facts import BridgeFacts
 from tillbridge.status.store_part import standing_in, store_part
 from tillbridge.status.words import clock_time, waiting
@@ -27,11 +28,18 @@ _CLOSED = {
     "store.paused_elsewhere",
 }
 _NOTHING_ARRIVES_STARTS = ("public_address.", "reach.")
+# How a consent stands, by the problem that is open.
+_CONSENTS = {
+    "consent.missing": "none",
+    "consent.revoked": "withdrawn",
+    "consent.expired": "ended",
+    "consent.ending": "ending",
+}
 _NOT_INTEGRATED = {"removed", "disabled", "pending", "not_integrated"}
 # Problems that keep orders from arriving at all, and how the verdict says why.
 _NOTHING_ARRIVES: Mapping[str, str] = {
     "bridge.stopped": _("the bridge is not running"),
-    "consent.revoked": _("the merchant has withdrawn the consent"),
+    "receiver.all_refused": _("the signature of every delivery is refused"),
     "integration.missing": _("the store is not integrated with this bridge"),
     "integration.disabled": _("the ordering service has disabled the integration"),
     "integration.pending": _("the integration is not active yet"),
@@ -45,16 +53,15 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
     """Return the document of the contract at `now_ms`; the worst problem comes first."""
     problems = [problem for problem in facts.problems if problem.code in PROBLEMS]
     if not facts.running:
-        since = now_ms if facts.stopped_at is None else facts.stopped_at
-        problems.append(OpenProblem("bridge.stopped", "", "", since))
-    problems.sort(key=_badness)
+        problems.append(_not_running(facts, now_ms))
+    noted = facts.facts.get(ACKNOWLEDGED)
+    problems.sort(key=lambda each: (acknowledgement(noted, each) is not None, *_badness(each)))
     known = {name: facts.stores.get(name) or StoreSnapshot() for name in facts.adapters}
     uptime = None
     if facts.running and facts.started_at is not None:
         uptime = max(0, now_ms - facts.started_at) // 1000
-    noted = facts.facts.get(ACKNOWLEDGED)
     told: dict[str, Any] = {
-        "verdict": _verdict(problems, known, now_ms),
+        "verdict": _verdict(problems, noted, known, facts.last_delivery_at, now_ms),
         "problems": [_problem(problem, noted) for problem in problems],
         "stores": {
             name: _store(
@@ -64,6 +71,8 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
                 facts.pos_seen.get(name),
                 facts.figures.get(name) or StoreFigures(),
                 facts.tills.get(name, ()),
+                Evidence(facts.facts.get("addresses"), name),
+                {each.code for each in problems if each.store == name},
             )
             for name, store in known.items()
         },
@@ -94,6 +103,19 @@ def _badness(problem: OpenProblem) -> tuple[int, bool, int, str]:
     return rank, not away, problem.since, problem.code
 
 
+def _not_running(facts: BridgeFacts, now_ms: int) -> OpenProblem:
+    """Return why no bridge runs: its last start failed, or nobody has started it."""
+    stopped_at = now_ms if facts.stopped_at is None else facts.stopped_at
+    failed = facts.failed_start
+    if failed is None or failed.at_ms < (facts.stopped_at or 0):
+        return OpenProblem("bridge.stopped", "", "", stopped_at)
+    detail = {"at": clock_time(failed.at_ms, now_ms), "detail": failed.text}
+    if failed.fix:
+        detail["remedy"] = failed.fix
+    since = failed.at_ms if facts.stopped_at is None else facts.stopped_at
+    return OpenProblem("bridge.not_started", "", "", since, detail)
+
+
 def _keeps_orders_away(problem: OpenProblem) -> bool:
     reached = not problem.code.startswith(_NOTHING_ARRIVES_STARTS)
     down = problem.kind.severity is Severity.DOWN
@@ -101,21 +123,38 @@ def _keeps_orders_away(problem: OpenProblem) -> bool:
 
 
 def _verdict(
-    problems: Sequence[OpenProblem], stores: Mapping[str, StoreSnapshot], now_ms: int
-) -> dict[str, str]:
+    problems: Sequence[OpenProblem],
+    noted: object,
+    stores: Mapping[str, StoreSnapshot],
+    last_delivery_at: int | None,
+    now_ms: int,
+) -> dict[str, Any]:
+    """Return the verdict: what is worst of that which nobody handles yet; then what is handled."""
     count = sum(store.waiting for store in stores.values())
     since = [s.oldest_waiting_at for s in stores.values() if s.oldest_waiting_at is not None]
     orders = waiting(count, (now_ms - min(since)) / 1000 if since else None)
     if not problems:
-        return {"level": "ok", "text": " ".join(filter(None, [_all_well(stores, now_ms), orders]))}
+        text = " ".join(filter(None, [_all_well(stores, now_ms), orders]))
+        return {"level": "ok", "text": text, "handled": False}
     worst = problems[0]
-    text = _nothing_arrives(worst, now_ms)
+    # What says that no order comes is wrong once one has come since.
+    came = (
+        last_delivery_at is not None
+        and last_delivery_at > worst.since
+        and (not worst.store or len(stores) == 1)
+    )
+    text = _sentence(worst) if came else _nothing_arrives(worst, now_ms)
     if worst.store and len(stores) > 1:
         text = f"{worst.store}: {text}"
+    level = "down" if worst.kind.severity is Severity.DOWN else "warning"
+    by = acknowledgement(noted, worst)
+    if by is not None:
+        level = "warning"
+        text = _("{who} is handling this: {text}").format(who=by["by"], text=text)
     more = len(problems) - 1
     others = ngettext("(And {n} more problem.)", "(And {n} more problems.)", more).format(n=more)
-    level = "down" if worst.kind.severity is Severity.DOWN else "warning"
-    return {"level": level, "text": " ".join(filter(None, [text, others if more else "", orders]))}
+    text = " ".join(filter(None, [text, others if more else "", orders]))
+    return {"level": level, "text": text, "handled": by is not None}
 
 
 def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
@@ -131,15 +170,19 @@ def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
 
 def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
     """Return the problem as a sentence, which begins with what it means where no order comes."""
-    # What lists several things does so on lines of their own, which are the problem's to tell.
-    first = problem.text.partition("\n")[0].rstrip(": ")
-    text = first if first.endswith((".", "!", "?")) else f"{first}."
+    text = _sentence(problem)
     if not _keeps_orders_away(problem):
         return text
     reason = _NOTHING_ARRIVES.get(problem.code, text[:1].lower() + text[1:].rstrip("."))
     return _("No orders can arrive since {time}: {reason}.").format(
         time=clock_time(problem.since, now_ms), reason=reason
     )
+
+
+def _sentence(problem: OpenProblem) -> str:
+    # What lists several things does so on lines of their own, which are the problem's to tell.
+    first = problem.text.partition("\n")[0].rstrip(": ")
+    return first if first.endswith((".", "!", "?")) else f"{first}."
 
 
 def _problem(problem: OpenProblem, noted: object) -> dict[str, Any]:
@@ -164,6 +207,8 @@ def _store(
     pos_seen: int | None,
     figures: StoreFigures,
     tills: Sequence[Mapping[str, str]],
+    evidence: Evidence,
+    codes: Collection[str],
 ) -> dict[str, Any]:
     held = store.held
     unwanted = _mapping(store.facts.get("menu_dismissed")).get("digest")
@@ -172,7 +217,7 @@ def _store(
         held = None
     oldest = store.oldest_waiting_at
     return {
-        "service": _service(store.facts, now_ms),
+        "service": _service(store.facts, now_ms, evidence, codes),
         "pos": {
             "adapter": adapter,
             **_pos(store.facts.get("pos_health")),
@@ -221,13 +266,16 @@ def _pending(store: StoreSnapshot) -> int:
     return counted if isinstance(counted, int) else store.pushes_running
 
 
-def _service(facts: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+def _service(
+    facts: Mapping[str, Any], now_ms: int, evidence: Evidence, codes: Collection[str]
+) -> dict[str, Any]:
     consent = _mapping(facts.get("consent"))
     integration = _mapping(facts.get("integration"))
     stands = standing_in(facts)
     contact = _mapping(facts.get("service_contact"))
     expires = consent.get("expires_at")
     left = round(max(0, expires - now_ms) / _DAY_MS, 1) if isinstance(expires, int) else None
+    consent_is = _consent(left, codes)
     removed = _mapping(facts.get("integration_removed"))
     secret = _mapping(facts.get("webhook_secret"))
     plan = _mapping(facts.get("integration_plan"))
@@ -253,12 +301,23 @@ def _service(facts: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
         "integration_under_way": _mapping(facts.get("integration_intent")).get("kind"),
         "secret_since": _iso(secret.get("since_ms")),
         "old_secret_until": _iso(old_until) if (old_until or 0) > now_ms else None,
-        "last_contact_at": _iso(contact.get("ok_at")),
+        "last_contact_at": _iso(evidence.of_service(contact.get("ok_at"))),
+        "consent": consent_is,
         "consent_expires_at": _iso(expires),
-        "consent_days_left": left,
+        "consent_days_left": 0.0 if consent_is in {"ended", "withdrawn"} else left,
         "paused": stands.status == "inactive",
         "paused_since": _iso(stands.since_ms),
     }
+
+
+def _consent(left: float | None, codes: Collection[str]) -> str:
+    """Return how the consent stands: the open problems know more than the calendar."""
+    for code, stands in _CONSENTS.items():
+        if code in codes:
+            return stands
+    if left is None:
+        return "none"
+    return "ok" if left > 0 else "ended"
 
 
 def _pos(health: object) -> dict[str, Any]:

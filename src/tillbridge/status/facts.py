@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tillbridge.ledger.failed_start import FailedStart
 from tillbridge.ledger.figures import StoreFigures
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
@@ -19,6 +20,7 @@ class BridgeFacts:
     `stopped_at` only while it is not. `facts` are those of the bridge itself; `pos_seen` tells, by
     store, when the till was last found there; `figures`, by store, how well its orders go;
     `tills`, by store, its adapters: `name`, `level`, and `part` where it has one of two.
+    `failed_start` is the last start, where that failed; `last_delivery_at` of any store.
     """
 
     version: str
@@ -34,3 +36,5 @@ class BridgeFacts:
     communities: Mapping[str, str] = field(default_factory=dict)
     figures: Mapping[str, StoreFigures] = field(default_factory=dict)
     tills: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    failed_start: FailedStart | None = None
+    last_delivery_at: int | None = None

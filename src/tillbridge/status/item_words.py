@@ -19,11 +19,11 @@ def by_whom(item: Mapping[str, Any]) -> str:
 
 
 def reached(item: Mapping[str, Any]) -> str:
-    """Return how long it took to reach the storefront."""
+    """Return whether guests still see it, and how long it took to hide it."""
     if item["how"] == "till":
-        return _("yes")
+        return _("Hidden from guests")
     if item["reached_ms"] is None:
-        return _("on its way")
+        return _("Not hidden from guests yet")
     if item["reached_ms"] == 0:
-        return _("was off already")
-    return _("after {span}").format(span=short_span(item["reached_ms"]))
+        return _("Hidden from guests already before")
+    return _("Hidden from guests after {span}").format(span=short_span(item["reached_ms"]))

@@ -8,6 +8,7 @@ from tillbridge.i18n import _, ngettext
 from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.model.instant import to_iso
+from tillbridge.status.evidence import Evidence
 from tillbridge.status.facts import BridgeFacts
 
 # While one of these is open, no order can go that way: the strip shows it.
@@ -68,8 +69,10 @@ def _chain(
     facts: BridgeFacts,
     day: Day,
 ) -> list[dict[str, Any]]:
+    evidence = Evidence(facts.facts.get("addresses"), name)
     address = _address(facts, name)
-    delivered = day.last_delivery.get(name)
+    reached = evidence.of_public_address(address.get("ok_at"))
+    delivered = evidence.of_delivery(day.last_delivery.get(name))
     seen = facts.pos_seen.get(name)
     ticket = day.last_ticket.get(name)
     links = [
@@ -77,9 +80,9 @@ def _chain(
         _link(
             "address",
             _("Public address"),
-            _later(address.get("ok_at"), delivered),
-            _("reached") if address else _("a delivery came"),
-            note="" if address else _("not checked from outside"),
+            _later(reached, delivered),
+            _("reached") if reached is not None else _("a delivery came"),
+            note="" if delivered or reached is not None else _("no delivery has come yet"),
         ),
         _link(
             "bridge",

@@ -2,29 +2,21 @@
 
 from datetime import datetime
 
-from tillbridge.i18n import ngettext
+from tillbridge.i18n import _, ngettext
+from tillbridge.spans import days_left, span
+
+__all__ = [
+    "clock_time",
+    "days_left",
+    "local_second",
+    "short_span",
+    "span",
+    "time_since",
+    "waiting",
+]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
-
-
-def span(seconds: float) -> str:
-    """Return a length of time in its largest fitting unit, rounded down: `3 minutes`."""
-    whole = max(0, int(seconds))
-    if whole < _MINUTE:
-        return ngettext("{n} second", "{n} seconds", whole).format(n=whole)
-    if whole < 2 * _HOUR:
-        minutes = whole // _MINUTE
-        return ngettext("{n} minute", "{n} minutes", minutes).format(n=minutes)
-    if whole < 2 * _DAY:
-        hours = whole // _HOUR
-        return ngettext("{n} hour", "{n} hours", hours).format(n=hours)
-    days = whole // _DAY
-    return ngettext("{n} day", "{n} days", days).format(n=days)
-
-
-def days_left(left_ms: int) -> str:
-    """Return how long something still lasts, rounded as the status document's days are."""
-    return span(round(max(0, left_ms) / (_DAY * 1000), 1) * _DAY)
+_CLOCKS_DIFFER_MS = 5000
 
 
 def clock_time(at_ms: int, now_ms: int) -> str:
@@ -33,6 +25,18 @@ def clock_time(at_ms: int, now_ms: int) -> str:
     if at.date() == now.date():
         return at.strftime("%H:%M")
     return at.strftime("%d %b %H:%M" if at.year == now.year else "%d %b %Y %H:%M")
+
+
+def time_since(at_ms: int, now_ms: int) -> str:
+    """Return how long ago an instant was; of one that is still to come, that a clock was changed.
+
+    "answered" and the like stand before it.
+    """
+    if at_ms > now_ms + _CLOCKS_DIFFER_MS:
+        return _("at {time}, which is still to come: the clock was changed").format(
+            time=clock_time(at_ms, now_ms)
+        )
+    return _("{span} ago").format(span=span((now_ms - at_ms) / 1000))
 
 
 def local_second(at_ms: int) -> str:

@@ -12,6 +12,7 @@ from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.service.caller import Contact
 from tillbridge.service.diagnosis import problem_of
+from tillbridge.stores.service_reach import UNREACHABLE, ServiceReach
 
 _NOTE_EVERY_MS = 60_000
 _CONSENT = ("consent.missing", "consent.expired", "consent.revoked")
@@ -26,8 +27,17 @@ _PUSHES = ("menus.push", "menus.batch", "items.", "tables.")
 class ServiceWatch:
     """Hands one store's contacts on to the problem desk; `seen` is the client's `on_contact`."""
 
-    def __init__(self, store: str, ledger: Ledger, desk: ProblemDesk, *, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: str,
+        ledger: Ledger,
+        desk: ProblemDesk,
+        reach: ServiceReach,
+        *,
+        clock: Clock,
+    ) -> None:
         self._store = store
+        self._reach = reach
         self._ledger = ledger
         self._desk = desk
         self._clock = clock
@@ -37,10 +47,10 @@ class ServiceWatch:
     def seen(self, contact: Contact) -> None:
         """Take note of what came of a call."""
         problem = problem_of(contact.failure) if contact.failure else None
+        self._reach.called(contact)
         if contact.ok:
-            self._desk.close("service.unreachable", self._store)
             self._note_contact()
-        if problem == "integration.missing" and self._knows_better():
+        if problem == UNREACHABLE or (problem == "integration.missing" and self._knows_better()):
             return
         if problem is not None:
             for code in _CONSENT if problem in _CONSENT else ():

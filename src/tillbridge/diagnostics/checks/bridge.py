@@ -2,15 +2,19 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from tillbridge.config import host_and_port
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.line import trouble_of
-from tillbridge.diagnostics.result import Finding, failed, ok, skipped, warning
+from tillbridge.diagnostics.port_holder import holder_of
+from tillbridge.diagnostics.result import Finding, coded, failed, of_problem, ok, skipped, warning
 from tillbridge.diagnostics.subject import Subject
-from tillbridge.errors import LedgerError
+from tillbridge.errors import BridgeError, LedgerError
 from tillbridge.i18n import _
+from tillbridge.problems import Found
 
 _SLOW_LOOP_S = 1.0
 _OLD_ORDER_S = 300.0
@@ -23,6 +27,7 @@ class Port:
     name: str
     listen: str
     trouble: str = ""
+    holder: str = ""  # ": NAME, process 12"
 
 
 async def check_bridge(subject: Subject) -> Finding:
@@ -33,10 +38,7 @@ async def check_bridge(subject: Subject) -> Finding:
             _("Look at its log, then restart it: systemctl restart tillbridge"),
         )
     if not subject.running:
-        return failed(
-            _("The bridge is not running, so no orders can arrive."),
-            _("Start it: systemctl start tillbridge, or tillbridge run"),
-        )
+        return await _not_running(subject)
     lag_s = await _lag_s()
     try:
         snapshot = await subject.snapshot()
@@ -46,6 +48,16 @@ async def check_bridge(subject: Subject) -> Finding:
     waited_s = (subject.clock.now_ms() - min(oldest)) / 1000 if oldest else 0.0
     waiting = sum(store.waiting for store in snapshot.stores.values())
     return verdict(lag_s, waiting, waited_s)
+
+
+async def _not_running(subject: Subject) -> Finding:
+    """Return why it does not run, as the status has it."""
+    if subject.status is not None:
+        with suppress(BridgeError):
+            for each in (await subject.status())["problems"]:
+                if each["code"] in {"bridge.not_started", "bridge.stopped"}:
+                    return coded(failed(each["text"], each["fix"]), each["code"])
+    return of_problem(Found("bridge.stopped"))
 
 
 def verdict(lag_s: float, waiting: int, waited_s: float) -> Finding:
@@ -88,7 +100,7 @@ async def check_ports(subject: Subject) -> Finding:
         "status_page": subject.settings.status_page.listen,
     }
     ports = [
-        Port(name, listen, await apart(lambda listen=listen: _trouble(listen)))  # type: ignore[misc]  # mypy cannot infer a lambda with a default
+        await apart(partial(_port, name, listen))
         for name, listen in listeners.items()
         if host_and_port(listen)[1]
     ]
@@ -114,13 +126,23 @@ def ports_verdict(ports: list[Port], *, running: bool) -> Finding:
     taken = [port for port in ports if not port.trouble]
     if taken:
         return failed(
-            _("Another program listens at {listen}, which [{name}] wants.").format(
-                listen=taken[0].listen, name=taken[0].name
+            _("Another program listens at {listen}, which [{name}] wants{holder}.").format(
+                listen=taken[0].listen, name=taken[0].name, holder=taken[0].holder
             ),
             _("Stop that program, or change listen in [{name}].").format(name=taken[0].name),
             **details,
         )
     return ok(_("The ports that the bridge wants are free."), **details)
+
+
+def _port(name: str, listen: str) -> Port:
+    trouble = _trouble(listen)
+    return Port(name, listen, trouble, "" if trouble else _holder(host_and_port(listen)[1]))
+
+
+def _holder(port: int) -> str:
+    holder = holder_of(port)
+    return "" if holder is None else f": {holder}"
 
 
 def _trouble(listen: str) -> str:

@@ -1,9 +1,12 @@
 """A store's consent: is there one, does the service take its token, and how long does it last?"""
 
-from tillbridge.diagnostics.result import Finding, failed, ok, warning
+from tillbridge.diagnostics.result import Finding, failed, of_problem, ok
 from tillbridge.diagnostics.subject import StoreSubject, Subject
 from tillbridge.errors import ConsentLost, ServiceError
 from tillbridge.i18n import _
+from tillbridge.problems import Found
+from tillbridge.service.diagnosis import problem_of
+from tillbridge.spans import days_left
 
 _DAY_MS = 86_400_000
 
@@ -12,10 +15,7 @@ async def check_consent(subject: Subject, store: StoreSubject) -> Finding:
     """Ask the service, with the store's token, for what it may always read."""
     tokens = await store.tokens.tokens()
     if tokens is None:
-        return failed(
-            _("The merchant has not yet allowed this bridge to work for the store."),
-            _("Run: tillbridge connect {store}").format(store=store.name),
-        )
+        return of_problem(Found("consent.missing"), store.name)
     failure = None
     try:
         await store.client.stores()
@@ -31,7 +31,8 @@ def verdict(store: str, failure: ServiceError | None, days: float, warn_days: fl
     again = _("Ask the merchant to consent again: tillbridge connect {store}").format(store=store)
     details = {"days_left": round(days, 1)}
     if isinstance(failure, ConsentLost):
-        return failed(failure.text, again, **details, code=failure.code)
+        lost = problem_of(failure) or "consent.expired"
+        return of_problem(Found(lost), store, **details, code=failure.code)
     if failure is not None and failure.status in {401, 403}:
         return failed(
             _("The service refuses this bridge's token: {text}").format(text=failure.text),
@@ -49,8 +50,13 @@ def verdict(store: str, failure: ServiceError | None, days: float, warn_days: fl
             code=failure.code,
         )
     if days <= 0:
-        return failed(_("The merchant's consent has ended."), again, **details)
-    text = _("The service takes the token; the consent lasts {days} more days.").format(
-        days=f"{days:.1f}"
+        return of_problem(Found("consent.expired"), store, **details)
+    if days < warn_days:
+        left = {"left": days_left(round(days * _DAY_MS))}
+        return of_problem(Found("consent.ending", detail=left), store, **details)
+    return ok(
+        _("The service takes the token; the consent lasts {days} more days.").format(
+            days=f"{days:.1f}"
+        ),
+        **details,
     )
-    return warning(text, again, **details) if days < warn_days else ok(text, **details)

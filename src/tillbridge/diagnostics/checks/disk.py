@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tillbridge.diagnostics.apart import apart
-from tillbridge.diagnostics.result import Finding, failed, ok, warning
+from tillbridge.diagnostics.result import Finding, failed, of_problem, ok, warning
 from tillbridge.diagnostics.subject import Subject
 from tillbridge.i18n import _
+from tillbridge.problems import Found
 
 _MIB = 2**20
-_FULL = 100 * _MIB
-_LOW = 1024 * _MIB
+_LOW = 1024 * _MIB  # or a twentieth of a smaller disk, but never less than
+_LEAST = 100 * _MIB
 _LARGE = 5 * 1024 * _MIB
 # SQLite's locks and write-ahead log are not sound over a network.
 _NETWORK = frozenset(
@@ -83,28 +84,14 @@ def verdict(disk: Disk) -> Finding:
             _("Give it to the bridge's user, or run this command as that user."),
             **details,
         )
-    if disk.free < _FULL:
-        return failed(
-            _("The disk of {path} is full: {mib} MiB are left.").format(
-                path=disk.path, mib=details["free_mib"]
-            ),
-            _("Free space now: without it new orders are refused."),
-            **details,
-        )
+    if low := _low(disk.path, disk.free, disk.total):
+        return of_problem(low, **details)
     if disk.kind in _NETWORK or disk.path.startswith("\\\\"):
         return warning(
             _("{path} is on a network share ({kind}), where a ledger can be damaged.").format(
                 path=disk.path, kind=disk.kind or "UNC"
             ),
             _("Move data_dir in [bridge] to a disk of this machine."),
-            **details,
-        )
-    if disk.free < _LOW:
-        return warning(
-            _("Only {mib} MiB are left on the disk of {path}.").format(
-                path=disk.path, mib=details["free_mib"]
-            ),
-            _("Free some space before it is full."),
             **details,
         )
     if disk.used_by_us > _LARGE:
@@ -114,6 +101,18 @@ def verdict(disk: Disk) -> Finding:
             **details,
         )
     return ok(_("{gib} GiB are free.").format(gib=round(disk.free / 2**30, 1)), **details)
+
+
+def low_disk(folder: Path) -> Found | None:
+    """Return the problem of a disk that is nearly full; None where there is room. Blocks."""
+    usage = shutil.disk_usage(folder)
+    return _low(str(folder), usage.free, usage.total)
+
+
+def _low(path: str, free: int, total: int) -> Found | None:
+    if free >= min(_LOW, max(_LEAST, total // 20)):
+        return None
+    return Found("disk.low", detail={"mib": free // _MIB, "path": path})
 
 
 def kind_of(path: Path, mounts: Iterable[tuple[str, str]]) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tillbridge.diagnostics.apart import apart
-from tillbridge.diagnostics.result import Finding, failed, ok, skipped, warning
+from tillbridge.diagnostics.result import Finding, coded, failed, ok, skipped, warning
 from tillbridge.diagnostics.subject import Subject
 from tillbridge.i18n import _
 
@@ -86,11 +86,12 @@ def verdict(facts: LedgerFacts, *, running: bool) -> Finding:
             **details,
         )
     if not facts.writable:
-        return failed(
+        finding = failed(
             _("The ledger cannot be written: new orders are refused."),
             _("Free disk space, mend the disk, or give the file to the bridge's user."),
             **details,
         )
+        return coded(finding, "ledger.unwritable")
     if facts.schema > facts.newest:
         return failed(
             _("The ledger was written by a newer tillbridge (schema {schema}).").format(

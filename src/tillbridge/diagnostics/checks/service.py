@@ -5,23 +5,51 @@ One request without any credential: the service's own answer to that is 401 with
 
 import asyncio
 import json
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
 from tillbridge.diagnostics.apart import apart
-from tillbridge.diagnostics.line import Exchange, no_trust
+from tillbridge.diagnostics.line import Exchange, Resolve, Trust, no_trust, resolve, system_trust
 from tillbridge.diagnostics.line import exchange as fetch
-from tillbridge.diagnostics.result import Finding, failed, ok, skipped, warning
+from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok, skipped
 from tillbridge.diagnostics.subject import Subject
 from tillbridge.i18n import _
+from tillbridge.problems import Found
 
-_SKEW_WARN_S = 30.0
-_SKEW_FAIL_S = 300.0
+_PATH = "/pos/stores"
+_SKEW_S = 30.0
+CLOCK_WRONG = "clock.wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came of asking the service: does it answer, and how far is our clock off (seconds)?
+
+    `skew_s` is positive where ours is behind, None where nobody can tell.
+    """
+
+    answers: bool
+    fix: str = ""
+    skew_s: float | None = None
+
+    def clock_problems(self) -> list[Found]:
+        """Return the problem of a clock that is wrong."""
+        return [] if self.skew_s is None else clock_problems(self.skew_s)
+
+
+async def ask(base_url: str, names: Resolve = resolve, trust: Trust = system_trust) -> Asked:
+    """Ask the service once, without a credential."""
+    url = f"{base_url}{_PATH}"
+    seen = await apart(lambda: fetch(url, names=names, trust=trust))
+    verdict = answer_verdict(seen)
+    timed = await _timed(seen, url, names)
+    return Asked(verdict.level is Level.OK, verdict.fix, _skew_of(timed))
 
 
 async def asked(subject: Subject) -> Exchange:
     """Return what came of asking the service; asked once for all checks."""
     if "service" not in subject.asked:
-        url = f"{subject.settings.service.base_url}/pos/stores"
+        url = f"{subject.settings.service.base_url}{_PATH}"
         subject.asked["service"] = asyncio.ensure_future(apart(lambda: subject.fetch(url)))
     return await asyncio.shield(subject.asked["service"])
 
@@ -33,13 +61,8 @@ async def check_service(subject: Subject) -> Finding:
 
 async def check_clock(subject: Subject) -> Finding:
     """Compare the clocks."""
-    seen = await asked(subject)
-    if seen.trouble == "tls":
-        # A wrong clock is why certificates look wrong: its time is asked without trust, since
-        # nothing but the time is taken from the answer.
-        url = f"{subject.settings.service.base_url}/pos/stores"
-        seen = await apart(lambda: fetch(url, names=subject.names, trust=no_trust))
-    return clock_verdict(seen)
+    url = f"{subject.settings.service.base_url}{_PATH}"
+    return clock_verdict(await _timed(await asked(subject), url, subject.names))
 
 
 def answer_verdict(seen: Exchange) -> Finding:
@@ -79,28 +102,52 @@ def answer_verdict(seen: Exchange) -> Finding:
 
 def clock_verdict(seen: Exchange) -> Finding:
     """Return how far this machine's clock is off, by the Date of an answer."""
-    date = seen.headers.get("date", "")
-    try:
-        told_ms = round(parsedate_to_datetime(date).timestamp() * 1000)
-    except (TypeError, ValueError):
+    off_s = _skew_of(seen)
+    if off_s is None:
         if seen.trouble:
             return skipped(_("The service cannot be asked for its time."))
         return skipped(_("The service does not tell its time."))
-    off_s = skew_s(told_ms, seen.sent_ms, seen.received_ms)
     details = {"skew_s": round(off_s, 1), "rtt_ms": round(seen.rtt_s * 1000)}
-    if abs(off_s) <= _SKEW_WARN_S:
+    wrong = clock_problems(off_s)
+    if not wrong:
         return ok(_("This machine's clock agrees with the service's."), **details)
-    text = (
-        _("This machine's clock is {span} behind the service's.")
-        if off_s > 0
-        else _("This machine's clock is {span} ahead of the service's.")
-    ).format(span=_span(abs(off_s)))
-    fix = _("Let this machine set its clock by itself (NTP), for example: timedatectl set-ntp true")
-    if abs(off_s) <= _SKEW_FAIL_S:
-        return warning(text, fix, **details)
-    return failed(
-        text, _("Certificates and tokens look expired to it. {fix}").format(fix=fix), **details
-    )
+    return of_problem(wrong[0], **details)
+
+
+def clock_problems(off_s: float) -> list[Found]:
+    """Return the problem of a clock that is `off_s` seconds behind (ahead: less than 0)."""
+    if abs(off_s) <= _SKEW_S:
+        return []
+    if off_s > 0:
+        off = _("{span} behind").format(span=_span(off_s))
+        effect = _(
+            "Times on the page are wrong, tokens are used after their end, and certificates may "
+            "look as if they did not count yet."
+        )
+    else:
+        off = _("{span} ahead of").format(span=_span(-off_s))
+        effect = _(
+            "Times on the page are wrong, and the consent, tokens and certificates may look "
+            "expired."
+        )
+    return [Found(CLOCK_WRONG, detail={"off": off, "effect": effect})]
+
+
+async def _timed(seen: Exchange, url: str, names: Resolve) -> Exchange:
+    """Return an answer that tells the time."""
+    if seen.trouble != "tls":
+        return seen
+    # A wrong clock is why certificates look wrong: its time is asked without trust, since nothing
+    # but the time is taken from the answer.
+    return await apart(lambda: fetch(url, names=names, trust=no_trust))
+
+
+def _skew_of(seen: Exchange) -> float | None:
+    try:
+        told_ms = round(parsedate_to_datetime(seen.headers.get("date", "")).timestamp() * 1000)
+    except (TypeError, ValueError):
+        return None
+    return skew_s(told_ms, seen.sent_ms, seen.received_ms)
 
 
 def skew_s(told_ms: int, sent_ms: int, received_ms: int) -> float:

@@ -1,12 +1,15 @@
 """The till: does the adapter open, and does it say that the POS is there? Reads only."""
 
+from dataclasses import replace
+
 from tillbridge.adapter import ExportUnreadable, Health, PosFailure
 from tillbridge.adapters.duties import check_duties
-from tillbridge.adapters.runner import PosRunner
-from tillbridge.diagnostics.result import Finding, failed, ok
+from tillbridge.adapters.export_problems import bad_rows_problem, unreadable_problem
+from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok
 from tillbridge.diagnostics.subject import StoreSubject
 from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.i18n import _, ngettext
+from tillbridge.problems import Found
 
 
 async def check_till(store: StoreSubject, part: str) -> Finding:
@@ -26,31 +29,49 @@ async def check_till(store: StoreSubject, part: str) -> Finding:
             return failed(fault.text, fault.fix)
     health = await runner.health()
     if health.online and part == "pos" and runner.reads_availability:
-        health = await _readable(runner, health)
-    return verdict(runner.adapter, health, asked=runner.reports_health)
+        try:  # a share may be there, and its files not readable
+            await runner.read_availability()
+        except (ExportUnreadable, PosFailure) as failure:
+            return unreadable("availability", failure)
+    return verdict(runner.adapter, health, asked=runner.reports_health, part=part)
 
 
-async def _readable(runner: PosRunner, health: Health) -> Health:
-    """Read the small export too: a share may be there, and its files not readable."""
+async def check_menu(store: StoreSubject, part: str) -> Finding:
+    """Read the menu, as the bridge does before it pushes it."""
+    runner = store.tills[part]
     try:
-        await runner.read_availability()
+        read = await runner.read_catalogue()
     except (ExportUnreadable, PosFailure) as failure:
-        return Health(online=False, detail=str(failure))
-    return health
+        return unreadable("menu", failure)
+    details = {"items": len(read.items), "bad_rows": len(read.bad_rows)}
+    if not read.items:
+        return unreadable("menu", ExportUnreadable(_("It holds no items.")))
+    if read.bad_rows:
+        return of_problem(bad_rows_problem("menu", read.bad_rows), **details)
+    return ok(
+        ngettext(
+            "The menu can be read: {n} item.", "The menu can be read: {n} items.", len(read.items)
+        ).format(n=len(read.items)),
+        **details,
+    )
 
 
-def verdict(adapter: str, health: Health, *, asked: bool) -> Finding:
+def unreadable(subject: str, failure: ExportUnreadable | PosFailure) -> Finding:
+    """Return that an export cannot be read, in the words of the problem."""
+    if isinstance(failure, PosFailure):
+        failure = ExportUnreadable(failure.message or type(failure).__name__, fix=failure.fix)
+    return of_problem(unreadable_problem(subject, failure))
+
+
+def verdict(adapter: str, health: Health, *, asked: bool, part: str = "pos") -> Finding:
     """Return what a probe means."""
     details = {"adapter": adapter, "online": health.online, "reports_health": asked}
     if not health.online:
-        return failed(
-            _("The till is not there ({adapter}): {detail}").format(
-                adapter=adapter, detail=health.detail or _("it does not say why")
-            ),
-            health.fix
-            or _("Check that the till is on and connected, and the paths and rights in [..pos]."),
-            **details,
-        )
+        code = "fallback.offline" if part == "fallback" else "pos.offline"
+        detail = {"detail": health.detail or _("it does not say why")}
+        remedy = {"remedy": health.fix} if health.fix else {}
+        found = of_problem(Found(code, detail={**detail, **remedy}), **details)
+        return replace(found, level=Level.FAILED)
     if not asked:
         return ok(
             _("The adapter {adapter} works; it does not tell whether the till is on.").format(

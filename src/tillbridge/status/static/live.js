@@ -7,7 +7,7 @@
   var place = document.body.getAttribute('data-live');
   var banner = document.getElementById('not-live');
   var source = null, asking = false, again = false, heard = Date.now(), working = true;
-  var timer = null, later = null;
+  var timer = null, later = null, title = document.title;
 
   function regions(from) {
     return from.querySelectorAll('[data-region]');
@@ -108,16 +108,39 @@
 
   function alive() {
     heard = Date.now();
-    if (!working) { working = true; banner.hidden = true; banner.textContent = ''; }
+    if (!working) {
+      working = true;
+      banner.hidden = true;
+      banner.textContent = '';
+      document.body.className = document.body.className.replace(/ ?\bstale\b/, '');
+      document.title = title;
+    }
   }
 
+  /* What was known is no more than that: it turns grey, and the verdict says since when. */
   function dead() {
     if (!working) { return; }
     working = false;
-    var at = new Date(heard), two = function (n) { return (n < 10 ? '0' : '') + n; };
-    banner.textContent = banner.getAttribute('data-text').replace(
-      '{time}', two(at.getHours()) + ':' + two(at.getMinutes()) + ':' + two(at.getSeconds()));
+    var at = new Date(heard), two = function (n) { return (n < 10 ? '0' : '') + n; },
+      time = two(at.getHours()) + ':' + two(at.getMinutes()) + ':' + two(at.getSeconds()),
+      verdict = document.querySelector('[data-dead]');
+    banner.textContent = banner.getAttribute('data-text').replace('{time}', time);
     banner.hidden = false;
+    document.body.className = (document.body.className ? document.body.className + ' ' : '') + 'stale';
+    title = document.title;
+    document.title = banner.getAttribute('data-title').replace('{time}', time) + ' \u00b7 tillbridge';
+    if (verdict) {
+      verdict.className = 'verdict down';
+      verdict.innerHTML = '';
+      verdict.appendChild(made('h1', verdict.getAttribute('data-dead').replace('{time}', time)));
+      verdict.appendChild(made('p', verdict.getAttribute('data-dead-text')));
+    }
+  }
+
+  function made(name, text) {
+    var element = document.createElement(name);
+    element.textContent = text;
+    return element;
   }
 
   function every(ms) {

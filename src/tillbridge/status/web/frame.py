@@ -18,7 +18,7 @@ from tillbridge.status.web.book import (
     Visit,
 )
 from tillbridge.status.web.routing import parts_of, path_of
-from tillbridge.status.words import clock_time, span
+from tillbridge.status.words import clock_time, local_second, span, time_since
 
 _SAFE_SCHEMES = {"http", "https"}
 
@@ -91,6 +91,8 @@ class Frame:
             "signed_in": self._asks_for_passwords and bool(visitor.name),
             "now_ms": now_ms,
             "ago": lambda at: span((now_ms - _ms(at)) / 1000),
+            "second": local_second,
+            "when": lambda at: time_since(_ms(at), now_ms),
             "clock": lambda at: clock_time(_ms(at), now_ms),
             "link": _link,
             "page_is_for": lambda path: self._is_for(visitor, path),

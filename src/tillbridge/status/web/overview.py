@@ -24,7 +24,6 @@ async def _fill(visit: Visit) -> Filled:
     return {
         **told,
         "problems": problems,
-        "ending": {each["store"] for each in problems if each["code"] == "consent.ending"},
         "strip": drawn(told["day"]),
         "community_blocks": blocks(told),
     }

@@ -1,0 +1,148 @@
+"""Every surface that says how the bridge is, made from the same facts, to see that they agree."""
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tests.support.page_house import TOKEN, PageHouse
+from tillbridge.alerts.episodes import Rules, due, follow, key_of
+from tillbridge.alerts.episodes import is_told as is_alerted
+from tillbridge.cli.status import _LEVELS, _show
+from tillbridge.clock import Clock
+from tillbridge.diagnostics.checkup import Check, Checkup
+from tillbridge.ledger.acknowledgement import FACT, acknowledgement
+from tillbridge.ledger.open_problem import OpenProblem
+
+HEADINGS = {"All is well": "ok", "Needs a look": "warning", "Needs help now": "down"}
+
+
+@dataclass(frozen=True)
+class Surfaces:
+    """What each surface says: a level, and the codes of the open problems."""
+
+    status: dict[str, Any]
+    command: str
+    exit_code: int
+    page: str
+    heading: str
+    metrics: str
+    doctor: dict[str, Any]
+    alerted: frozenset[str]
+
+    @property
+    def codes(self) -> set[str]:
+        return {each["code"] for each in self.status["problems"]}
+
+
+def acknowledged(problems: Sequence[OpenProblem], by: str = "anna") -> list[dict[str, Any]]:
+    return [
+        {
+            "code": p.code,
+            "store": p.store,
+            "subject": p.subject,
+            "since": p.since,
+            "at": 1,
+            "by": by,
+        }
+        for p in problems
+    ]
+
+
+async def surfaces(
+    house: PageHouse,
+    problems: Sequence[OpenProblem],
+    noted: Sequence[OpenProblem] = (),
+    checks: Sequence[Check] = (),
+) -> Surfaces:
+    """Return what every surface says while these problems are open."""
+    before = house.control.facts
+    fact = acknowledged(noted)
+    facts = {**before.facts, FACT: fact}
+    house.control.facts = replace(before, problems=tuple(problems), facts=facts)
+    status = await house.control.status()
+
+    async def open_problems() -> Sequence[dict[str, Any]]:
+        return list((await house.control.status())["problems"])
+
+    doctor = await Checkup(checks, Clock(), open_problems).run()
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        _show(status)
+    page = (await house.get("/")).text
+    served = await house.get("/api/status")
+    assert served.status == 200
+    metrics = (await house.get("/metrics", Authorization=f"Bearer {TOKEN}")).text
+    heading = re.search(r"<h1>(?:<span[^>]*></span>)?([^<]*)</h1>", page)
+    rules = Rules()
+    known = {key_of(p) for p in problems if acknowledgement(fact, p) is not None}
+    episodes = follow({}, problems, known, 0.0, rules)
+    told = {key[0] for each in due(episodes, "way", rules, quiet=False) for key in each.keys}
+    return Surfaces(
+        status=status,
+        command=printed.getvalue(),
+        exit_code=_LEVELS[status["verdict"]["level"]],
+        page=page,
+        heading=heading[1] if heading else "",
+        metrics=metrics,
+        doctor=doctor,
+        alerted=frozenset(told),
+    )
+
+
+def disagreements(
+    seen: Surfaces, problems: Sequence[OpenProblem], noted: Sequence[OpenProblem] = ()
+) -> list[str]:
+    """Return where the surfaces differ, in words; nothing where they agree."""
+    codes = {each.code for each in problems}
+    handled = bool(problems) and len(set(map(key_of, noted))) == len(problems)
+    return [
+        *_levels(seen, well=not codes, handled=handled),
+        *_codes(seen, codes),
+        *_alerts(seen, problems, noted),
+        *(
+            f"{each.code} is in other words than the table's"
+            for each in problems
+            if each.text not in {shown["text"] for shown in seen.status["problems"]}
+        ),
+    ]
+
+
+def _levels(seen: Surfaces, *, well: bool, handled: bool) -> Iterator[str]:
+    level = seen.status["verdict"]["level"]
+    if (level == "ok") is not well:
+        yield f"status says {level}"
+    if seen.exit_code != {"ok": 0, "warning": 1, "down": 2}[level]:
+        yield f"the command ends with {seen.exit_code} for {level}"
+    wanted = "Being handled" if handled else {v: k for k, v in HEADINGS.items()}[level]
+    if seen.heading != wanted:
+        yield f"the page says {seen.heading!r}, and status {level}"
+    if f'tillbridge_verdict{{level="{level}"}} 1.0' not in seen.metrics:
+        yield f"the metrics say another level than {level}"
+    if seen.doctor["ok"] is not well or (seen.doctor["text"] == "Everything works.") is not well:
+        yield f"doctor says {seen.doctor['text']!r}"
+
+
+def _codes(seen: Surfaces, codes: set[str]) -> Iterator[str]:
+    if seen.codes != codes:
+        yield f"status lists {seen.codes}, and {codes} are open"
+    for code in codes:
+        if f"<code>{code}</code>" not in seen.page:
+            yield f"the page lacks {code}"
+        if f"({code})" not in seen.command:
+            yield f"the command lacks {code}"
+        if f'tillbridge_problems{{code="{code}"' not in seen.metrics:
+            yield f"the metrics lack {code}"
+    in_doctor = {each["code"] for each in seen.doctor["results"] if each["code"]}
+    if in_doctor != codes:
+        yield f"doctor lists {in_doctor}, and {codes} are open"
+
+
+def _alerts(
+    seen: Surfaces, problems: Sequence[OpenProblem], noted: Sequence[OpenProblem]
+) -> Iterator[str]:
+    alerts = {each.code for each in problems if each not in noted and is_alerted(each, Rules())}
+    if seen.alerted != alerts:
+        yield f"alerts tell of {set(seen.alerted)}, not of {alerts}"
