@@ -352,7 +352,7 @@ class _Check:
         name = field.partition(".")[0]
         return self._source.columns.get(name, field) if name else field
 
-    def _refuse(self, place: str, key: object, field: str, error: Any) -> None:  # noqa: ANN401 -- pydantic's
+    def _refuse(self, place: str, key: object, field: str, error: Any) -> None:  # noqa: ANN401 -- as pydantic gives it
         column = self._column(field)
         value = error["input"]
         what, fix = words_of(error)
