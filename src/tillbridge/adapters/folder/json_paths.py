@@ -141,10 +141,15 @@ class Document:
         return self._indexes[steps]
 
     def _keys(self, step: _Step, at: Node) -> tuple[str, ...]:
-        return () if step.ours is None else self.texts(step.ours, at)
+        return () if step.ours is None else self._scalars(step.ours, at)
 
     def _theirs(self, step: _Step, element: Node) -> tuple[str, ...]:
-        return () if step.theirs is None else self.texts(step.theirs, element)
+        return () if step.theirs is None else self._scalars(step.theirs, element)
+
+    def _scalars(self, path: Path, at: Node) -> tuple[str, ...]:
+        """Return the values that are texts or numbers: others are equal to nothing."""
+        nodes = self.nodes(path, at)
+        return tuple(text_of(n.value) for n in nodes if not isinstance(n.value, dict | list))
 
 
 def text_of(value: object) -> str:

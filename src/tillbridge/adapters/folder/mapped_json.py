@@ -109,7 +109,12 @@ class JsonMenuReader:
             fields[ours] = "|".join(each.replace("|", "/") for each in dict.fromkeys(found))
             if ours != "category":
                 fields[ours] = found[0] if found else ""
-        filters = {path: ",".join(self.texts(path, node)) for path in self.mapping.where}
+        filters = {}
+        for path in self.mapping.where:
+            try:
+                filters[path] = ",".join(self.texts(path, node))
+            except BadCell as failure:
+                bad = failure
         return Record(number, fields, filters=filters, bad=bad)
 
     def _add_sizes(self, unit: Unit, sizes: JsonSizes, item: Node) -> None:
