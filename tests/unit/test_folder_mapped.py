@@ -1,5 +1,6 @@
 """Menus by a mapping: grouped rows, workbooks, files without ids or header, formats."""
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -484,7 +485,7 @@ def test_no_odd_value_in_a_document_is_more_than_a_bad_row(
     document = json.loads((case.folder / str(case.options["menu"])).read_text("utf-8"))
     for _ in range(data.draw(st.integers(1, 3))):
         holder, key = data.draw(st.sampled_from(_places(document)))
-        holder[key] = data.draw(oddities)  # type: ignore[index]  # a dict or a list
+        holder[key] = copy.deepcopy(data.draw(oddities))  # type: ignore[index]  # a dict or a list
         if not _places(document):
             break
     text = json.dumps(document)
