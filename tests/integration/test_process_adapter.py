@@ -231,10 +231,11 @@ def test_a_reading_that_hangs_is_read_again_soon(start: Open) -> None:
 def test_rubbish_between_answers_is_left_alone(
     start: Open, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    odd = '{"type":"answer","id":99,"result":{}}\n{"type":"answer","id":true}\n'
     rubbish = "Loading drivers...\n\n\x00\xff{\n[1,2]\nnull\n" + '{"type":"answer"}\n{"type":7}\n'
     pos = start(
         before=[rubbish, '{"type":"event","event":"no_such"}\n'],
-        how={"read_catalogue": {"write": rubbish + '{"type":"answer","id":99,"result":{}}\n'}},
+        how={"read_catalogue": {"write": f"{rubbish}{odd}"}},
     )
     assert len(pos.read_catalogue().items) == 1
     assert len(pos.read_catalogue().items) == 1

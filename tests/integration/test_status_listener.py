@@ -194,8 +194,8 @@ async def test_what_no_command_asks_is_not_found(site: Site, path: str) -> None:
         (
             "POST",
             "stores/main/86",
-            {"external_id": "B/1", "until_ms": 5, "by": "staff"},
-            ("86", "main", "B/1", 5, "staff"),
+            {"external_id": "B/1", "until_ms": 1_795_334_400_000, "by": "staff"},
+            ("86", "main", "B/1", 1_795_334_400_000, "staff"),
         ),
         (
             "POST",
@@ -215,8 +215,8 @@ async def test_what_no_command_asks_is_not_found(site: Site, path: str) -> None:
         (
             "POST",
             "communities/hall/86",
-            {"item": "B/1", "until_ms": 5, "by": "staff"},
-            ("community 86", "hall", "B/1", 5, "staff"),
+            {"item": "B/1", "until_ms": 1_795_334_400_000, "by": "staff"},
+            ("community 86", "hall", "B/1", 1_795_334_400_000, "staff"),
         ),
         (
             "POST",
@@ -260,6 +260,15 @@ async def test_control_hands_on_what_is_asked(
         ("connect", {"store": 3}),
         ("stores/main/86", {"external_id": "B1", "by": "staff", "until_ms": "soon"}),
         ("stores/main/86", {"external_id": "B1", "by": "staff", "until_ms": True}),
+        (
+            "stores/main/86",
+            {"external_id": "B1", "by": "staff", "until_ms": 99_999_999_999_999_999},
+        ),
+        ("stores/main/86", {"external_id": "B1", "by": "staff", "until_ms": 1_795_334_400}),
+        ("stores/main/86", {"external_id": "B1", "by": "staff", "until_ms": 10**30}),
+        ("stores/main/86", {"external_id": "B1", "by": "staff", "until_ms": -(2**63)}),
+        ("stores/main/pause", {"by": "staff", "reason": "x", "until_ms": 10**17}),
+        ("communities/hall/86", {"item": "B/1", "by": "staff", "until_ms": 10**17}),
     ],
 )
 async def test_control_refuses_what_it_does_not_understand(
@@ -268,6 +277,7 @@ async def test_control_refuses_what_it_does_not_understand(
     status, answer = await site.control_json("POST", path, body)
     assert status == 400
     assert answer["error"]["text"]
+    assert site.control.asked == []
     assert site.control.asked == []
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.model.instant import from_iso, to_iso
+from tillbridge.model.instant import end_or_never, from_iso, is_plausible, to_iso
 
 
 def test_the_service_s_form_has_milliseconds_and_a_z() -> None:
@@ -33,3 +33,22 @@ def test_other_writings_of_the_same_instant_agree(text: str) -> None:
 def test_what_is_no_timestamp_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         from_iso(text)
+
+
+@given(st.integers())
+def test_any_number_that_was_stored_can_be_written(at_ms: int) -> None:
+    assert to_iso(at_ms).endswith("Z")
+
+
+def test_an_end_after_the_century_is_none() -> None:
+    assert end_or_never(None) is None
+    assert end_or_never(99_999_999_999_999_999) is None
+    assert end_or_never(1_795_334_400_000) == 1_795_334_400_000
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "plausible"),
+    [(1_795_334_400, False), (1_795_334_400_000, True), (1_795_334_400_000_000, False)],
+)
+def test_seconds_and_microseconds_are_no_milliseconds(at_ms: int, *, plausible: bool) -> None:
+    assert is_plausible(at_ms) is plausible

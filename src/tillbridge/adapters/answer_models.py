@@ -137,9 +137,11 @@ class TableModel(AnswerModel):
 
 
 class UpdateModel(AnswerModel):
-    """News of a ticket; `message` is made storable, whatever it is."""
+    """News of a ticket; `message` is made storable, whatever it is.
 
-    key: Annotated[str, Field(min_length=1)]
+    `key` is for the adapter alone, and may be a file's name that is in no encoding.
+    """
+
     order_id: Identifier
     status: TicketStatus
     reason: RejectReason | None

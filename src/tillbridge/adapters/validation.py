@@ -168,8 +168,10 @@ def valid_updates(updates: Iterable[object]) -> tuple[tuple[TicketUpdate, ...], 
         if not isinstance(update, TicketUpdate):
             check.refuse_kind("", update, TicketUpdate, place=place)
             continue
-        if isinstance(update.key, str):
-            place = printable(update.key, most=200)
+        if not isinstance(update.key, str) or not update.key:
+            check.refuse_kind("", update.key, str, place=place)
+            continue
+        place = printable(update.key, most=200)
         if check.fine(update, UpdateModel, "", place=place):
             good.append(replace(update, message=storable_text(update.message, MAX_URL)))
     return tuple(good), tuple(check.bad_rows)

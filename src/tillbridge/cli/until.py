@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
 from tillbridge.i18n import _
+from tillbridge.model.instant import LATEST_MS
 
 _SPAN = re.compile(r"(?:(\d{1,3})d)?(?:(\d{1,3})h)?(?:(\d{1,4})m(?:in)?)?", re.IGNORECASE)
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})")
@@ -24,6 +25,10 @@ def until_ms(text: str, *, now_ms: int, zone: tzinfo | None) -> int:
     at_ms = round(moment.timestamp() * 1000)
     if at_ms <= now_ms:
         raise ValueError(_("{text} is over already").format(text=text))
+    if at_ms > LATEST_MS:
+        raise ValueError(
+            _("{text} is after the year 2100: leave it out for ever").format(text=text)
+        )
     return at_ms
 
 

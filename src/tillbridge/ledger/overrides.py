@@ -8,6 +8,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from tillbridge.ledger.schema import overrides
 from tillbridge.model.catalogue import Item
+from tillbridge.model.instant import end_or_never
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,10 @@ def drop_overrides(connection: Connection, store: str, external_ids: Collection[
 def get_overrides(connection: Connection, store: str) -> dict[str, Override]:
     """Return the overrides by external id; those whose time is over are among them."""
     rows = connection.execute(select(overrides).where(overrides.c.store == store))
-    return {row.external_id: Override(row.until, row.by, row.at, row.told_at) for row in rows}
+    return {
+        row.external_id: Override(end_or_never(row.until), row.by, row.at, row.told_at)
+        for row in rows
+    }
 
 
 def mark_told(connection: Connection, store: str, items: Collection[Item], *, at: int) -> None:

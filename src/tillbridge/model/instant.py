@@ -30,6 +30,11 @@ def to_iso(at_ms: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def end_or_never(until_ms: int | None) -> int | None:
+    """Return an end that was stored; None (no end) for one after the year 2100."""
+    return None if until_ms is None or until_ms > LATEST_MS else until_ms
+
+
 def from_iso(text: str) -> int:
     """Return the milliseconds since the epoch of an ISO 8601 timestamp; without a zone it is UTC.
 

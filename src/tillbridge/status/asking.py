@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 from multidict import MultiDictProxy
 
+from tillbridge.model.instant import is_plausible
 from tillbridge.status.ports import Answer
 
 Body = dict[str, Any]
@@ -63,10 +64,15 @@ def count(value: object) -> int:
 def instant(body: Body, name: str) -> int | None:
     """Return milliseconds since the epoch; None where they are left out."""
     value = body.get(name)
-    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
-        return value
-    msg = f"{name} is not a whole number"
-    raise TypeError(msg)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool):
+        msg = f"{name} is not a whole number"
+        raise TypeError(msg)
+    if not is_plausible(value):
+        msg = f"{name} is not between the years 2000 and 2100; give milliseconds since 1970 (UTC)"
+        raise ValueError(msg)
+    return value
 
 
 async def form_of(request: web.Request) -> MultiDictProxy[str | bytes | bytearray | web.FileField]:

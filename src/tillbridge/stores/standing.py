@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Literal
 
+from tillbridge.model.instant import end_or_never
+
 Status = Literal["active", "inactive"]
 
 _A_DAY_MS = 24 * 3600 * 1000
@@ -167,7 +169,7 @@ def from_json(kept: object) -> Causes:
     pauses = {name: _pause(kept.get(name)) for name in _PAUSES}
     return Causes(
         **pauses,
-        opened_until_ms=kept.get("opened_until_ms"),
+        opened_until_ms=end_or_never(_whole(kept.get("opened_until_ms"))),
         told=kept.get("told"),
         telling=kept.get("telling"),
     )
@@ -177,6 +179,11 @@ _PAUSES = ("person", "others", "pos_away", "pos_closed", "scheduled")
 
 
 def _pause(kept: object) -> Pause | None:
-    if not isinstance(kept, Mapping):
+    if not isinstance(kept, Mapping) or not isinstance(kept.get("since_ms"), int):
         return None
-    return Pause(kept["since_ms"], kept.get("until_ms"), kept.get("by", ""), kept.get("reason", ""))
+    until_ms = end_or_never(_whole(kept.get("until_ms")))
+    return Pause(kept["since_ms"], until_ms, str(kept.get("by", "")), str(kept.get("reason", "")))
+
+
+def _whole(kept: object) -> int | None:
+    return kept if isinstance(kept, int) else None

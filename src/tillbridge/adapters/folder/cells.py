@@ -12,7 +12,7 @@ from tillbridge.adapter import BadRow
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.texts import without_markup
 from tillbridge.model.amount_text import DoubtfulAmount
-from tillbridge.model.instant import from_iso
+from tillbridge.model.instant import from_iso, is_plausible
 from tillbridge.model.money import MAX_PRICE, to_minor
 
 MAX_TEXT = 500
@@ -216,7 +216,7 @@ def instant(field: str, value: str) -> int | None:
     if not line:
         return None
     try:
-        return from_iso(line)
+        at_ms = from_iso(line)
     except (ValueError, OverflowError):
         example = datetime(2026, 1, 31, 18, 30).isoformat()  # noqa: DTZ001 -- only its shape is shown
         raise BadCell(
@@ -225,3 +225,11 @@ def instant(field: str, value: str) -> int | None:
             f"{field} is {line!r}, which is no time.",
             f"Write it as {example}Z, in UTC, or with its offset as {example}+01:00.",
         ) from None
+    if not is_plausible(at_ms):
+        raise BadCell(
+            field,
+            line,
+            f"{field} is {line!r}, which is not between the years 2000 and 2100.",
+            f"Correct it; leave {field} empty where there is no end.",
+        )
+    return at_ms

@@ -26,8 +26,11 @@ from tillbridge.adapter import (
 from tillbridge.adapter.folders import trouble_of
 from tillbridge.adapter.new_files import write_new
 from tillbridge.adapter.sharing import read_shared
+from tillbridge.model.texts import is_storable, printable
 
 _MAX_BYTES = 1 << 20
+_MAX_ID = 500
+_MAX_ITEMS = 100  # no order has more kinds of items that are out at once
 _SETTLE_S = 1.0
 _KEEP_DONE_S = 30 * 86_400
 _LOOK_AGAIN_S = 86_400
@@ -200,10 +203,14 @@ def _parse(key: str, content: bytes) -> TicketUpdate:
     order_id = data.get("order_id")
     if not isinstance(order_id, str) or not order_id.strip():
         raise ValueError('It has no "order_id" that is text.')
+    if len(order_id) > _MAX_ID or not is_storable(order_id):
+        raise ValueError(f'Its "order_id" is no id: {printable(order_id, most=60)}')
     status = data.get("status")
     known = {each.value for each in TicketStatus}
     if not isinstance(status, str) or status.strip().lower() not in known:
-        raise ValueError(f'Its "status" is {status!r}, not one of {", ".join(sorted(known))}.')
+        raise ValueError(
+            f'Its "status" is {str(status)[:60]!r}, not one of {", ".join(sorted(known))}.'
+        )
     reason, message = _reason(data)
     return TicketUpdate(
         key=key,
@@ -233,4 +240,10 @@ def _external_ids(value: object) -> tuple[str, ...]:
     ids = value if isinstance(value, list) else [value]
     if not all(isinstance(each, str | int) and not isinstance(each, bool) for each in ids):
         raise ValueError('Its "external_ids" is not a list of ids.')
-    return tuple(dict.fromkeys(str(each) for each in ids))
+    if len(ids) > _MAX_ITEMS:
+        raise ValueError(f'Its "external_ids" names {len(ids)} items; at most {_MAX_ITEMS} may be.')
+    texts = tuple(dict.fromkeys(str(each) for each in ids))
+    for each in texts:
+        if not each or len(each) > _MAX_ID or not is_storable(each):
+            raise ValueError(f'Its "external_ids" holds no id: {printable(each, most=60)}')
+    return texts

@@ -315,11 +315,14 @@ class Keeper:
 
     def _answered(self, child: Child, number: object, line: bytes) -> None:
         with self._state:
-            question = self._questions.get(number) if isinstance(number, int) else None
+            if not isinstance(number, int) or isinstance(number, bool):
+                self._words.stray()
+                return
+            question = self._questions.get(number)
             if question is None or question.child is not child:
                 self._words.stray()
                 return
-            del self._questions[int(str(number))]
+            del self._questions[number]
             question.line = line
             question.done.set()
 
