@@ -7,6 +7,8 @@ the ratios counts, in time of the processor, so that other programs do not:
 - **read again**: one row in a hundred is new since the last reading. It is what the bridge does
   all day, and what is held to the aim. An adapter that tells a menu as its difference is asked for
   that, as the bridge asks it.
+  A workbook is parsed in a child process, whose time counts: starting it and comparing checksums
+  costs some 80 ms, whatever the size, so the aim of workbooks is another.
 - **first reading**: nothing is known yet, every row becomes an item. The bridge does so after a
   start with an empty ledger, and once a day. It is told, and not held to the aim: making an `Item`
   alone takes twice what `csv.reader` takes for a row.
@@ -16,6 +18,7 @@ import csv
 import gc
 import io
 import json
+import resource
 import statistics
 import tempfile
 import time
@@ -25,7 +28,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import Bench, Measured, Options, Result, Skipped
-from tillbridge.adapter import AdapterContext, ReadsCatalogue, ReadsCatalogueChanges
+from tillbridge.adapter import (
+    AdapterContext,
+    CatalogueChanges,
+    ReadsCatalogue,
+    ReadsCatalogueChanges,
+)
 from tillbridge.adapter.conformance.samples import plain_items
 from tillbridge.adapters.kit import find_kit
 from tillbridge.catalogue.collector import collector_at_rest
@@ -34,7 +42,7 @@ from tillbridge.model.catalogue import Item
 
 ROWS = 5_000
 ROWS_FOR_ONE_NEW = 100
-_AIM = 3
+_AIM_OF_A_CHILD = 8
 _LEAST_ROUNDS = 9
 
 _Made = tuple[Path, Mapping[str, Any]]
@@ -49,6 +57,7 @@ class _Format:
     kind: str
     parse: Callable[[Path], object]
     make: Callable[[Path, Sequence[Item]], _Made]
+    aim: float = 3
 
 
 def _by_rig(adapter: str) -> Callable[[Path, Sequence[Item]], _Made]:
@@ -151,8 +160,8 @@ _FORMATS = (
     _Format("loyverse", "CSV", _csv, _by_rig("loyverse")),
     _Format("square", "CSV", _csv, _square_csv),
     _Format("square", "JSON", _json, _square_json),
-    _Format("square", "XLSX", _workbook, _by_rig("square")),
-    _Format("clover", "XLSX", _workbook, _by_rig("clover")),
+    _Format("square", "XLSX", _workbook, _by_rig("square"), _AIM_OF_A_CHILD),
+    _Format("clover", "XLSX", _workbook, _by_rig("clover"), _AIM_OF_A_CHILD),
     _Format("aloha", "DBF", _dbf, _by_rig("aloha")),
 )
 
@@ -169,7 +178,7 @@ def run(options: Options) -> Iterator[Result]:
                 yield Skipped(what, f"{failure}".splitlines()[0])
                 continue
             again = [exports.read_again(each.parse) for _round in range(rounds)]
-            yield _measured(f"{what}, read again, 1 row of {ROWS_FOR_ONE_NEW} new", again, _AIM)
+            yield _measured(f"{what}, read again, 1 row of {ROWS_FOR_ONE_NEW} new", again, each.aim)
             first = [exports.read_first(each.parse) for _round in range(rounds)]
             yield _measured(f"{what}, first reading (told, not held to the aim)", first, None)
 
@@ -210,8 +219,10 @@ class _Exports:
         self._export()
         if not isinstance(pos, ReadsCatalogueChanges):
             return _took_s(pos.read_catalogue), _took_s(lambda: parse(self._path))
-        assert len(pos.read_changes(known).fresh.items) == ROWS // ROWS_FOR_ONE_NEW
-        return _took_s(lambda: pos.read_changes(known)), _took_s(lambda: parse(self._path))
+        found: list[CatalogueChanges] = []
+        ours = _took_s(lambda: found.append(pos.read_changes(known)))
+        assert len(found[0].fresh.items) == ROWS // ROWS_FOR_ONE_NEW
+        return ours, _took_s(lambda: parse(self._path))
 
     def read_first(self, parse: Callable[[Path], object]) -> tuple[float, float]:
         """Let the till export, and return what reading all of it takes, and `parse`."""
@@ -238,9 +249,15 @@ def _measured(what: str, pairs: Sequence[tuple[float, float]], aim: float | None
 
 def _took_s(what: Callable[[], object]) -> float:
     gc.collect()
-    began = time.thread_time()
+    began = time.thread_time() + _children_s()
     what()
-    return time.thread_time() - began
+    return time.thread_time() + _children_s() - began
+
+
+def _children_s() -> float:
+    """Return what child processes have taken: a workbook is parsed in one."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 BENCH = Bench(

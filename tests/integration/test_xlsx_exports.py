@@ -66,7 +66,7 @@ def unreadable(path: Path) -> ExportUnreadable:
 def test_a_cell_far_away_costs_one_reading_and_no_more(row: str, tmp_path: Path) -> None:
     told = unreadable(with_a_row(workbook(tmp_path), row))
     assert "is no workbook" in told.text or (
-        told.text == "items.xlsx needs more than 512 MB of memory to be read."
+        told.text == "items.xlsx needs more than 320 MB of memory to be read."
         and "Delete all rows below the table" in told.fix
     )
     assert not told.passing
@@ -80,7 +80,7 @@ def test_a_cell_far_away_in_a_sheet_of_another_folder_is_no_different(tmp_path: 
             part.replace(b"worksheets/", b"sheets/"),
         ),
     )
-    assert "needs more than 512 MB" in unreadable(path).text
+    assert "needs more than 320 MB" in unreadable(path).text
 
 
 @pytest.mark.parametrize("cell", ["C40", "AB2000", "D20000"])

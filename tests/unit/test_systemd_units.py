@@ -99,4 +99,5 @@ def test_files_memory_and_tasks_are_limited(unit: str) -> None:
     limits = values(unit)
     assert int(limits["LimitNOFILE"]) >= 65_536
     assert limits["MemoryMax"] == "1G"
+    assert limits["OOMPolicy"] == "continue"  # a child that parses an export is not the bridge
     assert int(limits["TasksMax"]) > 3 * 150  # three threads a store

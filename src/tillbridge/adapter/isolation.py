@@ -58,7 +58,7 @@ class Limits:
     Where the system cannot limit a process's memory (macOS), only the others hold.
     """
 
-    memory_mb: int = 512
+    memory_mb: int = 320
     seconds: float = 30.0
     answer_mb: int = 64
 
