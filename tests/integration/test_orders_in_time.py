@@ -12,6 +12,7 @@ from tillbridge.ledger.menu_rows import AcceptedItem
 from tillbridge.ledger.orders import TicketState
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order, OrderState, ReasonCode
+from tillbridge.orders.commit import see
 
 
 @pytest.fixture
@@ -179,6 +180,44 @@ async def test_odd_items_and_prices_are_cancelled_where_the_policy_says_so(house
     }
     assert house.till.written == []
     assert house.effects.resyncs == 1
+
+
+async def test_another_currency_is_told_once_for_all_orders_until_it_is_mended(
+    house: House,
+) -> None:
+    async with house.life() as life:
+        await life.order("ord_1", order_number="1001", currency="EUR")
+        await life.until_told("ord_1", "accepted")
+        (problem,) = life.desk.current()
+        assert problem.text == (
+            "Order 1001 is in EUR, but the store is set up in USD: none of its prices can be "
+            "checked."
+        )
+        assert 'set currency = "EUR" for the store main' in problem.fix
+        await life.order("ord_2", order_number="1002", currency="EUR")
+        await life.until_told("ord_2", "accepted")
+        (problem,) = life.desk.current()
+        assert problem.text.startswith("2 orders are in EUR")
+        assert "(1001, 1002)" in problem.text
+    house.currency = "EUR"
+    async with house.life() as life:
+        await life.until(lambda: life.problems() == set())
+
+
+@pytest.mark.parametrize("how", ["seen", "a day later"])
+async def test_another_currency_that_somebody_has_seen_is_no_problem(
+    house: House, how: str
+) -> None:
+    async with house.life() as life:
+        await life.order("ord_1", currency="EUR")
+        await life.until_told("ord_1", "accepted")
+        if how == "seen":
+            present = life.desk.current()
+            await life.ledger.write(lambda each: see(each, present, 1, by="anna"))
+        else:
+            house.clock.both_s = 25 * 3600
+            await life.flow.tidy()
+        assert life.problems() == set()
 
 
 async def test_an_order_nobody_heard_of_for_a_day_is_closed(house: House) -> None:

@@ -4,6 +4,7 @@ import html
 from dataclasses import replace
 
 from tests.support.page_house import page_house, users
+from tillbridge.ledger.figures import Figures, StoreFigures
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.status.doorkeeper import AccessRules
 
@@ -51,3 +52,24 @@ async def test_the_buttons_of_an_integration_ask_and_do_what_the_commands_do() -
             assert said in (await house.get(f"/stores/main/integration/{path}")).text
             await house.post(f"/stores/main/integration/{path}")
             assert house.control.asked[-1] == (did, "main")
+
+
+async def test_what_is_over_once_it_is_seen_has_a_button_that_says_so() -> None:
+    detail = {"count": 1, "orders": "1003", "why": "x", "since": "07:53"}
+    lost = OpenProblem("order.cancelled", "main", "offline", 1, detail)
+    async with page_house() as house:
+        house.control.facts = replace(house.control.facts, problems=(lost, DIFFERS))
+        page = html.unescape((await house.get("/")).text)
+        assert 'press "I have seen it".' in page
+        assert page.count(">I have seen it</button>") == 1
+        assert page.count(">I see to it</button>") == 1
+
+
+async def test_of_a_cancelled_order_nobody_says_that_it_is_in_the_till() -> None:
+    async with page_house() as house:
+        assert "every order is in the till" in (await house.get("/")).text
+        lost = StoreFigures({"24h": Figures(orders=2, lost=2), "7d": Figures(orders=2, lost=2)})
+        house.control.facts = replace(house.control.facts, figures={"main": lost})
+        page = (await house.get("/")).text
+        assert "every order is in the till" not in page
+        assert "2 were cancelled or not written within a day" in page

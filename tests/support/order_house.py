@@ -223,6 +223,7 @@ class House:
         self.effects = Effects()
         self.clock = SetClock()
         self.auto_accept = False
+        self.currency = "USD"
         self.order_settings: dict[str, object] = {"retry_s": 0.05, "retry_cap_s": 0.2}
         self.order_settings.update(order_settings)
         self._deliveries = itertools.count(1)
@@ -234,7 +235,7 @@ class House:
             {
                 "fallback": None if self.paper is None else fallback,
                 "location_id": "loc-1",
-                "currency": "USD",
+                "currency": self.currency,
                 "auto_accept_orders": self.auto_accept,
                 "pos": {"adapter": "folder", "health_s": 0.05, "poll_s": 0.05},
                 "orders": self.order_settings,

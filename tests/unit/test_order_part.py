@@ -10,8 +10,9 @@ from tillbridge.adapter import RejectReason, TicketStatus
 from tillbridge.ledger.order_log import LogEntry
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.model.order import OrderState
-from tillbridge.status.order_part import life_part, lines_part, may_be_done
+from tillbridge.status.order_part import life_part, lines_part, may_be_done, order_part
 from tillbridge.status.order_words import sentence, who
+from tillbridge.status.web.orders import _then, _what_done_does
 from tillbridge.status.words import short_span
 
 ROW = OrderRow("main", "ord_1", 1_000, "", OrderState.CREATED, OrderState.CREATED)
@@ -33,6 +34,9 @@ DETAIL = st.dictionaries(
             "order.to_cancel",
             "order.untold",
             "order.wait",
+            "order.call_refused",
+            "order.seen",
+            "ticket.left",
             "something.else",
         ]
     ),
@@ -63,6 +67,38 @@ def test_the_life_begins_with_the_delivery_and_tells_the_times_between() -> None
     assert [each["event"] for each in life] == ["delivery.kept", "order.received", "order.wait"]
     assert [each["after_ms"] for each in life] == [None, 40, 0]
     assert life[1]["text"] == "Taken in: 2 lines."
+
+
+@pytest.mark.parametrize(
+    ("name", "variant", "differs"),
+    [
+        ("Margherita", None, False),
+        ("Margherita (Large)", "P01-L", False),
+        ("Large Margherita", "P01-L", False),
+        ("Funghi (Large)", "P01-L", True),
+        ("Margherita (Large)", None, True),
+    ],
+)
+def test_the_name_of_a_variant_is_no_difference(
+    name: str, variant: str | None, differs: bool
+) -> None:
+    menu = {"name": "Margherita", "price": 900, "on_sale": True}
+    line = {"name": name, "variant": variant, "unit_price": 900, "menu": menu}
+    assert ("called Margherita" in _then(line, "EUR")) == differs
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({}, "stops trying to bring order 7 into the till"),
+        ({"ticket": TicketState.WRITTEN}, "Order 7 is in the till. The bridge does nothing more"),
+        ({"ticket": TicketState.REFUSED, "closed_at": 5}, "Order 7 is over"),
+    ],
+)
+def test_handled_by_hand_says_what_it_does(change: dict, says: str) -> None:
+    row = replace(ROW, **change)
+    order = {**order_part(row), "may": may_be_done(row)}
+    assert says in _what_done_does(order).format(order=7)
 
 
 @pytest.mark.parametrize(

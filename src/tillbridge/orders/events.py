@@ -95,8 +95,9 @@ def order_of(order_id: str, payload: str) -> Order:
     unclear = unclear_quantities(order)
     if not unclear:
         return order
-    ask = _("ASK HOW MANY: {names}").format(names=", ".join(unclear))
-    note = ". ".join(filter(None, [ask, order.special_instructions]))
+    ask = _("[ASK HOW MANY: {names}]").format(names=", ".join(unclear))
+    # Behind what the guest says: some tills read the table at its head.
+    note = " ".join(filter(None, [order.special_instructions, ask]))
     return replace(order, special_instructions=note)
 
 

@@ -1,0 +1,125 @@
+"""Commands about orders take the number that people know, and say when it is not enough."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from tests.support.bridge_process import free_port
+from tests.support.ledger_house import opened
+from tillbridge.ledger.orders import OrderRow, find_orders
+from tillbridge.ledger.problems import open_problems
+from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.orders.commit import commit, insert
+from tillbridge.orders.state import CancelWanted, ServiceKnows
+
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "secret").write_text("s3cret")
+    path = tmp_path / "bridge.toml"
+    path.write_text(
+        f"""
+[bridge]
+data_dir = "data"
+[service]
+base_url = "http://127.0.0.1:{free_port()}/v2"
+client_id = "app_123"
+client_secret = {{ file = "secret" }}
+[receiver]
+public_url = "https://store.example.net"
+[stores.main]
+location_id = "loc-1"
+currency = "USD"
+[stores.main.pos]
+adapter = "folder"
+menu = "menu.csv"
+orders_dir = "orders"
+"""
+    )
+    return path
+
+
+@pytest.fixture
+async def shop(config: Path) -> Path:
+    async with opened(config.parent / "data") as ledger:
+        await ledger.write(fill)
+    return config
+
+
+def fill(connection: Connection) -> None:
+    numbers = {"ord_a": "1007", "ord_b": "1008", "ord_c": "1008", "ord_1007": "9"}
+    payload = json.dumps({"id": "x", "total_amount": 1840, "currency": "USD", "items": []})
+    for at, (order_id, number) in enumerate(numbers.items(), start=NOW):
+        row = OrderRow("main", order_id, at, payload, OrderState.CREATED, OrderState.CREATED)
+        insert(connection, replace(row, order_number=number), at)
+    lost = CancelWanted(ReasonCode.POS_OFFLINE, "gone", "offline")
+    for order_id in ("ord_b", "ord_c"):
+        commit(connection, "main", order_id, lost, NOW)
+        told = ServiceKnows(OrderState.CANCELLED, "order.cancelled")
+        commit(connection, "main", order_id, told, NOW)
+
+
+def run(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tillbridge", "--config", str(config), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "TZ": "UTC"},
+        check=False,
+    )
+
+
+def test_an_order_is_shown_by_its_number(shop: Path) -> None:
+    shown = run(shop, "orders", "show", "1007", "--json")
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["id"] == "ord_a"
+    by_id = run(shop, "orders", "show", "ord_1007", "--json")
+    assert json.loads(by_id.stdout)["order_number"] == "9"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("show", "1008"),
+        ("retry", "1008"),
+        ("cancel", "1008", "--reason", "OTHER"),
+        ("done", "1008"),
+    ],
+)
+def test_a_number_that_two_have_is_not_guessed(shop: Path, arguments: tuple[str, ...]) -> None:
+    said = run(shop, "orders", *arguments)
+    assert said.returncode == 1
+    assert "Several orders have the number 1008: ord_c (main, " in said.stderr
+    assert "ord_b (main, " in said.stderr
+    assert "Name the one you mean by its id." in said.stderr
+
+
+async def test_what_is_done_by_number_is_done_to_that_order(shop: Path) -> None:
+    done = run(shop, "orders", "done", "1007")
+    assert done.returncode == 0, done.stderr
+    assert "Order 1007 is left to you" in done.stdout
+    async with opened(shop.parent / "data") as ledger:
+        (row,) = await ledger.read(lambda each: find_orders(each, "ord_a"))
+    assert row.closed_at is not None
+
+
+async def test_cancelled_orders_are_a_problem_until_it_is_acknowledged(shop: Path) -> None:
+    status = json.loads(run(shop, "status", "--json").stdout)
+    (text,) = [each["text"] for each in status["problems"] if each["code"] == "order.cancelled"]
+    assert text.startswith("2 orders were cancelled since ")
+    assert text.endswith("because the till could not be reached (1008, 1008; 36.80 USD).")
+    acknowledged = run(shop, "problems", "ack", "order.cancelled")
+    assert acknowledged.returncode == 0, acknowledged.stderr
+    assert "it is over" in acknowledged.stdout
+    async with opened(shop.parent / "data") as ledger:
+        present = await ledger.read(open_problems)
+    assert "order.cancelled" not in {each.code for each in present}
