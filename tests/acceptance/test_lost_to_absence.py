@@ -42,10 +42,10 @@ async def test_an_order_lost_to_an_absent_till_pauses_the_store_until_it_is_back
         _code, out, _err = await shop.bridge.run("status", "--json")
         return [each["text"] for each in json.loads(out)["problems"]]
 
-    (told,) = await problems()
-    assert told.startswith("Order "), told
-    assert "was cancelled at" in told
-    assert order not in told, "people know it by its number"
+    (text,) = await problems()
+    assert text.startswith("Order "), text
+    assert "was cancelled at" in text
+    assert order not in text, "people know it by its number"
     code, out, err = await shop.bridge.run("problems", "ack", "order.cancelled")
     assert code == 0, err
     assert "it is over" in out
