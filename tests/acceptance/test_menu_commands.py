@@ -17,7 +17,7 @@ async def test_a_push_without_consent_or_service_says_so(tmp_path: Path) -> None
         await world.menu_is_on_sale()
 
         world.write_config(top="max_attempts = 1\n")
-        world.config.write_text(world.config.read_text().replace(world.url, "http://127.0.0.1:9"))
+        await world.control("faults", {"action": "error", "path": "/pos/", "status": 503})
         world.till.change("p1", price="2.75")
         code, out, err = await world.bridge.run("menu", "push", "main")
         assert code == 3, out + err

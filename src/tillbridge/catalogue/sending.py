@@ -306,6 +306,7 @@ def _described(step: Step) -> tuple[str, dict[str, Any]]:
             counts = {"add": len(step.add), "update": len(step.update), "delete": len(step.delete)}
             return "batch", counts
         case PatchItem():
-            return "patch", {"item": step.item.external_id, "fields": sorted(step.fields)}
+            summary = {"item": step.item.external_id, "name": step.item.name}
+            return "patch", {**summary, "fields": sorted(step.fields)}
         case SetAvailability():
             return "availability", {"items": len(step.items)}

@@ -18,6 +18,21 @@ from tillbridge.model.money import to_major
 
 _SHOWN = 20  # names in one category of a summary
 
+# The fields of an item that people know, and what they call them.
+FIELD_LABELS: Mapping[str, str] = {
+    "name": _("name"),
+    "price": _("price"),
+    "description": _("description"),
+    "image_url": _("picture"),
+    "available": _("on sale"),
+    "categories": _("categories"),
+    "addon_groups": _("choices"),
+    "variants": _("sizes"),
+    "tax": _("tax"),
+    "menus": _("menus"),
+    "product_type": _("kind"),
+}
+
 
 def summary_of(
     changes: Diff,
@@ -209,7 +224,7 @@ class _Words:
             item = self._changes.removed[external_id]
             return f"- {_title(item)}, {self._price(item.price)}"
         change = self._changes.changed[external_id]
-        told = [self._field(change, name) for name in sorted(change.fields) if name in _LABELS]
+        told = [self._field(change, name) for name in sorted(change.fields) if name in FIELD_LABELS]
         return f"~ {_title(change.before)}: {'; '.join(filter(None, told)) or _('told again')}"
 
     def _field(self, change: ItemChange, name: str) -> str:
@@ -219,7 +234,7 @@ class _Words:
         if name == "available":
             return _("on sale") if after else _("off sale")
         was, is_now = self._value(name, before, 0), self._value(name, after, 1)
-        return f"{_LABELS[name]} {was or '-'} -> {is_now or '-'}"
+        return f"{FIELD_LABELS[name]} {was or '-'} -> {is_now or '-'}"
 
     def _value(self, name: str, value: Any, side: int) -> str:  # noqa: ANN401 -- any field of an item
         catalogue = (self._before, self._after)[side]
@@ -241,22 +256,6 @@ class _Words:
 
     def _price(self, price: int) -> str:
         return to_major(price, self._currency)
-
-
-# The fields of an item that people know, and what they call them.
-_LABELS: Mapping[str, str] = {
-    "name": _("name"),
-    "price": _("price"),
-    "description": _("description"),
-    "image_url": _("picture"),
-    "available": _("on sale"),
-    "categories": _("categories"),
-    "addon_groups": _("choices"),
-    "variants": _("sizes"),
-    "tax": _("tax"),
-    "menus": _("menus"),
-    "product_type": _("kind"),
-}
 
 
 def _title(item: Item) -> str:

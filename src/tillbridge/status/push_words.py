@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tillbridge.catalogue.words import FIELD_LABELS
 from tillbridge.i18n import _, ngettext
 from tillbridge.status.words import short_span
 
@@ -28,9 +29,9 @@ def what(push: Mapping[str, Any]) -> str:
                 n=count
             )
         case "patch":
-            return _("one item, {id}: {fields}").format(
-                id=summary.get("item", "?"), fields=", ".join(map(str, summary.get("fields", ())))
-            )
+            fields = [FIELD_LABELS.get(each, str(each)) for each in summary.get("fields", ())]
+            name = summary.get("name") or summary.get("item", "?")
+            return _("{name}: {fields}").format(name=name, fields=", ".join(fields))
         case "batch":
             return _("{add} new, {update} changed, {delete} removed").format(
                 add=_count(summary.get("add")),

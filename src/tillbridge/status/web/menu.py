@@ -1,6 +1,7 @@
 """The menu: what the till says, what the storefront has, and what waits for a person."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from tillbridge.catalogue.words import counted
@@ -9,6 +10,7 @@ from tillbridge.model.instant import from_iso
 from tillbridge.status.push_words import how_long, told, what
 from tillbridge.status.roles import Role
 from tillbridge.status.web.book import Action, Done, Filled, Page, Question, Subject, Visit
+from tillbridge.status.words import local_second
 
 _LATEST = 8
 _READ_AT_ONCE = 24
@@ -47,6 +49,7 @@ async def _fill_items(visit: Visit) -> Filled:
         "store": store,
         "q": visit.query.get("q", "")[:60],
         "asked_at": asked_at if at_ms is not None else "",
+        "local_at": "" if at_ms is None else local_second(at_ms)[:16].replace(" ", "T"),
         "wrong_at": bool(asked_at) and at_ms is None,
     }
 
@@ -100,8 +103,9 @@ def _worded(push: Mapping[str, Any]) -> Filled:
 
 
 def _moment(text: str) -> int | None:
+    """Return the instant; without a zone it is this machine's time, as a browser's field has it."""
     try:
-        return from_iso(text) if text else None
+        return from_iso(datetime.fromisoformat(text).astimezone().isoformat()) if text else None
     except (ValueError, OverflowError):
         return None
 
@@ -213,7 +217,7 @@ SUBJECT = Subject(
         ),
         Action(
             "/stores/{store}/menu/dismiss",
-            _("Dismiss it"),
+            _("Keep the storefront as it is"),
             "menu.dismiss",
             Role.TECHNICIAN,
             _dismiss,
