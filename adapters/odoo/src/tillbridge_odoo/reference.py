@@ -33,10 +33,12 @@ class Reference:
         """The whole receipt number."""
         return f"{self.word} {self.key} {self.digits}"
 
-    @property
-    def refund(self) -> "Reference":
-        """The receipt number of what gives the order back."""
-        return Reference(f"{self.word}Refund", self.key)
+    def refund(self, order: int) -> "Reference":
+        """Return the receipt number of what gives back the order with that id.
+
+        Odoo 17 takes a second refund with the same number and lines for one that it has.
+        """
+        return Reference(f"{self.word}Refund", f"{self.key} {order}")
 
     def uuid(self, part: str = "") -> str:
         """Return the same UUID each time for the order, or for a part of it."""

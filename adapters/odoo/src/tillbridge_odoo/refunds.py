@@ -105,7 +105,7 @@ def give_back_17(odoo: Odoo, paid: Paid, register: Register, at: str) -> None:
         "transaction_id": paid.reference.key,
     }
     refund = order_of_17(
-        reference=paid.reference.refund,
+        reference=paid.reference.refund(paid.id),
         session=session.id,
         user=odoo.uid,
         at=at,
@@ -151,7 +151,7 @@ def _taken_back(
                 "full_product_name": text(line.get("full_product_name")),
                 "pack_lot_ids": [],
                 "refunded_orderline_id": each,
-                "uuid": paid.reference.refund.uuid(f"line {each}"),
+                "uuid": paid.reference.refund(paid.id).uuid(f"line {each}"),
                 **amounts,
             }
         )
