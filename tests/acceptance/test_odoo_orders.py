@@ -26,6 +26,7 @@ url = "{house.server.url}"
 database = "{DATABASE}"
 login = "{LOGIN}"
 api_key = {{ env = "ODOO_KEY" }}
+online_table = "Online"
 timeout_s = 2
 late_s = 1
 poll_s = 0.3
@@ -74,11 +75,14 @@ async def test_odoos_menu_is_sold_and_its_orders_are_written_once(
     await on_sale(world, tmpl_1=500, tmpl_2=None)
 
     odoo.odoo.close_sessions()
-    third = await world.order(f"tmpl-{soup}", wait=False)
+    third = await world.order(f"tmpl-{soup}", wait=False, unchecked=True)
     await world.reaches(third, "cancelled")
     cancels = [call for call in await world.calls(third) if call["path"].endswith("/cancel")]
     assert "STORE_CLOSED" in str(cancels)
     assert odoo.state() == ["paid", "draft"]
+    await world.problem("store.closed_in_till")
+    odoo.odoo.open_session()
+    await world.problem("store.closed_in_till", open_=False)
 
 
 async def test_orders_wait_for_an_odoo_that_is_away(world: World, odoo: House) -> None:

@@ -125,6 +125,6 @@ async def ended(life: Life, restaurant: Restaurant) -> None:
     before = len(restaurant.orders())
     await asyncio.sleep(0.5)  # a few more rounds: nothing else comes
     assert len(restaurant.orders()) == before
-    assert life.problems() <= {"order.ticket_taken_back", "order.cancelled_unseen"}
+    assert life.problems() <= {"order.ticket_taken_back", "order.cancelled"}
     if before > 1:
         assert "order.ticket_taken_back" in life.problems()
