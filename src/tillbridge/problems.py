@@ -494,9 +494,10 @@ _KINDS = (
     ProblemKind(
         "order.not_withdrawn",
         Severity.WARNING,
-        _("Order {order} is cancelled, but the till may still have its ticket."),
-        _("Tell the kitchen not to make it, and cancel the ticket in the till."),
+        _("Order {order} is cancelled, but the till may still have its ticket{why}."),
+        _("Tell the kitchen not to make it. {remedy}"),
         Ends.DAY,
+        defaults={"why": "", "remedy": _("Cancel the ticket in the till.")},
     ),
     ProblemKind(
         "order.duplicate",

@@ -11,7 +11,7 @@ from tests.support.order_house import House, Life
 from tillbridge.adapter import ListedTicket, PosFailure, TicketOutcomeUnknown
 from tillbridge.ledger.order_log import LogEntry
 from tillbridge.ledger.orders import OrderRow, TicketState
-from tillbridge.model.order import Order, OrderState
+from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.reconciling import surplus_of
 from tillbridge.orders.waiting import Phase, Waiting
 
@@ -195,6 +195,24 @@ async def test_an_older_ticket_that_is_not_listed_any_more_is_not_deleted(house:
         row = await life.row("ord_1")
     assert row is not None
     assert row.wanted is OrderState.ACCEPTED
+
+
+async def test_a_ticket_that_the_till_does_not_give_back_is_told_in_its_own_words(
+    house: House,
+) -> None:
+    async def refuse(order: Order, key: str, reason: str) -> None:
+        assert order.id == key, reason
+        raise PosFailure("Staff has settled it.", fix="Give the money back in Odoo.")
+
+    house.till.cancel_ticket = refuse  # type: ignore[method-assign] # a till that refuses
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until_told("ord_1", "accepted")
+        await life.flow.cancel("ord_1", ReasonCode.OTHER)
+        await life.until(lambda: "order.not_withdrawn" in life.problems())
+        (problem,) = (e for e in life.desk.current() if e.code == "order.not_withdrawn")
+        assert problem.text.endswith("may still have its ticket: Staff has settled it.")
+        assert problem.fix == "Tell the kitchen not to make it. Give the money back in Odoo."
 
 
 _ROWS = st.builds(

@@ -94,7 +94,9 @@ class TicketReconciler:
         self._pos = pos
         self._presence = presence
         self._on_update = on_update
-        self._refused: dict[str, str] = {}  # by record: why the POS does not cancel that ticket
+        self._refused: dict[
+            str, PosFailure
+        ] = {}  # by record: why the POS does not cancel that ticket
         self._looks: dict[str, tuple[float, float]] = {}  # by order: when next, and how long after
         self._failing = ""
 
@@ -176,24 +178,20 @@ class TicketReconciler:
         except PosFailure as failure:
             if after_failure(failure) is AfterFailure.RETRY:
                 raise
-            self._refused[ticket.record] = failure.message or failure_note(failure)
+            self._refused[ticket.record] = failure
             return False
         await self._taken_back(row, ticket.reference, ticket.record, why)
         return True
 
     async def _tell(self, row: OrderRow, tickets: Sequence[ListedTicket], surplus: Surplus) -> None:
         store, order_id = self._books.store, row.order_id
+        failures = [
+            self._refused[each.record] for each in surplus.tickets if each.record in self._refused
+        ]
+        failure = failures[0] if failures else None
         if row.wanted is OrderState.CANCELLED:
-            await self._left_in_pos(row)
+            await self._left_in_pos(row, failure)
             return
-        why = next(
-            (
-                self._refused[each.record]
-                for each in surplus.tickets
-                if each.record in self._refused
-            ),
-            "",
-        )
         self._books.desk.open(
             _MANY,
             store,
@@ -202,7 +200,7 @@ class TicketReconciler:
             count=len(tickets),
             tickets=", ".join(each.record for each in tickets),
             younger=", ".join(each.record for each in surplus.tickets),
-            detail=why,
+            detail=(failure.message or failure_note(failure)) if failure else "",
         )
 
     def _close_mended(self, several: set[str]) -> None:
@@ -249,14 +247,21 @@ class TicketReconciler:
             await self._left_in_pos(row)
             return
         reason = customer_text(row.reason_code or ReasonCode.OTHER)
-        await self._pos.cancel_ticket(order_of(row.order_id, row.payload), row.order_id, reason)
+        try:
+            await self._pos.cancel_ticket(order_of(row.order_id, row.payload), row.order_id, reason)
+        except PosFailure as failure:
+            if after_failure(failure) is AfterFailure.RETRY:
+                raise
+            await self._left_in_pos(row, failure)
+            return
         await self._taken_back(row, ticket.reference, ticket.reference, _("the order is cancelled"))
 
-    async def _left_in_pos(self, row: OrderRow) -> None:
+    async def _left_in_pos(self, row: OrderRow, failure: PosFailure | None = None) -> None:
         """Let a person know, once: whoever has seen it is not told again."""
         _row, entries = await self._order(row.order_id)
         if not any(each.event == "ticket.left" for each in entries):
-            await self._books.commit(row.order_id, TicketLeft())
+            words = TicketLeft(failure.message, failure.fix) if failure else TicketLeft()
+            await self._books.commit(row.order_id, words)
 
     async def _taken_back(self, row: OrderRow, reference: str, record: str, why: str) -> None:
         store, order_id = self._books.store, row.order_id

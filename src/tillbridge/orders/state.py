@@ -97,14 +97,25 @@ class CancelWanted:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """Nothing more is done about the ticket of a cancelled order."""
+    """Nothing more is done about the ticket of a cancelled order.
+
+    `why` and `fix` are the POS's own, where it is left to a person; "" where it gives none.
+    """
 
     how: HowEnded
+    why: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TicketLeft:
-    """The POS has a ticket of the cancelled order after all, and does not give it back."""
+    """The POS has a ticket of the cancelled order after all, and does not give it back.
+
+    `why` and `fix` as in `Withdrawn`.
+    """
+
+    why: str = ""
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +252,10 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
             return replace(row, last_failure=note), entries
         case CancelWanted() if not is_final(row.told):
             return _to_cancel(row, event, now_ms)
-        case Withdrawn(how) if is_to_be_withdrawn(row):
-            return _withdrawn(row, how, now_ms)
+        case Withdrawn() if is_to_be_withdrawn(row):
+            return _withdrawn(row, event, now_ms)
         case TicketLeft() if row.wanted is OrderState.CANCELLED:
-            return replace(row, unseen=_unseen(row, NOT_WITHDRAWN, now_ms)), [("ticket.left", {})]
+            return replace(row, unseen=_left(row, event, now_ms)), [("ticket.left", {})]
         case ServiceKnows(state, name, detail) if row.told is not OrderState.COMPLETED:
             refused = {
                 call: words
@@ -328,10 +339,24 @@ def _to_cancel(row: OrderRow, event: CancelWanted, now_ms: int) -> _Next:
     return after, [("order.to_cancel", detail | ({"by": event.by} if by_person else {}))]
 
 
-def _withdrawn(row: OrderRow, how: HowEnded, now_ms: int) -> _Next:
-    ticket = TicketState.REFUSED if how == "never_written" else TicketState.WITHDRAWN
-    unseen = _unseen(row, NOT_WITHDRAWN, now_ms) if how == "left_to_person" else row.unseen
-    return replace(row, ticket=ticket, unseen=unseen), [("order.withdrawn", {"how": how})]
+def _withdrawn(row: OrderRow, event: Withdrawn, now_ms: int) -> _Next:
+    ticket = TicketState.REFUSED if event.how == "never_written" else TicketState.WITHDRAWN
+    left = event.how == "left_to_person"
+    unseen = _left(row, event, now_ms) if left else row.unseen
+    why = {"why": event.why} if event.why else {}
+    entry = ("order.withdrawn", {"how": event.how, **why})
+    return replace(row, ticket=ticket, unseen=unseen), [entry]
+
+
+def _left(row: OrderRow, event: Withdrawn | TicketLeft, now_ms: int) -> Mapping[str, Any]:
+    """Note that a person has to see to the ticket, with the POS's own words and remedy."""
+    words = {
+        "why": f": {event.why.rstrip('.')}" if event.why else "",
+        "remedy": event.fix,
+    }
+    return _unseen(
+        row, NOT_WITHDRAWN, now_ms, **{name: each for name, each in words.items() if each}
+    )
 
 
 def _pos_said(row: OrderRow, state: OrderState, now_ms: int) -> _Next:

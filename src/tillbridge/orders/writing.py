@@ -50,7 +50,6 @@ from tillbridge.orders.reasons import (
     was_offline,
 )
 from tillbridge.orders.state import (
-    HowEnded,
     Printed,
     Withdrawn,
     WriteBegun,
@@ -414,7 +413,7 @@ class TicketWriter:
     # -- a ticket too many
 
     async def _withdraw(self, entry: Waiting, row: OrderRow) -> None:
-        how: HowEnded
+        ended: Withdrawn
         try:
             on_paper = self._paper is not None and await self._paper.take_back(row)
         except PosFailure:
@@ -423,12 +422,13 @@ class TicketWriter:
             return
         try:
             how = await withdraw(self._pos, row, on_paper=on_paper, may_land=self._may_land(entry))
+            ended = Withdrawn(how)
         except PosFailure as failure:
             if after_failure(failure) is AfterFailure.RETRY:
                 await self._back_off(entry, failure)
                 return
-            how = "left_to_person"
+            ended = Withdrawn("left_to_person", failure.message, failure.fix)
         else:
             await self._pos_answered()
-        await self._books.commit(row.order_id, Withdrawn(how))
-        log.info("order.withdrawn", store=self._books.store, order=row.order_id, how=how)
+        await self._books.commit(row.order_id, ended)
+        log.info("order.withdrawn", store=self._books.store, order=row.order_id, how=ended.how)
