@@ -436,3 +436,25 @@ def test_add_ons_without_a_last_line_end_count_as_the_menu_does(tmp_path: Path) 
 def test_a_json_menu_says_nothing_of_line_ends(tmp_path: Path) -> None:
     till = menu_till(tmp_path, '{"items": []}', menu="menu.json")
     assert till.read_catalogue().ends_with_newline is None
+
+
+@pytest.mark.parametrize(
+    ("content", "encoding"),
+    [
+        (b"1,Tea,1\n", "ascii"),
+        ("1,Thé,1\n".encode(), "utf-8"),
+        ("1,Thé,1\n".encode("cp1252"), "cp1252"),
+    ],
+)
+def test_a_reading_states_how_its_file_is_encoded(
+    tmp_path: Path, content: bytes, encoding: str
+) -> None:
+    till = menu_till(tmp_path, HEADER.encode() + content)
+    assert till.read_catalogue().facts.encodings["menu.csv"].encoding == encoding
+    grouped = menu_till(tmp_path, HEADER.encode() + content, group_by="external_id")
+    assert grouped.read_catalogue().facts.encodings["menu.csv"].encoding == encoding
+
+
+def test_a_menu_in_utf_16_without_a_mark_is_read_in_any_script(tmp_path: Path) -> None:
+    content = f"{HEADER}1,Борщ украинский,350\n2,お茶,200\n".encode("utf-16-le")
+    assert {each.name for each in read(tmp_path, content).values()} == {"Борщ украинский", "お茶"}

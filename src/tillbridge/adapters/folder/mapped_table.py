@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tillbridge.adapter import ExportUnreadable
@@ -13,6 +13,7 @@ from tillbridge.adapters.folder.mapping import ColumnName, MenuMapping, alike, f
 from tillbridge.adapters.folder.menu_rows import MenuRowReader
 from tillbridge.adapters.folder.menu_units import Record
 from tillbridge.adapters.folder.table_file import Table, shown_header
+from tillbridge.model.export_facts import ExportFacts
 
 _HEADER_WITHIN = 30  # rows of a sheet: above its header may stand a title
 
@@ -102,7 +103,7 @@ class Records:
     shown: Mapping[str, str]
     delimiter: str = ""
     ends_with_newline: bool | None = None
-    read_as: str = ""
+    facts: ExportFacts = field(default_factory=ExportFacts)
 
 
 def table_records(table: Table, mapping: MenuMapping, *, named: bool) -> Records:
@@ -121,6 +122,7 @@ def table_records(table: Table, mapping: MenuMapping, *, named: bool) -> Records
         shown=columns.shown,
         delimiter=table.delimiter,
         ends_with_newline=table.ends_with_newline(),
+        facts=table.facts(),
     )
 
 
@@ -170,7 +172,9 @@ def workbook_records(
                     rows=tuple(columns.record(at, row, None) for at, row in filled),
                     place=each.place,
                     shown=columns.shown,
-                    read_as=", ".join(filter(None, (mapping.title, each.place_name))),
+                    facts=ExportFacts(
+                        read_as=", ".join(filter(None, (mapping.title, each.place_name)))
+                    ),
                 )
     raise _no_sheet(path, sheets, mapping, named=named)
 

@@ -99,7 +99,7 @@ class MenuCsv:
         fresh = replace(
             drafts.catalogue(self.menu),
             ends_with_newline=table.ends_with_newline(),
-            facts=rules.facts(table.path.name),
+            facts=table.facts().with_more([rules.facts(table.path.name)]),
         )
         changes = CatalogueChanges(
             fresh=fresh,

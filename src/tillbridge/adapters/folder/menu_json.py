@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, ExportUnreadable
+from tillbridge.adapter.decoding import guess_by_head, is_cut_short
 from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.sharing import read_shared
 from tillbridge.adapters.folder import json_pieces
 from tillbridge.adapters.folder.cells import BadCell
-from tillbridge.adapters.folder.decoding import guess_by_head, is_cut_short
 from tillbridge.adapters.folder.known_items import KnownItems
 from tillbridge.adapters.folder.mapping import format_hint
 from tillbridge.adapters.folder.menu_gathered import Gathered

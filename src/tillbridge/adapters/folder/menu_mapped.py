@@ -9,18 +9,13 @@ from typing import get_args
 from pydantic import ValidationError
 
 from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, ExportUnreadable, Menu
+from tillbridge.adapter.decoding import decode, facts_of, is_cut_short
 from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.adapter.sharing import read_shared
 from tillbridge.adapters.folder.addons_csv import AddOnsFile
-from tillbridge.adapters.folder.decoding import (
-    Decoding,
-    guess_by_head,
-    guess_by_whole,
-    is_cut_short,
-)
 from tillbridge.adapters.folder.drafts import Drafts, meaning_of
 from tillbridge.adapters.folder.json_paths import Document, Node
 from tillbridge.adapters.folder.mapped_json import JsonMenuReader, JsonReading
@@ -106,8 +101,8 @@ class MenuMapped:
             values,
             found.place,
             known,
-            lambda: ExportFacts(
-                read_as=found.read_as or self.mapping.title, left_out=tuple(maker.left_out.values())
+            lambda: found.facts.with_more(
+                [ExportFacts(left_out=tuple(maker.left_out.values()), read_as=self.mapping.title)]
             ),
         )
 
@@ -129,23 +124,23 @@ class MenuMapped:
 
     def _lines(self) -> Records:
         with reading_whole(self.path):
-            data = read_shared(self.path)
-            encoding = self.options.encoding
-            how = Decoding(encoding) if encoding else guess_by_head(data[:4096])
             try:
-                text = data.decode(how.encoding)
+                text, how = decode(read_shared(self.path), self.options.encoding)
             except UnicodeDecodeError as failure:
                 if is_cut_short(failure):
                     raise still_being_written(
                         self.path.name, "ends inside a character"
                     ) from failure
-                how = guess_by_whole(self.path, how)
-                text = data.decode(how.encoding, how.errors)
+                raise ExportUnreadable(
+                    f"{self.path.name} is not written in {self.options.encoding}.",
+                    place=self.path.name,
+                    fix="Correct the option encoding, or leave it out: then it is found out.",
+                ) from failure
             found = line_records(self.path.name, text, self.mapping)
             if not found.ends_with_newline and self._last.is_being_rewritten(self.path):
                 raise still_being_written(self.path.name, "ends without a line end")
             self._last.done(self.path)
-        return found
+        return replace(found, facts=facts_of(self.path.name, how))
 
     # -- JSON
 

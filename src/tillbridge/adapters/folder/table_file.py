@@ -21,16 +21,19 @@ from typing import IO, TypeVar
 from xxhash import xxh3_64_intdigest
 
 from tillbridge.adapter import ExportUnreadable
-from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
-from tillbridge.adapter.sharing import open_shared
-from tillbridge.adapters.folder.decoding import (
+from tillbridge.adapter.decoding import (
     Decoding,
+    encoding_of,
+    facts_of,
     guess_by_head,
     guess_by_whole,
     head_of,
     is_cut_short,
 )
+from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
+from tillbridge.adapter.sharing import open_shared
 from tillbridge.adapters.folder.mapping import format_hint
+from tillbridge.model.export_facts import ExportFacts
 
 T = TypeVar("T")
 
@@ -91,6 +94,7 @@ class Table:
     first_row: int
     delimiter: str
     decoding: Decoding
+    chosen_encoding: bool
     last: LastRead
 
     def unknown_rows(
@@ -136,6 +140,11 @@ class Table:
     def place(self, number: int) -> str:
         """Return how a person finds row `number`."""
         return f"{self.path.name}, row {number}"
+
+    def facts(self) -> ExportFacts:
+        """Return how the file is encoded, and what to be warned of."""
+        how = encoding_of(self.path, self.decoding, chosen=self.chosen_encoding)
+        return facts_of(self.path.name, how)
 
     @contextmanager
     def _opened(self) -> Iterator[io.TextIOWrapper]:
@@ -219,6 +228,7 @@ def _open(source: TableSource, decoding: Decoding) -> Table:
         first_row=len(before) + 1 + source.has_header,
         delimiter=delimiter,
         decoding=decoding,
+        chosen_encoding=source.encoding is not None,
         last=source.last,
     )
 
