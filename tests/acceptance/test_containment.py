@@ -28,6 +28,15 @@ notification_email = "owner@example.net"
 [stores.kiosk.pos]
 adapter = "tests.support.poison_adapter:ADAPTER"
 poll_s = 0.5
+
+[stores.stuck]
+location_id = "loc-4"
+currency = "USD"
+notification_email = "owner@example.net"
+[stores.stuck.pos]
+adapter = "tests.support.poison_adapter:ADAPTER"
+poll_s = 0.5
+hangs = true
 """
 
 

@@ -105,8 +105,7 @@ BAD_ROWS = st.builds(
 )
 SOURCES = st.builds(
     Source,
-    or_anything(st.just("menu.csv")),
-    or_anything(st.dictionaries(IDS, st.integers(2, 9), max_size=3)),
+    or_anything(st.dictionaries(IDS, or_anything(st.just("menu.csv, row 3")), max_size=3)),
     or_anything(st.dictionaries(st.just("price"), TEXTS)),
 )
 
@@ -467,7 +466,7 @@ def test_a_bad_value_is_one_bad_row_with_its_place_column_value_and_remedy(
     field: str, value: object, words: str
 ) -> None:
     bad = Item(**{"external_id": "bad", "name": "Soup", "price": 500, field: value})  # type: ignore[arg-type] # that is the point
-    source = Source("menu.csv", {"bad": 17}, {field: f"Column {field}"})
+    source = Source({"bad": "menu.csv, row 17"}, {field: f"Column {field}"})
     found = read(Catalogue.of([bad, GOOD], source=source))
     assert list(found.items) == ["good"]
     [row] = found.bad_rows

@@ -1,5 +1,6 @@
 """An adapter whose every answer holds something that no ledger and no service can take."""
 
+import threading
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -30,18 +31,23 @@ NAIVE = cast("int", datetime(2026, 1, 1))  # noqa: DTZ001 -- what is handed over
 
 
 class PoisonOptions(AdapterOptions):
-    """None."""
+    """`hangs`: reading the menu never ends."""
+
+    hangs: bool = False
 
 
 class PoisonAdapter:
     """A till that is there, and says what cannot be."""
 
     def __init__(self, options: PoisonOptions, context: AdapterContext) -> None:
-        del options, context
+        del context
+        self._hangs = options.hangs
         self._readings = 0
 
     def read_catalogue(self) -> Catalogue:
         """Return a good dish among bad ones, another price each time."""
+        if self._hangs:
+            threading.Event().wait()
         self._readings += 1
         return Catalogue.of(
             [

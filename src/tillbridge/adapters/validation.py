@@ -343,16 +343,13 @@ class _Check:
 
     def _row(self, key: object) -> str:
         """Return where a person finds the record: file and row where the adapter gave them."""
-        row = self._source.rows.get(key) if isinstance(key, str) else None
-        if row is not None and self._source.file:
-            return _("{file}, row {row}").format(file=self._source.file, row=row)
-        where = place_of(key)
-        return f"{self._source.file}, {where}" if self._source.file else where
+        place = self._source.places.get(key) if isinstance(key, str) else None
+        return storable_text(place, MAX_LINE) if place else place_of(key)
 
     def _column(self, field: str) -> str:
         """Return what the file calls the field."""
         name = field.partition(".")[0]
-        return self._source.columns.get(name, field) if name else field
+        return (self._source.columns.get(name) or field) if name else field
 
     def _refuse(self, place: str, key: object, field: str, error: Any) -> None:  # noqa: ANN401 -- as pydantic gives it
         column = self._column(field)
@@ -488,13 +485,11 @@ def _fingerprints(found: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _source(source: object) -> Source:
-    if not isinstance(source, Source) or not isinstance(source.rows, Mapping):
+    if not isinstance(source, Source) or not isinstance(source.places, Mapping):
         return Source()
     columns = source.columns if isinstance(source.columns, Mapping) else {}
     return Source(
-        storable_text(source.file, MAX_LINE),
-        source.rows,
-        {str(key): storable_text(name, MAX_LINE) for key, name in columns.items()},
+        source.places, {str(key): storable_text(name, MAX_LINE) for key, name in columns.items()}
     )
 
 

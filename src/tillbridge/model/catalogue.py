@@ -120,12 +120,11 @@ class BadRow:
 class Source:
     """Where a reading comes from, so that what is found wrong with it later has a place.
 
-    `file` is the export's name, `rows` the row of each record by external id, as a spreadsheet
-    counts, and `columns` what the file calls a field (`price`: `Price [Bar]`). All may be left out.
+    `places` tells by external id where a record stands (`menu.csv, row 17`), and `columns` what the
+    file calls a field (`price`: `Price [Bar]`). Both may be left out.
     """
 
-    file: str = ""
-    rows: Mapping[str, int] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -4,11 +4,21 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from tillbridge.adapter import Adapter, AdapterContext, Catalogue, CatalogueChanges, Menu
+from tillbridge.adapter import (
+    Adapter,
+    AdapterContext,
+    Catalogue,
+    CatalogueChanges,
+    Menu,
+    Source,
+)
 from tillbridge.adapter.xlsx_export import XlsxExport
 from tillbridge_clover.items import MENU_ID, Reading, changes_of
 from tillbridge_clover.options import CloverOptions
 from tillbridge_clover.parts import parts_of
+
+# What the sheet Items calls the fields of an item.
+_COLUMNS = {"external_id": "Clover ID", "name": "Name", "price": "Price"}
 
 
 class CloverAdapter:
@@ -61,6 +71,7 @@ class CloverAdapter:
                     *found.bad_rows,
                 ),
                 fingerprints=found.fingerprints,
+                source=Source(found.places, _COLUMNS),
                 facts=reading.rules.facts(self._export.path.name),
             )
         )

@@ -62,6 +62,7 @@ class Found:
 
     items: dict[str, Item] = field(default_factory=dict)
     fingerprints: dict[str, int] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     bad_rows: list[BadRow] = field(default_factory=list)
@@ -152,6 +153,7 @@ def _take(
         return
     found.items[identity] = item
     found.fingerprints[identity] = fingerprint
+    found.places[identity] = place
     found.used.update(categories)
 
 

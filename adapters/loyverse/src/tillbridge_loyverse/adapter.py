@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
-from tillbridge.adapter import Adapter, AdapterContext, Catalogue, CatalogueChanges, Menu
+from tillbridge.adapter import (
+    Adapter,
+    AdapterContext,
+    Catalogue,
+    CatalogueChanges,
+    Menu,
+    Source,
+)
 from tillbridge.adapter.csv_export import CsvExport
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
@@ -79,6 +86,7 @@ class LoyverseAdapter:
                 menus={_MENU.external_id: _MENU},
                 bad_rows=(*modifiers.bad_rows, *found.bad_rows),
                 fingerprints=found.fingerprints,
+                source=Source(found.places, columns.names),
                 ends_with_newline=table.ends_with_newline,
                 facts=table.facts.with_more(
                     [

@@ -8,7 +8,7 @@ which the first is whether it is for sale and the second its price, then `word -
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tillbridge.adapter import ExportUnreadable, TaxComponent
@@ -64,6 +64,22 @@ class Columns:
     stock: int | None
     modifiers: tuple[tuple[int, str], ...]
     taxes: tuple[Tax, ...]
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Return what the file calls the fields of an item."""
+        known = {
+            "external_id": HANDLE,
+            "name": NAME,
+            "categories": CATEGORY,
+            "description": self.description,
+            "price": self.default_price if self.price is None else self.price,
+        }
+        return {
+            field: self.header[position]
+            for field, position in known.items()
+            if position is not None and position < len(self.header)
+        }
 
     @property
     def read(self) -> tuple[int, ...]:

@@ -60,6 +60,7 @@ class Found:
 
     items: dict[str, Item] = field(default_factory=dict)
     fingerprints: dict[str, int] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     categories: dict[str, Category] = field(default_factory=dict)
     bad_rows: list[BadRow] = field(default_factory=list)
 
@@ -131,6 +132,7 @@ def items_of(
             continue
         found.items[item.external_id] = item
         found.fingerprints[item.external_id] = fingerprint
+        found.places[item.external_id] = table.place(rows[0][0])
         for category in item.categories:
             found.categories.setdefault(category, Category(category, category))
     return found

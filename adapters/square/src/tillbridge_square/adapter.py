@@ -13,6 +13,7 @@ from tillbridge.adapter import (
     CatalogueChanges,
     ExportUnreadable,
     Menu,
+    Source,
 )
 from tillbridge.adapter.csv_export import CsvExport
 from tillbridge.adapter.export_files import reading_whole, still_being_written
@@ -92,6 +93,14 @@ class SquareAdapter:
                 menus={_MENU.external_id: _MENU},
                 bad_rows=(*modifiers.bad_rows, *found.bad_rows),
                 fingerprints=found.fingerprints,
+                source=Source(
+                    found.places,
+                    {
+                        "name": library.shown.get("item name", ""),
+                        "description": library.shown.get("description", ""),
+                        "price": library.shown.get("price", ""),
+                    },
+                ),
                 ends_with_newline=library.ends_with_newline,
                 facts=library.facts.with_more(
                     [
@@ -139,6 +148,7 @@ class SquareAdapter:
                 bad_rows=tuple(found.bad_rows),
                 facts=found.facts,
                 fingerprints=found.fingerprints,
+                source=Source(found.places),
             )
         )
 

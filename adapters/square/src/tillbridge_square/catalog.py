@@ -46,6 +46,7 @@ class CatalogFound:
 
     items: dict[str, Item] = field(default_factory=dict)
     fingerprints: dict[str, int] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     categories: dict[str, Category] = field(default_factory=dict)
     groups: dict[str, AddOnGroup] = field(default_factory=dict)
     add_ons: dict[str, AddOn] = field(default_factory=dict)
@@ -163,6 +164,7 @@ class Catalog:
             elif item is not None:
                 found.items[identity] = item
                 found.fingerprints[identity] = fingerprint
+                found.places[identity] = place
                 used.update(categories)
         for identity, name in categories_by_id.items():
             if identity in used:

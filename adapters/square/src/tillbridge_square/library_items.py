@@ -88,6 +88,7 @@ class Found:
 
     items: dict[str, Item] = field(default_factory=dict)
     fingerprints: dict[str, int] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
     categories: dict[str, Category] = field(default_factory=dict)
     bad_rows: list[BadRow] = field(default_factory=list)
 
@@ -177,6 +178,7 @@ def changes_of(
             continue
         found.items[identity] = item
         found.fingerprints[identity] = fingerprint
+        found.places[identity] = rows[0].place
         for category in item.categories:
             found.categories.setdefault(category, Category(category, category))
     return found, records
