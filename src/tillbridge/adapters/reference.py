@@ -98,6 +98,7 @@ _SECTIONS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
         ),
     ),
     ("Reading a menu as its difference", "", "tillbridge.adapter.known_records", ("KnownRecords",)),
+    ("", "", "tillbridge.adapter.claimed_ids", ("ClaimedIds", "Clash")),
     ("Reading files", "", "tillbridge.adapter.csv_export", ("CsvExport", "CsvTable")),
     ("", "", "tillbridge.adapter.xlsx_export", ("XlsxExport", "Sheet", "cell_text")),
     (

@@ -8,6 +8,7 @@ from itertools import chain
 from operator import itemgetter
 
 from tillbridge.adapter import BadRow, Category, Item, ItemTax, Variant
+from tillbridge.adapter.claimed_ids import ClaimedIds, Clash
 from tillbridge.adapter.csv_export import CsvTable
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
@@ -106,18 +107,17 @@ def items_of(
     maker = _Maker(reading, modifiers, rules, table)
     read = itemgetter(*reading.columns.read)
     width = reading.columns.width
-    claims: dict[str, tuple[int, int]] = {}  # id -> row and fingerprint of the item that has it
+    claimed = ClaimedIds()
     for rows in _families(table.rows, reading.columns):
         identity = _identity(rows[0][1], reading)
         fingerprint = 0  # of rows that are bad by themselves
         if all(len(fields) == width for _number, fields in rows):
             fingerprint = records.fingerprint(chain(*[read(fields) for _number, fields in rows]))
             if identity and _sold_here(rows, reading.columns):
-                claim = (rows[0][0], fingerprint)
-                first, first_print = claims.setdefault(identity, claim)
-                if first != rows[0][0]:
-                    if fingerprint != first_print:  # else it says the same again
-                        found.bad_rows.append(_twice(table, rows[0], first, identity, reading))
+                clash = claimed.claim(_ids(rows, identity, reading.columns), fingerprint)
+                if clash is not None:
+                    if not clash.is_same:
+                        found.bad_rows.append(_twice(table, rows, clash, identity, reading))
                     continue
             if records.is_known(fingerprint):
                 continue
@@ -138,16 +138,28 @@ def items_of(
     return found
 
 
-def _twice(table: CsvTable, row: _Row, first: int, identity: str, reading: Reading) -> BadRow:
-    number, fields = row
-    label = reading.columns.label(SKU if reading.by_sku else HANDLE)
+def _ids(rows: Sequence[_Row], identity: str, columns: Columns) -> Iterator[tuple[str, int]]:
+    """Yield the ids of an item and of its sizes, with their rows."""
+    yield identity, rows[0][0]
+    if len(rows) > 1 or _options(rows[0][1], columns):
+        for number, fields in rows:
+            if sku := one_line(fields[SKU]):
+                yield sku, number
+
+
+def _twice(
+    table: CsvTable, rows: Sequence[_Row], clash: Clash, identity: str, reading: Reading
+) -> BadRow:
+    fields = next(fields for number, fields in rows if number == clash.row)
+    is_handle = clash.external_id == identity and not reading.by_sku
     return BadRow(
-        place=table.place(number),
-        text=f'"{one_line(fields[NAME])}" has the id {identity!r} of row {first}.',
+        place=table.place(clash.row),
+        text=f'"{one_line(rows[0][1][NAME] or fields[NAME])}" has the id {clash.external_id!r} '
+        f"of row {clash.first_row}.",
         fix="Give each item its own handle and SKU in the Back Office.",
         external_id=identity,
-        field=label,
-        value=identity,
+        field=reading.columns.label(HANDLE if is_handle else SKU),
+        value=clash.external_id,
     )
 
 

@@ -18,6 +18,7 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
+from tillbridge.adapter.claimed_ids import ClaimedIds
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
 from tillbridge.adapter.prices import BadPrice, PriceReader
@@ -145,7 +146,7 @@ def changes_of(
     read = _cells_read(library, reading)
     found = Found()
     width = len(library.header)
-    claims: dict[str, tuple[int, int]] = {}  # token -> row, and the fingerprint of its item
+    claimed = ClaimedIds()
     for family in _families(library):
         tokens = [library.cell(cells, "token") for cells in family]
         identity = _identity(tokens)
@@ -153,11 +154,14 @@ def changes_of(
         if all(len(cells) == width for _number, cells in family):
             fingerprint = records.fingerprint(chain(*[read(cells) for _number, cells in family]))
             is_sold = any(_is_sold(partial(library.cell, cells), location) for cells in family)
-            twice = _claimed(claims, family, tokens, fingerprint) if is_sold else None
-            if twice is not None:
-                again, first, first_print = twice
-                if fingerprint != first_print:  # else it says the same again
-                    found.bad_rows.append(_twice(library.row(again), first, identity, maker))
+            rows_by_token = [(token, cells[0]) for token, cells in zip(tokens, family, strict=True)]
+            clash = claimed.claim(rows_by_token, fingerprint) if is_sold else None
+            if clash is not None:
+                if not clash.is_same:
+                    again = next(cells for cells in family if cells[0] == clash.row)
+                    found.bad_rows.append(
+                        _twice(library.row(again), clash.first_row, identity, maker)
+                    )
                 continue
             if records.is_known(fingerprint):
                 continue
@@ -182,28 +186,6 @@ def changes_of(
         for category in item.categories:
             found.categories.setdefault(category, Category(category, category))
     return found, records
-
-
-def _claimed(
-    claims: dict[str, tuple[int, int]],
-    family: Sequence[Cells],
-    tokens: Sequence[str],
-    fingerprint: int,
-) -> tuple[Cells, int, int] | None:
-    """Claim the tokens of an item's rows; a token is the id of one thing alone.
-
-    Where another row has one of them: the row that repeats it, and row and fingerprint of the item
-    that has it.
-    """
-    own: dict[str, tuple[int, int]] = {}
-    for cells, token in zip(family, tokens, strict=True):
-        if (claim := claims.get(token)) is not None:
-            return cells, *claim
-        if token in own:
-            return cells, own[token][0], ~fingerprint
-        own[token] = (cells[0], fingerprint)
-    claims |= own
-    return None
 
 
 def _twice(row: Row, first: int, identity: str, maker: _Maker) -> BadRow:

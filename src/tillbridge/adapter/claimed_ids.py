@@ -1,0 +1,41 @@
+"""Which rows of a reading have which ids: an id is that of one thing alone."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A row has an id that an earlier row has.
+
+    `is_same` is whether the whole record says the same as the earlier one: nothing is lost then.
+    """
+
+    external_id: str
+    row: int
+    first_row: int
+    is_same: bool
+
+
+class ClaimedIds:
+    """The ids of the records of one reading, known records too; the first record keeps its ids."""
+
+    __slots__ = ("_claims",)
+
+    def __init__(self) -> None:
+        self._claims: dict[str, tuple[int, int]] = {}
+
+    def claim(self, ids: Iterable[tuple[str, int]], fingerprint: int) -> Clash | None:
+        """Claim the ids of a record, each with its row; claim none where one of them is taken.
+
+        One row may have an id twice, as item and as its only size.
+        """
+        own: dict[str, tuple[int, int]] = {}
+        for external_id, row in ids:
+            if (taken := self._claims.get(external_id)) is not None:
+                return Clash(external_id, row, taken[0], is_same=taken[1] == fingerprint)
+            first = own.setdefault(external_id, (row, fingerprint))[0]
+            if first != row:
+                return Clash(external_id, row, first, is_same=False)
+        self._claims |= own
+        return None
