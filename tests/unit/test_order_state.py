@@ -74,7 +74,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.sampled_from([OrderState.ACCEPTED, OrderState.PREPARING, OrderState.CANCELLED]).map(
         lambda state: ServiceKnows(state, "order.x", {"ms": 1})
     ),
-    st.builds(CallRefused, st.sampled_from(list(Call)), st.just("no (403)")),
+    st.builds(CallRefused, st.sampled_from(list(Call)), st.sampled_from(["no (403)", "bad (400)"])),
     st.just(ServiceClosed({"why": "order.closed_by_service"})),
     st.sampled_from([each for each in TicketStatus if each is not TicketStatus.REJECTED]).map(
         PosSaid
@@ -244,6 +244,17 @@ def test_a_refused_cancel_is_tried_again_by_either_command() -> None:
     again = CancelWanted(ReasonCode.OTHER, "sorry", by="anna")
     row = decide(stuck, again, 5).after
     assert (call_for(row, standing(row)), row.reason_code) == (Call.CANCEL, ReasonCode.OTHER)
+
+
+def test_what_two_calls_were_refused_for_reads_the_same_after_a_restart() -> None:
+    with ledger() as connection:
+        insert(connection, accepted_by_pos(), 1)
+        for call, words in ((Call.READY, "late (400)"), (Call.ACCEPT, "no (403)")):
+            commit(connection, STORE, "ord_1", CallRefused(call, words), 2)
+        before = open_problems(connection)
+        report_all(connection, STORE, 3)
+        assert open_problems(connection) == before
+        assert before[0].text.endswith("accept, ready for order ord_1: no (403); late (400)")
 
 
 # -- what a person has to see

@@ -50,9 +50,10 @@ def problems_of(row: OrderRow) -> list[Found]:
     if is_on_paper(row) and _is_wanted(row):
         found["order.not_in_till"] = {"why": words or _("it did not answer")}
     if row.refused:
+        calls = sorted(row.refused)
         found["service.refused"] = {
-            "operation": ", ".join(_CALLS.get(each, each) for each in sorted(row.refused)),
-            "detail": list(row.refused.values())[-1],
+            "operation": ", ".join(_CALLS.get(each, each) for each in calls),
+            "detail": "; ".join(dict.fromkeys(row.refused[each] for each in calls)),
         }
     for code, what in row.unseen.items():
         if code in OF_ONE:
