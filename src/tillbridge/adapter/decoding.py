@@ -149,12 +149,15 @@ def _described(chunks: Iterable[bytes], decoding: Decoding, *, chosen: bool) -> 
     offset, line, runs = 0, 1, set[bytes]()
     bad_byte = bad_line = None
     ascii_only = True
+    fits = name.startswith("utf-16") or (name == "utf-8" and decoding.errors == "strict")
     for chunk in chunks:
         if not chunk.isascii():
             ascii_only = False
             if len(runs) < _MOST_RUNS:
                 runs.update(islice((found[0] for found in _NOT_ASCII.finditer(chunk)), _MOST_RUNS))
-        if bad_byte is None and not name.startswith("utf-16"):
+        if fits:
+            continue
+        if bad_byte is None:
             waiting = len(decoder.getstate()[0])
             try:
                 decoder.decode(chunk)

@@ -15,7 +15,7 @@ from tillbridge.adapter import (
 from tillbridge.adapter.xlsx_export import XlsxExport
 from tillbridge_clover.items import MENU_ID, Reading, changes_of
 from tillbridge_clover.options import CloverOptions
-from tillbridge_clover.parts import parts_of
+from tillbridge_clover.parts import parts_of, prices_of
 
 # What the sheet Items calls the fields of an item.
 _COLUMNS = {"external_id": "Clover ID", "name": "Name", "price": "Price"}
@@ -52,8 +52,9 @@ class CloverAdapter:
     def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
         """Return the items whose records are not `known`. Raises ExportUnreadable."""
         sheets = self._export.read()
-        parts = parts_of(sheets, self._currency, self._options.tax_rates)
-        reading = Reading.of(parts, self._options, self._currency)
+        prices = prices_of(sheets, self._currency, self._options.decimal)
+        parts = parts_of(sheets, prices, self._options.tax_rates)
+        reading = Reading.of(parts, self._options, prices)
         found, records = changes_of(sheets, self._export.path.name, reading, known)
         groups = [each for name, each in reading.groups.items() if name in found.groups]
         return records.changes(

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from tillbridge.adapter import AddOn, AddOnGroup, BadRow
+from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.xlsx_export import Sheet
-from tillbridge.model.money import to_minor
 from tillbridge.model.numbers import parse_decimal
 from tillbridge_clover.workbook import Record, records
 
@@ -91,18 +91,18 @@ class Groups:
         ]
 
 
-def groups_of(sheet: Sheet, currency: str) -> Groups:
+def groups_of(sheet: Sheet, prices: PriceReader) -> Groups:
     """Return the groups of the sheet: a group's rows stand below each other."""
     groups = Groups()
     owners: dict[str, str] = {}  # name by id
     family: list[Record] = []
     for record in records(sheet, key=(*_HEAD, "modifier"), first="modifier group name"):
         if any(record[column] for column in _HEAD) and family:
-            _take(groups, _group(sheet, family, currency, owners))
+            _take(groups, _group(sheet, family, prices, owners))
             family = []
         family.append(record)
     if family:
-        _take(groups, _group(sheet, family, currency, owners))
+        _take(groups, _group(sheet, family, prices, owners))
     return groups
 
 
@@ -112,14 +112,16 @@ def _take(groups: Groups, new: Group) -> None:
         found.append(new)
 
 
-def _group(sheet: Sheet, family: Sequence[Record], currency: str, owners: dict[str, str]) -> Group:
+def _group(
+    sheet: Sheet, family: Sequence[Record], prices: PriceReader, owners: dict[str, str]
+) -> Group:
     first = family[0]
     name = first["modifier group name"]
     identity = first["modifier group id"] or name
     place = sheet.place(first.number)
     try:
         _check_id(identity, name, owners)
-        add_ons = _add_ons(identity, family, currency)
+        add_ons = _add_ons(identity, family, prices)
         least = _count(first["required quantity"])
         most = _count(first["max quantity"]) or max(len(add_ons), least)
         _check_choice(least, most, len(add_ons))
@@ -141,17 +143,14 @@ def _check_choice(least: int, most: int, offered: int) -> None:
         raise ValueError(f"it wants {least}, allows {most} and offers {offered}")
 
 
-def _add_ons(group: str, family: Sequence[Record], currency: str) -> list[AddOn]:
+def _add_ons(group: str, family: Sequence[Record], prices: PriceReader) -> list[AddOn]:
     """Return what a group offers. Modifiers have no ids in the export, so their names are."""
     found: dict[str, AddOn] = {}
     for row in family:
         name = row["modifier"]
         if name:
-            add_on = AddOn(f"{group}/{name}", name, to_minor(row["price"] or "0", currency))
-            if add_on.price < 0:
-                raise ValueError(
-                    f'"{name}" lowers the price, which the ordering service cannot take'
-                )
+            price = prices.read(row["price"] or "0", column="Price", name=name)
+            add_on = AddOn(f"{group}/{name}", name, price)
             if found.setdefault(name, add_on) != add_on:
                 raise ValueError(f'it offers "{name}" twice, for different prices')
     return list(found.values())

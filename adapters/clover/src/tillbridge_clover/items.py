@@ -7,12 +7,13 @@ from typing import Literal
 
 from tillbridge.adapter import BadRow, ExportUnreadable, Item, ItemTax, Variant
 from tillbridge.adapter.known_records import KnownRecords
+from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
 from tillbridge.adapter.texts import one_line, without_markup
 from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge_clover.groups import Group
 from tillbridge_clover.options import CloverOptions
-from tillbridge_clover.parts import Parts, amount, category_of, names_in
+from tillbridge_clover.parts import Parts, category_of, names_in
 from tillbridge_clover.workbook import Record, find_sheet, records
 
 MENU_ID = "menu"
@@ -31,14 +32,14 @@ _READ_AS_LISTS = ("variant option", "modifier groups", "tax rates")
 class Reading:
     """How records become items; `groups` are those that items can use, by name."""
 
-    currency: str
+    prices: PriceReader
     parts: Parts
     hidden: Literal["leave_out", "sold_out"]
     groups: Mapping[str, Group]
     rules: SaleRules
 
     @classmethod
-    def of(cls, parts: Parts, options: CloverOptions, currency: str) -> "Reading":
+    def of(cls, parts: Parts, options: CloverOptions, prices: PriceReader) -> "Reading":
         """Return how this workbook's records are read."""
         groups = parts.groups.usable()
         rules = SaleRules(
@@ -49,7 +50,7 @@ class Reading:
             },
             category_names={each.external_id: each.name for each in parts.categories.values()},
         )
-        return cls(currency, parts, options.hidden, groups, rules)
+        return cls(prices, parts, options.hidden, groups, rules)
 
 
 @dataclass(slots=True)
@@ -91,7 +92,7 @@ def changes_of(
     found = Found()
     parts = reading.parts
     groups = {name: each.group.external_id for name, each in reading.groups.items()}
-    about_items = (reading.currency, reading.hidden, groups, parts.taxes, parts.default_taxes)
+    about_items = (reading.prices, reading.hidden, groups, parts.taxes, parts.default_taxes)
     known_records = KnownRecords(known, _READING_VERSION, about_items, reading.rules.meaning())
     for family in _families(records(sheet, key=("clover id", "name"), first="name")):
         if reading.hidden == "leave_out" and all(_is(record, "hidden", "yes") for record in family):
@@ -206,7 +207,7 @@ def _item(
         price = min([variant.price for variant in variants])
         available = any(variant.available for variant in variants)
     else:
-        price = _price(first, name, reading.currency)
+        price = _price(first, name, reading.prices)
         available = not _is(first, "hidden", "yes")
     return Item(
         external_id=identity,
@@ -227,7 +228,7 @@ def _variant(record: Record, identity: str, name: str, reading: Reading) -> Vari
     return Variant(
         external_id=record["clover id"] or f"{identity}/{options}",
         variant_name=options,
-        price=_price(record, name, reading.currency),
+        price=_price(record, name, reading.prices),
         available=not _is(record, "hidden", "yes"),
     )
 
@@ -254,7 +255,7 @@ def _groups(named: Sequence[str], name: str, reading: Reading) -> tuple[str, ...
     return tuple(dict.fromkeys(found))
 
 
-def _price(record: Record, name: str, currency: str) -> int:
+def _price(record: Record, name: str, prices: PriceReader) -> int:
     written, kind = record["price"], record["price type"].casefold()
     if kind == "variable" or not written:
         raise _Slip(
@@ -264,17 +265,9 @@ def _price(record: Record, name: str, currency: str) -> int:
             "Give it a fixed price in Clover, hide it, or sell it at the counter only.",
         )
     try:
-        price = amount(written, currency)
-    except ValueError as failure:
-        raise _Slip(
-            "Price",
-            written,
-            f'The price of "{name}" is wrong: {failure}.',
-            f"Correct the price, or the store's currency ({currency}) in bridge.toml.",
-        ) from failure
-    if price < 0:
-        raise _Slip("Price", written, f'"{name}" has a price below zero.', "Correct the price.")
-    return price
+        return prices.read(written, column="Price", name=name)
+    except BadPrice as bad:
+        raise _Slip(bad.column, bad.value, bad.text, bad.fix) from bad
 
 
 def _tax(record: Record, parts: Parts) -> ItemTax | None:

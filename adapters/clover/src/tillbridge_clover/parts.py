@@ -6,11 +6,12 @@ from decimal import Decimal, InvalidOperation
 from typing import Literal
 
 from tillbridge.adapter import BadRow, Category, TaxComponent
+from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.xlsx_export import Sheet
-from tillbridge.model.money import to_minor
+from tillbridge.model.amount_text import DecimalSign
 from tillbridge.model.numbers import parse_decimal
 from tillbridge_clover.groups import Groups, groups_of
-from tillbridge_clover.workbook import find_sheet, is_transposed, records, transposed
+from tillbridge_clover.workbook import cells_of, find_sheet, is_transposed, records, transposed
 
 TaxUnit = Literal["auto", "fraction", "percent", "hundredth"]
 _FACTORS = {"fraction": 100, "percent": 1, "hundredth": 10_000}
@@ -30,13 +31,13 @@ class Parts:
     bad_rows: list[BadRow] = field(default_factory=list)
 
 
-def parts_of(sheets: Mapping[str, Sheet], currency: str, tax_unit: TaxUnit) -> Parts:
+def parts_of(sheets: Mapping[str, Sheet], prices: PriceReader, tax_unit: TaxUnit) -> Parts:
     """Return the parts of a workbook; a sheet that is missing has none."""
     parts = Parts()
     if (sheet := find_sheet(sheets, "categories")) is not None:
         _categories(sheet, parts)
     if (sheet := find_sheet(sheets, "modifier groups", "modifiers")) is not None:
-        parts.groups = groups_of(sheet, currency)
+        parts.groups = groups_of(sheet, prices)
     if (sheet := find_sheet(sheets, "tax rates", "taxes")) is not None:
         _taxes(sheet, tax_unit, parts)
     return parts
@@ -50,9 +51,12 @@ def names_in(written: str, known: Collection[str]) -> Sequence[str]:
     return names if all(name.casefold() in known for name in names) else (written,)
 
 
-def amount(written: str, currency: str) -> int:
-    """Return a price in minor units; it may have its sign before it. Raises ValueError."""
-    return to_minor(written.lstrip("$€£ "), currency)
+def prices_of(
+    sheets: Mapping[str, Sheet], currency: str, decimal: DecimalSign | None
+) -> PriceReader:
+    """Return how the prices of a workbook are read: those that are text may be of any land."""
+    written = [cell for sheet in sheets.values() for cell in cells_of(sheet, "price")]
+    return PriceReader.of(written, currency, decimal)
 
 
 def category_of(parts: Parts, name: str) -> str:

@@ -62,6 +62,16 @@ def records(sheet: Sheet, *, key: Sequence[str], first: str) -> list[Record]:
     return found
 
 
+def cells_of(sheet: Sheet, column: str) -> Iterator[str]:
+    """Yield all that stands in a column; nothing where the sheet has no such column."""
+    at: int | None = None
+    for place, (_number, cells) in enumerate(sheet.rows):
+        if at is None and place < _HEADER_ROWS:
+            at = next((i for i, cell in enumerate(cells) if cell.casefold() == column), None)
+        elif at is not None and at < len(cells):
+            yield cells[at]
+
+
 def transposed(sheet: Sheet, label: str) -> Iterator[Mapping[str, list[str]]]:
     """Yield each column of a sheet whose first column holds the labels, from top to bottom.
 
