@@ -282,6 +282,15 @@ _KINDS = (
         _("{remedy}"),
     ),
     ProblemKind(
+        "pos.tickets_missing",
+        Severity.DOWN,
+        _("The till has none of the {count} open orders that were written to it: {orders}"),
+        _(
+            "If the till's database or an option of its adapter was changed, put that back. If the "
+            "orders are lost, cancel each: tillbridge orders cancel ORDER --reason OTHER"
+        ),
+    ),
+    ProblemKind(
         "pos.update_unreadable",
         Severity.WARNING,
         _("The till wrote an order update that cannot be read: {detail}"),

@@ -186,6 +186,25 @@ async def test_an_order_whose_ticket_was_deleted_meanwhile_is_cancelled(house: H
     assert house.service.cancels == [("ord_1", "OTHER", "The ticket was deleted in the till.")]
 
 
+async def test_orders_that_are_all_gone_are_left_to_a_person(house: House) -> None:
+    house.till.lists_tickets = True
+    house.till.listed = [record(number, key=f"ord_{number}") for number in (1, 2)]
+    async with house.life() as life:
+        for number in (1, 2):
+            await life.order(f"ord_{number}")
+            await life.until_told(f"ord_{number}", "accepted")
+        house.till.tickets, kept = {}, house.till.tickets
+        house.till.listed, listed = [], house.till.listed
+        await life.until(lambda: "pos.tickets_missing" in life.problems())
+        assert house.service.cancels == []
+        house.till.tickets, house.till.listed = kept, listed
+        await life.until(lambda: "pos.tickets_missing" not in life.problems())
+        house.till.tickets.pop("ord_2")
+        house.till.listed = listed[:1]
+        await life.until_told("ord_2", "cancelled")
+    assert [each[0] for each in house.service.cancels] == ["ord_2"]
+
+
 async def test_an_older_ticket_that_is_not_listed_any_more_is_not_deleted(house: House) -> None:
     house.till.lists_tickets = True
     async with house.life() as life:

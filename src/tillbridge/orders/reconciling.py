@@ -36,6 +36,8 @@ log = get_logger()
 
 _MANY = "order.duplicate"
 _MENDED = "order.ticket_taken_back"
+_NONE = "pos.tickets_missing"
+_NAMED = 12
 # How long a POS is asked for a ticket of a cancelled order that it did not have, and how often.
 _LATE_MS = 3600 * 1000
 _FIRST_LOOK_S = 30.0
@@ -135,10 +137,33 @@ class TicketReconciler:
                 live.setdefault(ticket.key, []).append(ticket)
         several = await self._several(live)
         self._close_mended(several)
-        for row in missing(before, tickets):
-            if await self._pos.find_ticket(row.order_id) is None:
-                log.warning("ticket.deleted", store=self._books.store, order=row.order_id)
-                await self._on_update(_deleted(row.order_id))
+        gone = [
+            row
+            for row in missing(before, tickets)
+            if await self._pos.find_ticket(row.order_id) is None
+        ]
+        if self._is_another_pos(gone, tickets):
+            return
+        for row in gone:
+            log.warning("ticket.deleted", store=self._books.store, order=row.order_id)
+            await self._on_update(_deleted(row.order_id))
+
+    def _is_another_pos(self, gone: Sequence[OrderRow], tickets: Sequence[ListedTicket]) -> bool:
+        """Return whether the POS has none of several orders: it was exchanged or set up anew.
+
+        Nobody deletes all of them by hand, and to cancel them would refund every guest.
+        """
+        another = len(gone) > 1 and not tickets
+        if another:
+            self._books.desk.open(
+                _NONE,
+                self._books.store,
+                count=len(gone),
+                orders=", ".join(called(row) for row in gone[:_NAMED]),
+            )
+        else:
+            self._books.desk.close(_NONE, self._books.store)
+        return another
 
     async def _several(self, live: Mapping[str, Sequence[ListedTicket]]) -> set[str]:
         """Take back what is too many; return the orders of which too much is left."""
