@@ -10,7 +10,7 @@ from tests.support.service_link import HandClock
 from tillbridge.catalogue.collector import collector_at_rest
 from tillbridge.catalogue.in_flight import InFlight
 from tillbridge.catalogue.known import KnownFingerprints
-from tillbridge.catalogue.lane import Lane
+from tillbridge.catalogue.lane import LONGEST_BACKOFF_S, Lane
 from tillbridge.catalogue.wishes import DRIFT_CALM_S, DRIFTS_AT_ONCE, DriftPauses, Wish
 from tillbridge.clock import Clock
 from tillbridge.model.catalogue import Availability
@@ -60,6 +60,16 @@ async def test_failures_wait_longer_each_time_up_to_the_cap() -> None:
     lane.failed()
     clock.pass_s(1)
     assert await due(lane)
+
+
+async def test_a_lane_notices_soon_that_a_service_is_back() -> None:
+    clock = HandClock()
+    lane = Lane(clock)
+    for _failure in range(20):
+        lane.failed()
+        clock.pass_s(LONGEST_BACKOFF_S)
+        assert await due(lane)
+    assert LONGEST_BACKOFF_S <= 15
 
 
 @pytest.mark.parametrize("menu_first", [True, False])

@@ -1,8 +1,8 @@
 """Finding the items a refusal is about."""
 
 from tests.support.catalogues import dishes
-from tillbridge.catalogue.narrowing import divide, ids_of, named_in
-from tillbridge.catalogue.plan import PushBatch, PushFull
+from tillbridge.catalogue.narrowing import divide, ids_of, lacking_in, named_in
+from tillbridge.catalogue.plan import PatchItem, PushBatch, PushFull
 from tillbridge.ledger.menu_rows import Parts
 from tillbridge.model.catalogue import Menu
 
@@ -42,3 +42,14 @@ def test_a_part_brings_the_categories_it_needs() -> None:
     first, _second = divide(FULL, frozenset())
     assert isinstance(first, PushFull)
     assert first.parts.categories.keys() == {"Mains"}
+
+
+def test_a_part_that_was_told_before_and_is_named_is_lacking() -> None:
+    refusal = "update[0].categories[0]: 'Mains' is not a category of this or an earlier push"
+    assert lacking_in(refusal, BATCH) == {"Mains"}
+    patch = PatchItem(ITEMS[0], ITEMS[0], frozenset({"categories"}))
+    assert lacking_in(refusal, patch) == {"Mains"}
+    assert not lacking_in("update[0].price: must be an integer", BATCH)
+    told = PushBatch(update=ITEMS, parts=Parts(dishes(8).categories))
+    assert not lacking_in(refusal, told), "it stands in the very call"
+    assert not lacking_in(refusal, FULL), "a full push tells everything"
