@@ -192,7 +192,7 @@ def test_an_order_that_was_never_tried_says_what_it_waits_for() -> None:
         "on its way",
         "no paper (2 tries)",
     ]
-    assert told(day=day, stores={"main": away})["waiting"][0]["why"] == "the till cannot be reached"
+    assert told(day=day, stores={"main": away})["waiting"][0]["why"] == "off"
 
 
 def test_a_problem_leads_to_the_page_that_tells_more() -> None:

@@ -58,7 +58,7 @@ def _why(order: WaitingOrder, document: Mapping[str, Any]) -> str:
         return f"{order.failure} ({tries})"
     store = document["stores"].get(order.store)
     if store is not None and store["pos"]["online"] is False:
-        return _("the till cannot be reached")
+        return str(store["pos"]["detail"]) or _("the till takes no orders now")
     return _("on its way")
 
 

@@ -22,6 +22,7 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "integration.secret_missing": (_SECRET,),
     "integration.differs": (_APPLY,),
     "integration.changed_elsewhere": (_APPLY,),
+    "receiver.all_refused": (_SECRET,),
     "receiver.bad_signature": (_SECRET,),
     "service.token_refused": (_CONNECT,),
     "menu.held": ("/stores/{store}/menu/approve", "/stores/{store}/menu/dismiss"),
@@ -65,6 +66,7 @@ WORDS: Mapping[str, str] = {
         "Find out who: another bridge, or a person. The bridge changes it back once a day, or at "
         "once if you apply it."
     ),
+    "receiver.all_refused": _("Get a new webhook secret."),
     "receiver.bad_signature": _("If orders are missing, get a new webhook secret."),
     "service.token_refused": _(
         "Check that base_url and client_id are of the same environment; if it stays, let the "
@@ -116,6 +118,8 @@ PAGES: Mapping[str, tuple[str, str]] = {
     "order.other_currency": ("/orders", _("The orders")),
     "service.refused": ("/orders/{order}", _("The order")),
     "pos.offline": ("/diagnostics", _("Examine every link")),
+    "clock.wrong": ("/diagnostics", _("Examine every link")),
+    "disk.low": ("/diagnostics", _("Examine every link")),
     "public_address.": ("/reach", _("How orders get in")),
     "receiver.certificate": ("/reach", _("How orders get in")),
     "service.bad_client": ("/setup", _("Change the sign-in")),
