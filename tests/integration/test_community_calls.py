@@ -1,6 +1,6 @@
 """The calls of a community against a strict service: each of the specification's, once at least."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -181,3 +181,34 @@ async def test_an_unanswered_removal_is_looked_up() -> None:
         await bench.fault("^/webhooks/", method="DELETE", status=504, when="after")
         await bench.calls.unsubscribe(made.subscription.webhook_id)
         assert await bench.calls.subscription(made.subscription.webhook_id) is None
+
+
+@pytest.mark.parametrize("write", ["off", "snooze", "restore", "hours", "webhook"])
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_after_a_504_the_state_is_read_before_a_write_is_repeated(
+    write: str, when: str
+) -> None:
+    async with opened() as bench:
+        tea = await bench.item_id("tea")
+        url = bench.hall.bridge.receiver.url
+        webhook = (await bench.calls.subscribe(SubscriptionRequest("Till", url))).subscription
+        hours = week(monday=[{"open": "09:00", "close": "17:00"}])
+        calls: dict[str, tuple[Callable[[], Awaitable[None]], str, str]] = {
+            "off": (lambda: bench.calls.take_off(tea, until_ms=None), "PATCH", "/items/"),
+            "snooze": (lambda: bench.calls.take_off(tea, until_ms=FAR_MS), "PATCH", "/items/"),
+            "restore": (lambda: bench.calls.restore(tea), "PATCH", "/items/"),
+            "hours": (lambda: bench.calls.put_hours("st_tea", hours), "PUT", "/hours$"),
+            "webhook": (
+                lambda: bench.calls.change_subscription(webhook.webhook_id, {"name": "Other"}),
+                "PUT",
+                "^/webhooks/",
+            ),
+        }
+        call, method, path = calls[write]
+        await bench.hall.bridge.control("DELETE", "/requests")
+        await bench.fault(path, method=method, status=504, when=when)
+        await call()
+        seen = (await bench.hall.bridge.control("GET", "/requests")).body["requests"]
+        methods = [each["method"] for each in seen]
+        already = when == "after" or write == "restore"  # tea was on sale before
+        assert methods == ([method, "GET"] if already else [method, "GET", method])

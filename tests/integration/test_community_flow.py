@@ -13,7 +13,7 @@ from sqlalchemy import delete, select
 from tests.support.community_house import KEY, CommunityHouse, community_house
 from tests.support.sandbox_driver import item, until
 from tests.support.sandbox_hall import HALL, SEEDS, at
-from tillbridge.errors import OutcomeUnknown, Refused, ServiceDown
+from tillbridge.errors import Refused, ServiceDown
 from tillbridge.ledger.community import get_records
 from tillbridge.ledger.community_orders import get_parent, parent_of, tied_children
 from tillbridge.ledger.orders import OrderRow, insert_order
@@ -397,17 +397,17 @@ async def test_the_running_flow_keeps_all_of_it_and_tells_what_fails(tmp_path: P
             await asyncio.wait([running])
 
 
-async def test_an_unanswered_word_is_said_again(tmp_path: Path) -> None:
+async def test_an_unanswered_availability_is_read_before_it_is_sent_again(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
         await house.flow.mirror.round()
         tea = (await mirrored(house))["tea"].record_id
         rule = {"action": "drop", "when": "after", "method": "PATCH", "count": 1}
         await house.hall.bridge.control("POST", "/faults", rule)
         await house.flow.words.say(tea, available=False, until=None, by="staff")
-        with pytest.raises(OutcomeUnknown):
-            await house.flow.words.tell()
         await house.flow.words.tell()
         assert (await house.service())["items_off"] == ["tea"]
+        told = (await house.hall.bridge.control("GET", "/requests")).body["requests"]
+        assert [each["method"] for each in told].count("PATCH") == 1
 
 
 async def test_another_community_is_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """An integration that is cut off at any step, by a crash or by the service, ends whole."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
 from tillbridge.config import StoreSettings
-from tillbridge.errors import ServiceDown
+from tillbridge.errors import BridgeError, ServiceDown
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.client import ServiceClient
 from tillbridge.stores.door import StoreDoor
@@ -203,3 +204,68 @@ async def test_closing_the_storefront_for_a_new_integration_is_told_with_why(
             ("store.pause", "to be integrated anew", ""),
             ("store.resume", "integrated anew", ""),
         ]
+
+
+# -- a 409 that the list of stores did not announce
+
+
+async def _refused_as_existing(bench: Bench) -> None:
+    error = {"action": "error", "method": "POST", "path": "/integrate-store/", "count": 1}
+    await bench.service.driver.control(
+        "POST", "/faults", {**error, "status": 409, "code": "integration.already_exists"}
+    )
+
+
+async def _writes(bench: Bench) -> list[str]:
+    answer = await bench.service.driver.control("GET", "/requests")
+    seen = [f"{each['method']} {each['path']}" for each in answer.body["requests"]]
+    return [each for each in seen if not each.startswith("GET")]
+
+
+async def test_what_is_integrated_is_taken_over_without_asking_for_another(
+    tmp_path: Path,
+) -> None:
+    async with standing(tmp_path) as bench:
+        await integrator(bench).integrate()
+        await bench.service.driver.control("DELETE", "/requests")
+        await integrator(bench).integrate()
+        assert not [each for each in await _writes(bench) if "POST" in each or "DELETE" in each]
+
+
+async def test_an_integration_of_somebody_else_is_not_removed(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        theirs = integrator(bench)
+        theirs.wanted = replace(theirs.wanted, webhook_url="https://other.example/webhooks/main")
+        real = bench.service.client.integrate
+
+        async def raced(store_id: str, request: object) -> object:
+            bench.service.client.integrate = real  # type: ignore[method-assign]  # once
+            await theirs._client.integrate(store_id, theirs.wanted)
+            return await real(store_id, request)  # type: ignore[arg-type]  # what it is given
+
+        bench.service.client.integrate = raced  # type: ignore[method-assign, assignment]  # (as above)
+        before = (await bench.service.driver.control("GET", "/requests")).body["next"]
+        done = await integrator(bench).integrate()
+        assert before is not None
+        assert not [each for each in await _writes(bench) if each.startswith("DELETE")]
+        assert not done.secret_known
+
+
+async def test_a_suspended_integration_is_not_got_around(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await _refused_as_existing(bench)
+        with pytest.raises(BridgeError, match="not_integrated"):
+            await integrator(bench).integrate()
+        assert not [each for each in await _writes(bench) if each.startswith("DELETE")]
+        await integrator(bench).integrate()
+        assert len((await bench.remote())["integrations"]) == 1
+
+
+async def test_nothing_is_removed_where_nothing_is(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        made = integrator(bench)
+        await made.integrate()
+        await made.remove()
+        await bench.service.driver.control("DELETE", "/requests")
+        await made.reintegrate()
+        assert not [each for each in await _writes(bench) if each.startswith("DELETE")]

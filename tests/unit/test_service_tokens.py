@@ -84,6 +84,21 @@ async def test_a_refused_token_is_renewed_once_for_all_who_used_it() -> None:
     assert len(bench.service.asked) == 1
 
 
+async def test_a_token_that_does_not_help_is_not_renewed_for_every_call() -> None:
+    bench = Bench()
+    token, renewals = "access-0", []
+    for second in range(3600):  # each call of an hour is refused, whatever the token
+        bench.clock.seconds += 1
+        renewed = await bench.keeper.renewed(token)
+        if renewed is not None:
+            token = renewed
+            renewals.append(second)
+    assert renewals[:4] == [0, 10, 30, 70]
+    assert len(renewals) <= 20
+    bench.clock.seconds += 600  # a token that was good for some time is renewed at once
+    assert await bench.keeper.renewed(token) is not None
+
+
 @pytest.mark.parametrize("jump_s", [-86_400 * 365, 86_400 * 365])
 async def test_a_jump_of_the_wall_clock_changes_nothing(jump_s: float) -> None:
     bench = Bench()

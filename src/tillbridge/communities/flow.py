@@ -10,7 +10,14 @@ from tillbridge.communities.parents import Parents
 from tillbridge.communities.shared import Shared
 from tillbridge.communities.subscription import Subscriber
 from tillbridge.communities.words import Words
-from tillbridge.errors import LedgerError, ServiceError
+from tillbridge.errors import (
+    Conflict,
+    ConsentLost,
+    LedgerError,
+    Refused,
+    ServiceError,
+    Unauthorised,
+)
 from tillbridge.i18n import _
 from tillbridge.log import get_logger
 
@@ -18,6 +25,9 @@ log = get_logger()
 
 _FIRST_WAIT_S = 2.0
 _LONGEST_WAIT_S = 60.0
+# Longest waits after an answer that is not to be repeated (specification: Errors).
+_REFUSED_WAIT_S = 3600.0
+_UNAUTHORISED_WAIT_S = 300.0
 _CHILDREN_S = 15.0
 _HOURS_S = 5.0  # a look at when the file was changed; midnight where the store is counts too
 
@@ -79,8 +89,10 @@ class CommunityFlow:
         wait_s = 0.0
         while True:
             self._arrived.clear()
-            done = await self._tried("events", self.parents.take_in)
-            wait_s = 0.0 if done else min(_LONGEST_WAIT_S, max(_FIRST_WAIT_S, wait_s * 2))
+            failure = await self._tried("events", self.parents.take_in)
+            wait_s = (
+                0.0 if failure is None else min(_LONGEST_WAIT_S, max(_FIRST_WAIT_S, wait_s * 2))
+            )
             await _set_within(self._arrived, wait_s or None)
 
     async def _rounds(self) -> None:
@@ -95,14 +107,24 @@ class CommunityFlow:
 
     async def _beat(self, beat: _Beat) -> None:
         beat.due = float("inf")  # whoever asks for it meanwhile gets another round
-        done = await self._tried(beat.name, beat.step)
-        beat.failures = 0 if done else beat.failures + 1
-        soon_s = _FIRST_WAIT_S * 2.0 ** min(beat.failures, 10)
-        wait_s = beat.every_s if done else min(_LONGEST_WAIT_S, soon_s)
+        failure = await self._tried(beat.name, beat.step)
+        beat.failures = 0 if failure is None else beat.failures + 1
+        longer = 2.0 ** min(beat.failures, 10)
+        match failure:
+            case None:
+                wait_s = beat.every_s
+            case Refused() | Conflict() | ConsentLost():
+                wait_s = min(_REFUSED_WAIT_S, max(beat.every_s, _FIRST_WAIT_S) * longer)
+            case Unauthorised():
+                wait_s = min(_UNAUTHORISED_WAIT_S, max(beat.every_s, _FIRST_WAIT_S) * longer)
+            case _:
+                wait_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * longer)
         beat.due = min(beat.due, self.shared.clock.monotonic() + wait_s)
 
-    async def _tried(self, name: str, step: Callable[[], Awaitable[object]]) -> bool:
-        """Do a step; a failure is told to a person, and it is over once the step is done."""
+    async def _tried(
+        self, name: str, step: Callable[[], Awaitable[object]]
+    ) -> ServiceError | LedgerError | None:
+        """Do a step and return its failure; a person sees it until the step is done."""
         shared = self.shared
         try:
             await step()
@@ -116,11 +138,11 @@ class CommunityFlow:
                 detail=failure.text,
                 remedy=failure.fix or _remedy(failure),
             )
-            return False
-        except LedgerError:
-            return False  # the desk tells of the disk itself
+            return failure
+        except LedgerError as failure:
+            return failure  # the desk tells of the disk itself
         shared.desk.close("community.unavailable", shared.key, name)
-        return True
+        return None
 
 
 def _remedy(failure: ServiceError) -> str:
@@ -129,7 +151,7 @@ def _remedy(failure: ServiceError) -> str:
     if failure.status in {401, 403}:
         return _("Check that this app may work for the community, and community_audience.")
     if 400 <= failure.status < 500:
-        return _("Read the message; what was refused is tried again once a minute.")
+        return _("Read the message. It is tried again at ever longer intervals.")
     return _("It is tried again by itself.")
 
 

@@ -21,7 +21,7 @@ from tillbridge.errors import (
     Unreachable,
 )
 from tillbridge.log import get_logger
-from tillbridge.service.tokens import AccessGrant
+from tillbridge.service.tokens import AccessGrant, RenewalLimit
 
 log = get_logger()
 
@@ -89,6 +89,7 @@ class AppToken:
         self._dead_at = 0.0  # monotonic
         self._loaded = store is None
         self._minting: asyncio.Task[str] | None = None
+        self._renewals = RenewalLimit(clock)
 
     @property
     def expires_at_ms(self) -> int:
@@ -110,11 +111,18 @@ class AppToken:
                 return self._token  # early is only early: this one still works
             raise
 
-    async def renewed(self, refused: str) -> str:
-        """Return another token than the one that the service has just refused with a 401."""
+    async def renewed(self, refused: str) -> str | None:
+        """Return another token than the one that the service has just refused with a 401.
+
+        None where one that was minted for the same reason has not helped a moment ago.
+        """
         if self._token and self._token != refused:
             return self._token  # somebody else has minted it meanwhile
-        return await self._minted()
+        if not self._renewals.allows():
+            return None
+        token = await self._minted()
+        self._renewals.renewed()
+        return token
 
     def mark_lost(self, failure: ConsentLost, token: str) -> None:
         """Do nothing: no merchant's consent is behind such a token."""

@@ -70,7 +70,7 @@ class Credential(Protocol):
         ...
 
     async def renewed(self, refused: str) -> str | None:
-        """Return another token than the refused one."""
+        """Return another token than the refused one; None where none would help now."""
         ...
 
     def mark_lost(self, failure: ConsentLost, token: str) -> None:
@@ -85,7 +85,7 @@ class NoCredential:
         """Return no token."""
 
     async def renewed(self, _refused: str) -> None:
-        """Return no token: the next 401 stands."""
+        """Return no token: the 401 stands."""
 
     def mark_lost(self, _failure: ConsentLost, _token: str) -> None:
         """Nothing is held that could be lost."""
@@ -248,9 +248,7 @@ class Caller:
             limits=course.limits,
         ):
             case RefreshToken():
-                course.refreshed = True
-                course.attempt -= 1  # the token failed, not the call
-                await self._credential.renewed(course.token)
+                await self._renew(course, failure)
             case HoldAll():
                 pass  # the gate waits, for every store
             case Wait(seconds=seconds):
@@ -267,6 +265,12 @@ class Caller:
             case GiveUp():
                 raise failure
         return None
+
+    async def _renew(self, course: _Course, failure: ServiceError) -> None:
+        course.refreshed = True
+        course.attempt -= 1  # the token failed, not the call
+        if await self._credential.renewed(course.token) is None:
+            raise failure  # another token was refused lately, too
 
 
 def _was_there(failure: ServiceError) -> bool:

@@ -19,7 +19,7 @@ from tillbridge.model.community import (
     Subscription,
     SubscriptionRequest,
 )
-from tillbridge.model.instant import to_iso
+from tillbridge.model.instant import from_iso, to_iso
 from tillbridge.service.caller import Caller, Write
 from tillbridge.service.calls import Calls
 from tillbridge.service.community_reading import (
@@ -83,14 +83,18 @@ class CommunityCalls(Calls):
         body: dict[str, Any] = {"available": False}
         if until_ms is not None:
             body["snoozed_until"] = to_iso(until_ms)
-        await self._patch(item_id, body)
+        await self._patch(item_id, body, until_ms)
 
     async def restore(self, item_id: str) -> None:
         """Let the community sell an item again, and clear any snooze. The same PATCH."""
-        await self._patch(item_id, {"available": True})
+        await self._patch(item_id, {"available": True}, None)
 
-    async def _patch(self, item_id: str, body: Mapping[str, Any]) -> None:
-        # Saying it twice does no harm, so that nothing is read before a repeat.
+    async def _patch(self, item_id: str, body: Mapping[str, Any], until_ms: int | None) -> None:
+        async def settle() -> Answer | None:
+            now = await self.item(item_id)
+            same = now.community_available is body["available"]
+            return _APPLIED if same and _instant(now.record.snoozed_until) == until_ms else None
+
         await self._write(
             (
                 "communities.availability",
@@ -99,6 +103,7 @@ class CommunityCalls(Calls):
             ),
             encode_small(body),
             priority=Priority.AVAILABILITY,
+            write=Write(settle),
         )
 
     # -- opening hours
@@ -108,10 +113,22 @@ class CommunityCalls(Calls):
 
         PUT /communities/{communityId}/stores/{storeId}/hours: `timezone`, `weekly`, `overrides`.
         """
+
+        async def settle() -> Answer | None:
+            found = (await self.catalogue(store_id=store_id)).records
+            same = [
+                each.kind == "store"
+                and each.store_id == store_id
+                and _same_hours(each.body.get("hours"), hours)
+                for each in found
+            ]
+            return _APPLIED if any(same) else None
+
         await self._write(
             ("communities.hours", "PUT", (*self._community, "stores", store_id, "hours")),
             encode_small(hours),
             priority=Priority.STORE,
+            write=Write(settle),
         )
 
     # -- orders
@@ -157,10 +174,25 @@ class CommunityCalls(Calls):
 
     async def change_subscription(self, webhook_id: str, changed: Mapping[str, Any]) -> None:
         """Change what is named: `name`, `url`, `events`, `is_active`. PUT /webhooks/{id}."""
+
+        async def settle() -> Answer | None:
+            now = await self.subscription(webhook_id)
+            if now is None:
+                return None  # the repeat is told so
+            has = {
+                "name": now.name,
+                "url": now.url,
+                "is_active": now.is_active,
+                "events": None if now.events is None else list(now.events),
+            }
+            same = all(has.get(name) == value for name, value in changed.items())
+            return _APPLIED if same else None
+
         await self._write(
             ("webhooks.change", "PUT", ("webhooks", webhook_id)),
             encode_small(changed),
             priority=Priority.STORE,
+            write=Write(settle),
         )
 
     async def unsubscribe(self, webhook_id: str) -> None:
@@ -200,3 +232,24 @@ class CommunityCalls(Calls):
             operation, "webhooks", webhook_id, "deliveries", priority=Priority.STORE
         )
         return read_attempts(answer.body, operation)
+
+
+def _same_hours(now: object, wanted: Mapping[str, Any]) -> bool:
+    """Whether a store's hours are as they were put: a day that is left out is closed."""
+    if not isinstance(now, Mapping) or now.get("timezone") != wanted.get("timezone"):
+        return False
+    weekly, wanted_weekly = now.get("weekly") or {}, wanted.get("weekly") or {}
+    days = weekly.keys() | wanted_weekly.keys() if isinstance(weekly, Mapping) else ()
+    return (
+        bool(days)
+        and all(weekly.get(day, []) == wanted_weekly.get(day, []) for day in days)
+        and (now.get("overrides") or []) == (wanted.get("overrides") or [])
+    )
+
+
+def _instant(text: str | None) -> int | None:
+    """Return a time that the service tells; None where it tells none that can be read."""
+    try:
+        return None if text is None else from_iso(text)
+    except ValueError:
+        return None

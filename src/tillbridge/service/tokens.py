@@ -51,6 +51,33 @@ class AccessGrant:
 Refresh = Callable[[str], Awaitable[AccessGrant]]
 
 
+class RenewalLimit:
+    """Lets refused tokens be renewed, and a token that does not help not again for a while.
+
+    Minting a token per request counts against the rate limit (specification: Limits). A token that
+    is refused soon after its renewal was not refused for its age: the next renewal waits for ten
+    seconds, then for twice as long each time, up to five minutes.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._renewed_at = float("-inf")  # monotonic
+        self._wait_s = 0.0
+
+    def allows(self) -> bool:
+        """Whether a token that was refused just now may be renewed."""
+        age_s = self._clock.monotonic() - self._renewed_at
+        if age_s >= 2 * _LONGEST_RENEWAL_WAIT_S:
+            self._wait_s = 0.0  # it was good for some time
+        return age_s >= self._wait_s
+
+    def renewed(self) -> None:
+        """Take note of a renewal after a refusal."""
+        self._renewed_at = self._clock.monotonic()
+        longer_s = 2 * self._wait_s or _FIRST_RENEWAL_WAIT_S
+        self._wait_s = min(longer_s, _LONGEST_RENEWAL_WAIT_S)
+
+
 class TokenKeeper:
     """One store's tokens: refreshed early, by one call however many wait, and kept first.
 
@@ -71,6 +98,7 @@ class TokenKeeper:
         self._dead_at = 0.0  # monotonic
         self._lost: ConsentLost | None = None
         self._refreshing: asyncio.Task[str] | None = None
+        self._renewals = RenewalLimit(clock)
 
     async def tokens(self) -> Tokens | None:
         """Return the tokens in force, None where the merchant has not consented yet."""
@@ -114,12 +142,19 @@ class TokenKeeper:
                 return tokens.access_token  # early is only early: this one still works
             raise
 
-    async def renewed(self, refused: str) -> str:
-        """Return another token than the one the service has just refused with a 401."""
+    async def renewed(self, refused: str) -> str | None:
+        """Return another token than the one the service has just refused with a 401.
+
+        None where such a refresh has not helped a moment ago.
+        """
         tokens = await self._in_force()
         if tokens.access_token != refused:
             return tokens.access_token  # somebody else has refreshed it meanwhile
-        return await self._refreshed()
+        if not self._renewals.allows():
+            return None
+        token = await self._refreshed()
+        self._renewals.renewed()
+        return token
 
     def mark_lost(self, failure: ConsentLost, token: str) -> None:
         """Take note that the service answered a call with `token` that the consent is gone."""
@@ -186,6 +221,8 @@ class TokenKeeper:
 
 
 _NEXT_EARLY_TRY_S = 10.0  # so that orders are not held up by one vain refresh after the other
+_FIRST_RENEWAL_WAIT_S = 10.0
+_LONGEST_RENEWAL_WAIT_S = 300.0
 _LONGEST_KEPT_S = 3600.0  # access token lifetime: a wall clock set back must not stretch it
 
 

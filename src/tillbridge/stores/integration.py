@@ -137,18 +137,15 @@ class Integrator:
         async with self._lock:
             await self._resume()
             store = await self._sight.chosen()
-            if state_of(store) is not State.INTEGRATED:
-                await self.books.begin(Intent("make"))
+            if state_of(store) is State.INTEGRATED:
+                return await self._take_over()
+            await self.books.begin(Intent("make"))
             try:
                 return await self._make(store.store_id)
             except Conflict as conflict:
                 if conflict.code != ALREADY_INTEGRATED:
                     raise
-            if state_of(store) is not State.INTEGRATED:
-                # It was not a moment ago: this bridge did it, and the answer was lost on the way.
-                log.warning("integration.answer_lost", store=self._name)
-                return await self._finish(store.store_id, Intent("make"))
-            return await self._take_over()
+            return await self._reconcile(store.store_id)
 
     async def apply(self, kinds: frozenset[Kind]) -> Integrated | None:
         """Read and compare, and do what has to be done if it is of these kinds.
@@ -205,6 +202,25 @@ class Integrator:
 
     # -- taking over, changing
 
+    async def _reconcile(self, store_id: str) -> Integrated:
+        """Read what there is after a 409 that the list of stores did not announce, and act on it.
+
+        What leads to this bridge is its own, whose answer was lost on the way: its secret is known
+        to nobody. Anything else is somebody else's, or not to be had, and is not removed.
+        """
+        if await self._is_own(store_id):
+            log.warning("integration.answer_lost", store=self._name)
+            await self.books.begin(Intent("make"))
+            return await self._finish(store_id, Intent("make"))
+        state = state_of(await self._sight.chosen())
+        if state is State.INTEGRATED:
+            return await self._take_over()
+        raise _as_it_stands(state)
+
+    async def _is_own(self, store_id: str) -> bool:
+        now = await self._sight.integration_of(store_id)
+        return now is not None and now.webhook_url == self.wanted.webhook_url
+
     async def _take_over(self) -> Integrated:
         """Bring an integration in line, whoever made it."""
         seen = await self._sight.look()
@@ -225,14 +241,9 @@ class Integrator:
                 return await self._replace(seen.store, changed=_fields(seen.plan))
             case Kind.INTEGRATE:
                 await self.books.begin(Intent("make"))
-                return await self._finish(seen.store.store_id, Intent("make"))
+                return await self._finish(seen.store.store_id, Intent("make"), remove=False)
             case Kind.WAIT:
-                raise BridgeError(
-                    _("The ordering service has the integration as {state}.").format(
-                        state=seen.plan.state
-                    ),
-                    fix=_("See what to do with: tillbridge status"),
-                )
+                raise _as_it_stands(seen.plan.state)
 
     async def _change(self, seen: Seen, *, secret_known: bool) -> Integrated:
         store_id, now = seen.store.store_id, seen.now or Integration(seen.store.store_id)
@@ -259,22 +270,27 @@ class Integrator:
             log.info("integration.store_closed", store=self._name, seconds=self._rules.quiet_s)
             await self._note("store.pause", "to be integrated anew")
             await self._sleep(self._rules.quiet_s)
-        done = await self._finish(store.store_id, intent)
+        remove = state_of(store) is not State.NOT_INTEGRATED
+        done = await self._finish(store.store_id, intent, remove=remove)
         return Integrated(done.store_id, created=True, changed=changed)
 
-    async def _finish(self, store_id: str, intent: Intent) -> Integrated:
+    async def _finish(self, store_id: str, intent: Intent, *, remove: bool = True) -> Integrated:
         """Remove what there is, make the integration, and open the storefront again."""
         self._door.shut("being integrated anew")
-        done = await self._made_anew(store_id, tries=_TRIES)
+        done = await self._made_anew(store_id, tries=_TRIES, remove=remove)
         await self._reopen(store_id, intent)
         return done
 
-    async def _made_anew(self, store_id: str, *, tries: int) -> Integrated:
-        await self._delete(store_id)
+    async def _made_anew(self, store_id: str, *, tries: int, remove: bool = True) -> Integrated:
+        if remove:
+            await self._delete(store_id)
         try:
             return await self._make(store_id, keep_intent=True)
         except Conflict as conflict:
             if conflict.code != ALREADY_INTEGRATED or tries <= 1:
+                raise
+            if not await self._is_own(store_id):
+                await self.books.finished()  # somebody else's, made meanwhile: it stays
                 raise
             log.warning("integration.answer_lost", store=self._name)
         return await self._made_anew(store_id, tries=tries - 1)
@@ -374,6 +390,13 @@ class Integrator:
             await self._reopen(store.store_id, intent)
             return Integrated(store.store_id, created=True)
         return await self._finish(store.store_id, intent)
+
+
+def _as_it_stands(state: State) -> BridgeError:
+    return BridgeError(
+        _("The ordering service has the integration as {state}.").format(state=state),
+        fix=_("See what to do with: tillbridge status"),
+    )
 
 
 def _fields(plan: IntegrationPlan) -> tuple[str, ...]:
