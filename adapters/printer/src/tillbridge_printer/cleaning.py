@@ -36,6 +36,8 @@ def restored(text: str) -> str:
 
 
 def _shown(character: str) -> str:
+    if character == "\ufffd":  # it stands for half a character, which is no sign
+        return ""
     category = unicodedata.category(character)
     if category in {"Zl", "Zp", "Zs"}:
         return " "
