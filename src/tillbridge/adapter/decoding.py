@@ -31,6 +31,7 @@ _UTF8_NAMES = {"utf-8", "utf-8-sig"}
 _FEW_ZEROS = 2
 _NOT_ASCII = re.compile(rb"[\x80-\xff]+")
 _MOST_RUNS = 5000
+_FEW_RUNS = 20
 # What UTF-8 is mistaken for by programs that then encode it once more.
 _MISTAKEN_FOR = ("cp1252", "latin-1", "mac_roman", "cp850", "cp437")
 
@@ -148,13 +149,17 @@ def _described(chunks: Iterable[bytes], decoding: Decoding, *, chosen: bool) -> 
     decoder = codecs.getincrementaldecoder("utf-8")()
     offset, line, runs = 0, 1, set[bytes]()
     bad_byte = bad_line = None
-    ascii_only = True
+    ascii_only = suspect = True
     fits = name.startswith("utf-16") or (name == "utf-8" and decoding.errors == "strict")
     for chunk in chunks:
         if not chunk.isascii():
             ascii_only = False
-            if len(runs) < _MOST_RUNS:
-                runs.update(islice((found[0] for found in _NOT_ASCII.finditer(chunk)), _MOST_RUNS))
+            if suspect and len(runs) < _MOST_RUNS:
+                found = (each[0] for each in _NOT_ASCII.finditer(chunk))
+                first = list(islice(found, _FEW_RUNS))
+                # Nearly always the first few runs show that the text is encoded once.
+                suspect = _are_encoded_twice(first)
+                runs.update(first if not suspect else (*first, *islice(found, _MOST_RUNS)))
         if fits:
             continue
         if bad_byte is None:
@@ -171,7 +176,7 @@ def _described(chunks: Iterable[bytes], decoding: Decoding, *, chosen: bool) -> 
         chosen=chosen,
         bad_byte=bad_byte,
         bad_line=bad_line,
-        encoded_twice=bad_byte is None and _are_encoded_twice(runs),
+        encoded_twice=suspect and bad_byte is None and _are_encoded_twice(runs),
     )
 
 
