@@ -189,7 +189,12 @@ async def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(
         count: int = await page.evaluate(BEGIN_AT_THE_TOP)
         for expected in range(count):
             told += await page.evaluate(WHERE_THE_KEYBOARD_IS, expected)
-            await page.keyboard.press("Tab")
+            stops = 1
+            if await page.evaluate("document.activeElement.type") == "datetime-local":
+                # Chromium stops at day, month, year, hour, minute, and what opens the calendar.
+                stops = 7 if await page.evaluate(TWELVE_HOURS) else 6
+            for _stop in range(stops):
+                await page.keyboard.press("Tab")
         if await page.evaluate(f"{WHAT_ACTS}().indexOf(document.activeElement) > 0"):
             told.append("the keyboard never leaves the page")
         return told
@@ -197,6 +202,8 @@ async def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(
     found = await faults(page, house, look)
     assert found == {}, "\n".join(f"{a}: {b}" for a, b in found.items())
 
+
+TWELVE_HOURS = "Intl.DateTimeFormat(undefined, {hour: 'numeric'}).resolvedOptions().hour12"
 
 MISFITS = """(dark) => {
   const told = [], root = document.documentElement;
