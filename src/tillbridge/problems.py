@@ -660,8 +660,9 @@ _KINDS = (
             "refused."
         ),
         _(
-            "Free space on the disk of {path}, or mend it. Refused deliveries come again for about "
-            "nine hours."
+            "Free space on the disk of {path}, or mend it; where it is readonly, let the bridge's "
+            "user write to {path} and the files in it, and restart the bridge. Refused deliveries "
+            "come again for about nine hours."
         ),
         defaults={"path": "data_dir"},
     ),

@@ -1,6 +1,8 @@
 """A damaged ledger is set aside, and what can be read of it is carried over."""
 
+import errno
 import json
+import os
 import random
 import sqlite3
 from collections.abc import Callable
@@ -11,7 +13,8 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from tests.support.ledger_house import StoppedClock, delivery, opened
-from tillbridge.ledger import community, facts
+from tillbridge.errors import LedgerError
+from tillbridge.ledger import community, facts, recover
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.inbox import open_deliveries
@@ -185,3 +188,61 @@ async def test_an_empty_file_is_a_new_ledger(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
         assert ledger.rebuilt_from is None
         assert await ledger.deliver(delivery())
+
+
+class _Disk:
+    """Stands before the checks of SQLite: they answer what a disk that fails lets them see."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: list[str]) -> None:
+        self.asked = 0
+        self._answers = answers
+        self._check = recover._check
+        monkeypatch.setattr(recover, "_check", self._answer)
+
+    def _answer(self, path: Path) -> str:
+        self.asked += 1
+        return self._answers.pop(0) if self._answers else self._check(path)
+
+
+UNREAD = "Page 7: unable to get the page. error code=266"
+
+
+@pytest.mark.parametrize("answers", [[UNREAD], ["Freelist: failed to get page 9"], [UNREAD] * 2])
+async def test_a_disk_that_fails_to_read_for_a_moment_costs_no_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[str]
+) -> None:
+    await filled(tmp_path)
+    disk = _Disk(monkeypatch, answers)
+    async with opened(tmp_path) as ledger:
+        assert ledger.rebuilt_from is None
+    assert disk.asked > 1
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+
+async def test_a_disk_that_goes_on_failing_is_named_and_the_ledger_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await filled(tmp_path)
+    _Disk(monkeypatch, [UNREAD] * 3)
+    with pytest.raises(LedgerError, match=r"disk failed to read.*error code=266") as caught:
+        async with opened(tmp_path):
+            pass
+    assert str(path) in caught.value.text
+    assert "as it was" in caught.value.fix
+    assert not list(tmp_path.glob("*.damaged-*"))
+
+
+async def test_a_file_the_system_does_not_read_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await filled(tmp_path)
+    _Disk(monkeypatch, ["Freelist: failed to get page 9"] * 3)
+
+    def refuse(*_arguments: object, **_named: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(LedgerError, match="Input/output error"):
+        async with opened(tmp_path):
+            pass
+    assert not list(tmp_path.glob("*.damaged-*"))

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.ledger_house import opened
-from tillbridge.errors import LedgerError, LedgerLocked
+from tillbridge.errors import LedgerError, LedgerLocked, LedgerUnwritable
+from tillbridge.ledger import facts
 from tillbridge.ledger.database import LEDGER_FILE
+from tillbridge.ledger.durable import close_to_others
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="file modes are those of POSIX")
 
@@ -30,6 +32,43 @@ async def test_everything_is_for_its_owner_alone(tmp_path: Path) -> None:
         assert modes
         assert set(modes.values()) == {0o600}, modes
         assert stat.S_IMODE(data.stat().st_mode) == 0o700
+
+
+@posix
+async def test_files_that_others_may_read_or_that_are_read_only_are_closed_to_them(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as ledger:
+        ledger.vault.put("main/refresh_token", "secret")
+    names = [LEDGER_FILE, f"{LEDGER_FILE}-wal", f"{LEDGER_FILE}-shm", "ledger.vault"]
+    for name, mode in zip(names, (0o644, 0o400, 0o400, 0o666), strict=True):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(mode)
+    async with opened(tmp_path) as ledger:
+        await ledger.write(lambda connection: facts.put_fact(connection, "", "n", "1", at=1))
+        modes = {name: stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names}
+        assert set(modes.values()) == {0o600}, modes
+
+
+@posix
+async def test_a_link_among_the_files_leads_to_no_change_elsewhere(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("")
+    other.chmod(0o644)
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / f"{LEDGER_FILE}-shm").symlink_to(other)
+    close_to_others([data / f"{LEDGER_FILE}-shm"])
+    assert stat.S_IMODE(other.stat().st_mode) == 0o644
+
+
+async def test_a_readonly_file_is_not_a_full_disk(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        await ledger.write(lambda connection: connection.exec_driver_sql("PRAGMA query_only = ON"))
+        with pytest.raises(LedgerUnwritable, match="readonly database") as caught:
+            await ledger.write(lambda connection: facts.put_fact(connection, "", "n", "1", at=1))
+        assert "let the bridge's user write" in str(caught.value).lower()
+        assert "disk space" not in str(caught.value)
 
 
 async def test_commits_are_full_and_in_a_write_ahead_log(tmp_path: Path) -> None:

@@ -352,9 +352,13 @@ def test_files_with_secrets_are_for_one_user(tmp_path: Path) -> None:
         path.chmod(mode)
     found = list(machine.open_files([closed, readable, tmp_path / "missing"]))
     assert found == [(str(readable), 0o644)]
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(0o777)
+    assert list(machine.open_files([folder])) == [(str(folder), 0o777)]
     finding = machine.secret_files_verdict(found)
     assert "644" in finding.text
-    assert f"chmod 600 {readable}" in finding.fix
+    assert f"chmod go= {readable}" in finding.fix
     assert machine.secret_files_verdict([]).level is Level.OK
 
 

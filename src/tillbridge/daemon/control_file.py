@@ -7,6 +7,13 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from tillbridge.errors import BridgeError, reason_of
+from tillbridge.i18n import _
+from tillbridge.log import get_logger
+from tillbridge.new_files import create_new
+
+log = get_logger()
+
 CONTROL_FILE = "control.json"
 
 
@@ -19,13 +26,29 @@ def new_token() -> str:
 def announced(data_dir: Path, *, url: str, token: str) -> Iterator[None]:
     """Keep the file while the body runs. Only this user can read it; it appears whole."""
     path = data_dir / CONTROL_FILE
-    fresh = path.with_name(f".{CONTROL_FILE}.new")
-    fresh.unlink(missing_ok=True)
     text = json.dumps({"url": url, "token": token, "pid": os.getpid()})
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
-    fresh.replace(path)
+    try:
+        _write(path, text)
+    except OSError as failure:
+        raise BridgeError(
+            _("{path} cannot be written: {detail}.").format(path=path, detail=reason_of(failure)),
+            fix=_(
+                "Let the bridge's user write to {folder}, free disk space there, or mend the disk;"
+                " then start the bridge again."
+            ).format(folder=data_dir),
+        ) from failure
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as failure:
+            # Commands find out by themselves that nobody answers there.
+            log.warning("control.left_behind", file=str(path), detail=reason_of(failure))
+
+
+def _write(path: Path, text: str) -> None:
+    fresh = path.with_name(f".{path.name}.new")
+    with os.fdopen(create_new(fresh, 0o600), "w") as file:
+        file.write(text)
+    fresh.replace(path)

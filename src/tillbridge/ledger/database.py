@@ -28,6 +28,10 @@ _STORAGE_CODES = frozenset(
 )
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
+_READ_ONLY_CODES = frozenset(
+    {sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+)
+
 _WRITER_PRAGMAS: tuple[str, ...] = (
     "PRAGMA busy_timeout = 5000",
     "PRAGMA journal_mode = WAL",
@@ -90,6 +94,16 @@ def is_storage_failure(failure: BaseException) -> bool:
 def is_damage(failure: BaseException) -> bool:
     """Whether `failure` says that the file is no sound database."""
     return _primary_code(failure) in _DAMAGE_CODES
+
+
+def is_read_only(failure: BaseException) -> bool:
+    """Whether the system lets us read the file, or something beside it, but not write there."""
+    return _primary_code(failure) in _READ_ONLY_CODES
+
+
+def is_read_failure(failure: BaseException) -> bool:
+    """Whether the disk failed, which says nothing about what is in the file."""
+    return _primary_code(failure) == sqlite3.SQLITE_IOERR
 
 
 def _primary_code(failure: BaseException) -> int:

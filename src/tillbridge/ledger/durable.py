@@ -1,10 +1,15 @@
 """Files that survive a power cut: whole as they were, or whole as they are to be."""
 
+import contextlib
 import os
+import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from tillbridge.new_files import create_new
+
+_OURS_ALONE = 0o600
 
 
 def write_durably(path: Path, content: bytes) -> None:
@@ -32,6 +37,21 @@ def as_the_folder_is(folder: Path, made: int | Path) -> None:
     if sys.platform != "win32" and os.geteuid() == 0:
         about = folder.stat()
         os.chown(made, about.st_uid, about.st_gid)
+
+
+def close_to_others(paths: Iterable[Path]) -> None:
+    """Let the owner alone read and write these files of the bridge; others' files stay.
+
+    A file that was made read-only for a while left its -shm and -wal files read-only, too.
+    """
+    if os.name != "posix":
+        return
+    for path in paths:
+        # What is not there needs nothing; what is another user's shows when it is opened.
+        with contextlib.suppress(OSError):
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode) and stat.S_IMODE(mode) != _OURS_ALONE:
+                path.chmod(_OURS_ALONE)
 
 
 def sync_folder(folder: Path) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from tillbridge.clock import Clock
 from tillbridge.errors import LedgerError
 from tillbridge.i18n import _
-from tillbridge.ledger.backup import back_up
+from tillbridge.ledger.backup import VAULT_FILE, back_up
 from tillbridge.ledger.database import (
     LEDGER_FILE,
     driver_error,
@@ -23,7 +23,7 @@ from tillbridge.ledger.database import (
     reader_engine,
     writer_engine,
 )
-from tillbridge.ledger.durable import as_the_folder_is
+from tillbridge.ledger.durable import as_the_folder_is, close_to_others
 from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.lock import LedgerLock
 from tillbridge.ledger.migrate import bring_up_to_date
@@ -197,6 +197,8 @@ def _open(data_dir: Path, clock: Clock) -> _Opened:
     _make_folder(data_dir)
     lock = LedgerLock(data_dir)
     try:
+        beside = [data_dir / f"{LEDGER_FILE}{kind}" for kind in ("", "-wal", "-shm")]
+        close_to_others([*beside, data_dir / VAULT_FILE])
         vault = Vault(data_dir)
         rebuilt_from = rebuild_if_damaged(data_dir, at=clock.now_ms())
         _make_file(data_dir / LEDGER_FILE)

@@ -6,13 +6,14 @@ asked before anything is written (invariant 2).
 """
 
 import contextlib
+import re
 import sqlite3
 from pathlib import Path
 
-from tillbridge.errors import LedgerError
+from tillbridge.errors import LedgerError, reason_of
 from tillbridge.i18n import _
 from tillbridge.ledger.backup import back_ups, stamp
-from tillbridge.ledger.database import LEDGER_FILE, is_damage
+from tillbridge.ledger.database import LEDGER_FILE, is_damage, is_read_failure
 from tillbridge.ledger.migrate import bring_up_to_date
 from tillbridge.log import get_logger
 
@@ -20,6 +21,9 @@ log = get_logger()
 
 # Checking the indexes too reads everything several times over: only where that is quick.
 _FULL_CHECK_BELOW_BYTES = 16 * 1024 * 1024
+_CHECKS = 3  # before what is found counts: a disk that failed once reads the next time
+_READ_AT_ONCE = 1024 * 1024
+_ERROR_CODE = re.compile(r"error code=(\d{1,6})\b")
 
 
 def rebuild_if_damaged(data_dir: Path, *, at: int) -> Path | None:
@@ -43,7 +47,25 @@ def rebuild_if_damaged(data_dir: Path, *, at: int) -> Path | None:
 
 
 def find_damage(path: Path) -> str:
-    """Return what is wrong with the database in one line, "" where it is sound."""
+    """Return what is wrong with the database in one line, "" where it is sound.
+
+    A disk that fails to read is no damage: SQLite then cannot say what is in the file. Raises
+    LedgerError where the disk goes on failing, or where the file cannot be opened at all.
+    """
+    damage = _check(path)
+    for _attempt in range(_CHECKS - 1):
+        if not damage:
+            break
+        _read_through(path)
+        first, damage = damage, _check(path)
+        if damage == first and not _of_the_disk(damage):
+            return damage
+    if _of_the_disk(damage):
+        raise _unread(path, damage)
+    return damage
+
+
+def _check(path: Path) -> str:
     try:
         # Read-only: looking must change nothing, the -wal file of a damaged ledger included.
         uri = f"{path.absolute().as_uri()}?mode=ro"
@@ -59,10 +81,42 @@ def find_damage(path: Path) -> str:
     except sqlite3.Error as failure:
         if is_damage(failure):
             return str(failure)
+        if is_read_failure(failure):
+            # As the check itself puts it where it meets such a failure further on.
+            return f"{failure}: error code={failure.sqlite_errorcode}"
         raise LedgerError(
             _("The ledger {path} cannot be opened: {detail}.").format(path=path, detail=failure),
             fix=_("Check the disk, its free space, and that the bridge's user may write there."),
         ) from failure
+
+
+def _read_through(path: Path) -> None:
+    """Read what the database is in from its first byte to its last. Raises LedgerError."""
+    for kind in ("", "-wal"):
+        try:
+            with path.with_name(path.name + kind).open("rb") as file:
+                while file.read(_READ_AT_ONCE):
+                    pass
+        except FileNotFoundError:
+            continue
+        except OSError as failure:
+            raise _unread(path, reason_of(failure)) from failure
+
+
+def _of_the_disk(damage: str) -> bool:
+    """Whether the check speaks of a page that the system did not give it."""
+    codes = [int(code) for code in _ERROR_CODE.findall(damage)]
+    return any(code & 0xFF == sqlite3.SQLITE_IOERR for code in codes)
+
+
+def _unread(path: Path, detail: str) -> LedgerError:
+    return LedgerError(
+        _("The disk failed to read the ledger {path}: {detail}.").format(path=path, detail=detail),
+        fix=_(
+            "The ledger is as it was. Start the bridge again; if this comes back, check the disk"
+            " and its cable, and restore a back-up on a sound disk."
+        ),
+    )
 
 
 def set_aside(path: Path, at: int) -> Path:

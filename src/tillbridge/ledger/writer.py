@@ -18,7 +18,13 @@ from sqlalchemy import Connection
 from tillbridge.errors import LedgerError, LedgerUnwritable
 from tillbridge.i18n import _
 from tillbridge.ledger import after_commit, facts, inbox
-from tillbridge.ledger.database import driver_error, is_damage, is_storage_failure
+from tillbridge.ledger.database import (
+    LEDGER_FILE,
+    driver_error,
+    is_damage,
+    is_read_only,
+    is_storage_failure,
+)
 from tillbridge.ledger.gather import Gathering
 from tillbridge.log import get_logger
 
@@ -164,7 +170,8 @@ class Writer:
                 return [answer for asked in batch for answer in self._write([asked])]
             text = str(driver_error(failure) or failure)
             self._storage_is(Storage(text, damaged=is_damage(failure)))
-            return [_Answer(asked.waiter, failure=_unwritable(text)) for asked in batch]
+            fix = _remedy(failure)
+            return [_Answer(asked.waiter, failure=_unwritable(text, fix)) for asked in batch]
         self._storage_is(Storage())
         return answers
 
@@ -223,8 +230,16 @@ class Writer:
             self._loop.call_soon_threadsafe(function, value)
 
 
-def _unwritable(text: str) -> LedgerUnwritable:
+def _unwritable(text: str, fix: str) -> LedgerUnwritable:
     return LedgerUnwritable(
-        _("The ledger cannot be written: {detail}.").format(detail=text),
-        fix=_("Free disk space or mend the disk; nothing was committed."),
+        _("The ledger cannot be written: {detail}.").format(detail=text), fix=fix
     )
+
+
+def _remedy(failure: BaseException) -> str:
+    if is_read_only(failure):
+        return _(
+            "Let the bridge's user write to the data directory and the {file} files in it, and"
+            " restart the bridge; nothing was committed."
+        ).format(file=LEDGER_FILE)
+    return _("Free disk space or mend the disk; nothing was committed.")

@@ -124,7 +124,7 @@ async def check_secret_files(subject: Subject) -> Finding:
 
 
 def open_files(paths: Iterable[Path]) -> Iterable[tuple[str, int]]:
-    """Return the files that others may read or write, each with its mode."""
+    """Return the files and folders that others may read or write, each with its mode."""
     if os.name != "posix":
         return
     for path in paths:
@@ -144,13 +144,14 @@ def secret_files_verdict(found: list[tuple[str, int]]) -> Finding:
         return ok(_("Files with secrets can be read by the bridge's user alone."))
     shown = ", ".join(f"{path} ({mode:o})" for path, mode in found[:4])
     return warning(
-        _("Other users may read secrets: {files}.").format(files=shown),
-        _("Run: chmod 600 {files}").format(files=" ".join(path for path, _mode in found[:4])),
+        _("Other users may read or change what must stay secret: {files}.").format(files=shown),
+        _("Run: chmod go= {files}").format(files=" ".join(path for path, _mode in found[:4])),
         files=[path for path, _mode in found],
     )
 
 
 def _secret_paths(subject: Subject) -> Iterable[Path]:
+    yield subject.data_dir
     for name in ("ledger.key", "ledger.vault", "ledger.db", "control.json"):
         yield subject.data_dir / name
     secret = subject.settings.service.client_secret
