@@ -21,7 +21,14 @@ from tillbridge.ledger import menu
 from tillbridge.ledger.menu_refused import Refusal, refuse_items
 from tillbridge.ledger.menu_rows import AcceptedItem, Parts
 from tillbridge.ledger.schema import metadata
-from tillbridge.model.catalogue import Availability, BadRow, Catalogue, CatalogueChanges, Item
+from tillbridge.model.catalogue import (
+    Availability,
+    BadRow,
+    Catalogue,
+    CatalogueChanges,
+    Item,
+    Source,
+)
 
 NOW = 5000
 words = st.dictionaries(
@@ -102,6 +109,26 @@ def test_a_second_record_of_an_item_is_a_bad_row_and_changes_nothing() -> None:
         found = compare_changes(connection, "main", reading, Overlay(NOW))
     assert not found.changes
     assert [row.external_id for row in found.bad_rows] == ["p1"]
+
+
+def test_a_second_record_is_told_where_it_stands_and_by_the_files_own_column() -> None:
+    source = Source({"p1": "menu.csv, row 17"}, {"external_id": "Artikel-Nr"})
+    fresh = Catalogue({"p1": Item("p1", "Another", 5)}, fingerprints={"p1": 77}, source=source)
+    with ledger_with(dishes(3), {}) as connection:
+        reading = CatalogueChanges(fresh, frozenset(), 4)
+        (only,) = compare_changes(connection, "main", reading, Overlay(NOW)).bad_rows
+    assert (only.place, only.field) == ("menu.csv, row 17", "Artikel-Nr")
+    assert "Artikel-Nr p1" in only.text
+
+
+def test_a_known_record_that_stands_there_once_more_is_no_alarm() -> None:
+    before = dishes(3)
+    fresh = Catalogue(items={"p1": before.items["p1"]})
+    with ledger_with(before, {}) as connection:
+        reading = CatalogueChanges(fresh, frozenset(), 4)
+        found = compare_changes(connection, "main", reading, Overlay(NOW))
+    assert not found.changes
+    assert found.bad_rows == ()
 
 
 def test_a_removed_item_with_a_bad_row_elsewhere_stays() -> None:

@@ -166,6 +166,23 @@ def test_the_first_of_two_rows_with_one_id_counts(tmp_path: Path) -> None:
     assert only.external_id == "", "the item is good: the bad row must not hold it back"
 
 
+def test_a_row_that_stands_there_twice_is_read_once_and_no_alarm(tmp_path: Path) -> None:
+    till = menu_till(tmp_path, HEADER + "1,Soup,1\n2,Tea,2\n1,Soup,1\n")
+    catalogue = till.read_catalogue()
+    assert list(catalogue.items) == ["1", "2"]
+    assert catalogue.bad_rows == ()
+
+
+def test_a_reading_says_where_its_items_stand_and_what_the_columns_are_called(
+    tmp_path: Path,
+) -> None:
+    content = "Nr,Name,Preis\n1,Soup,1\n\n2,Tea,2\n"
+    columns = {"external_id": "Nr", "price": "Preis"}
+    source = menu_till(tmp_path, content, columns=columns).read_catalogue().source
+    assert dict(source.places) == {"1": "menu.csv, row 2", "2": "menu.csv, row 4"}
+    assert source.columns["price"] == "Preis"
+
+
 def test_an_item_with_a_bad_variant_stays_as_it_was(tmp_path: Path) -> None:
     content = (
         "external_id,name,price,variant_name,parent_id\n"

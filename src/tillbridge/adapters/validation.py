@@ -84,7 +84,8 @@ _FINGERPRINTS = range(-(1 << 63), 1 << 63)
 
 def valid_catalogue(catalogue: Catalogue) -> Catalogue:
     """Return the menu without what cannot be used, which it tells as bad rows. Raises TypeError."""
-    check = _Check(_source(catalogue.source))
+    source = _source(catalogue.source)
+    check = _Check(source)
     categories = check.parts(catalogue.categories, Category, CategoryModel)
     menus = check.parts(catalogue.menus, Menu, MenuModel)
     add_ons = check.parts(catalogue.add_ons, AddOn, AddOnModel)
@@ -109,6 +110,7 @@ def valid_catalogue(catalogue: Catalogue) -> Catalogue:
         if isinstance(catalogue.ends_with_newline, bool)
         else None,
         facts=storable_facts(catalogue.facts),
+        source=source,
     )
 
 

@@ -24,8 +24,10 @@ from tillbridge.ledger.menu_refused import Refusal, refused_items
 from tillbridge.ledger.menu_rows import AcceptedItem, Parts
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges, Item
 from tillbridge.model.export_facts import ExportFacts, FileEncoding
+from tillbridge.model.texts import printable
 
 SOURCE = "menu_source"  # the fact: what the accepted menu was read from
+_LONGEST_PLACE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,19 +237,29 @@ def _doubled(
     refused: Mapping[str, Refusal],
     unseen: AbstractSet[int],
 ) -> Iterator[BadRow]:
-    """Yield a bad row for each new record of an item whose known record is there as well."""
-    for external_id in fresh.items:
+    """Yield a bad row for each new record of an item whose known record is there as well.
+
+    A record that stands there once more, word for word, contradicts nothing.
+    """
+    column = fresh.source.columns.get("external_id", "external_id")
+    for external_id, item in fresh.items.items():
         known = [
             accepted[external_id].fingerprint if external_id in accepted else None,
             refused[external_id].fingerprint if external_id in refused else None,
         ]
-        if any(each is not None and each not in unseen for each in known):
+        own = fingerprint_of(fresh, item)
+        if any(each is not None and each not in unseen and each != own for each in known):
+            place = str(fresh.source.places.get(external_id) or "")
             yield BadRow(
-                place=_("external_id {id}").format(id=external_id),
-                text=_("the external_id stands twice, with different contents"),
-                fix=_("Give each item an external_id of its own."),
+                place=printable(place, most=_LONGEST_PLACE)
+                or _("external_id {id}").format(id=external_id),
+                text=_(
+                    "{column} {id} stands twice, with different contents; the other record is"
+                    " unchanged"
+                ).format(column=column, id=external_id),
+                fix=_("Give each item an id of its own."),
                 external_id=external_id,
-                field="external_id",
+                field=column,
                 value=external_id,
             )
 

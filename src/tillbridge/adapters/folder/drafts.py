@@ -1,9 +1,9 @@
 """Items in the making: rows come one by one, and at the end each item has its variants."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Variant
+from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Source, Variant
 from tillbridge.adapter.sale_options import NotForSale, SaleOptions, SaleRules
 from tillbridge.adapters.folder.cells import BadCell, BrokenRow, DoubtfulCell, TakenId
 from tillbridge.adapters.folder.menu_rows import MenuRow, MenuRowReader, RowValues
@@ -11,9 +11,26 @@ from tillbridge.adapters.folder.menu_rows import MenuRow, MenuRowReader, RowValu
 _MAX_SWALLOWED = 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class _Places(Mapping[str, str]):
+    """Where items stand, by their ids; put into words for the few that are asked for."""
+
+    numbers: Mapping[str, int]
+    place: Callable[[int], str]
+
+    def __getitem__(self, external_id: str) -> str:
+        return self.place(self.numbers[external_id])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
 @dataclass(slots=True)
 class Drafts:
-    """Gathers rows; the first with an id counts, a later one is a bad row."""
+    """Gathers rows; the first with an id counts, a later one that differs is a bad row."""
 
     values: RowValues
     place: Callable[[int], str]
@@ -90,6 +107,7 @@ class Drafts:
             menus={menu.external_id: menu},
             bad_rows=tuple(self._bad_rows),
             fingerprints=self._fingerprints,
+            source=Source(_Places(self._numbers, self.place), self.values.shown),
         )
 
     def _stands_for(self, row: MenuRow, bad: BadCell) -> str:
@@ -100,6 +118,8 @@ class Drafts:
 
     def _take_item(self, number: int, row: MenuRow, fingerprint: int) -> None:
         item = self.values.item(row)
+        if self._fingerprints.get(item.external_id) == fingerprint:
+            return  # the same row once more
         self._claim(item.external_id, number)
         self._items[item.external_id] = item
         self._fingerprints[item.external_id] = fingerprint

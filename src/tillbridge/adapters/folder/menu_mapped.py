@@ -202,6 +202,7 @@ class MenuMapped:
                 categories=read.categories,
                 menus=read.menus,
                 fingerprints=read.fingerprints,
+                source=read.source,
                 bad_rows=(*read.bad_rows, *parts.bad_rows),
                 facts=facts().with_more([rules.facts(self.path.name)]),
             )
