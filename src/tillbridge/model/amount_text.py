@@ -86,6 +86,7 @@ def decimal_sign_of(texts: Iterable[str], currency: str) -> DecimalSign:
     return "." if points > commas else ","
 
 
+_PLAIN = re.compile(r"[0-9]{1,9}([.,])[0-9]{1,2}")
 _NAMES: dict[str, str] = {".": "a point", ",": "a comma"}
 
 
@@ -104,6 +105,8 @@ class _Parts:
 
 @lru_cache(maxsize=4096)  # a menu of thousands has a few hundred prices
 def _shown_sign(text: str, currency: str) -> DecimalSign:
+    if (plain := _PLAIN.fullmatch(text)) is not None:  # as nearly all are: 4.50, 12,5
+        return "." if plain[1] == "." else ","
     try:
         _minus, number = _number(text, currency)
     except ValueError:

@@ -357,12 +357,10 @@ def _sold_here(rows: Sequence[_Row], columns: Columns) -> bool:
 
 def _is_elsewhere(fields: Sequence[str], columns: Columns) -> bool:
     """Return whether only other stores sell it: it is not for sale here, and has no price."""
+    if columns.for_sale is None or not _no(fields[columns.for_sale]):
+        return False
     cells = (columns.price, columns.default_price)
-    return (
-        columns.for_sale is not None
-        and _no(fields[columns.for_sale])
-        and not any(fields[cell].strip() for cell in cells if cell is not None)
-    )
+    return not any(fields[cell].strip() for cell in cells if cell is not None)
 
 
 def _options(fields: Sequence[str], columns: Columns) -> tuple[str, ...]:
