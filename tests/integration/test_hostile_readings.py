@@ -47,6 +47,7 @@ from tillbridge.adapter import (
     Variant,
 )
 from tillbridge.adapters.runner import PosRunner
+from tillbridge.adapters.validation import valid_availability
 from tillbridge.catalogue.flow import CatalogueFlow
 from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings
@@ -523,3 +524,21 @@ def test_news_that_cannot_be_kept_is_told_and_the_rest_is_kept() -> None:
     assert updates == (good,)
     assert [row.place for row in odd] == ["2.json", "3.json", "4.json"]
     assert all(len(row.text) < 200 for row in odd)
+
+
+@pytest.mark.parametrize("until", [4_102_444_800_001, 253_402_300_799_000])
+def test_an_end_that_means_for_ever_takes_off_sale_with_no_end(until: int) -> None:
+    found = valid_availability(
+        AvailabilityReading({"p1": Availability(available=False, until=until)})
+    )
+    assert dict(found.items) == {"p1": Availability(available=False)}
+    assert found.bad_rows == ()
+
+
+@pytest.mark.parametrize("until", [0, 1_795_201_200, 1_795_201_200_000_000])
+def test_an_end_in_another_unit_is_a_bad_row(until: int) -> None:
+    found = valid_availability(
+        AvailabilityReading({"p1": Availability(available=False, until=until)})
+    )
+    assert not found.items
+    assert len(found.bad_rows) == 1

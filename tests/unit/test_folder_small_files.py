@@ -47,6 +47,43 @@ def test_availability_tells_what_is_sold_out_and_until_when(tmp_path: Path) -> N
     assert reading.bad_rows == ()
 
 
+@pytest.mark.parametrize("ends", ["2026-11-20T20:00:00", "2026-11-20 20:00", "2026-11-20"])
+def test_a_time_without_a_zone_is_a_bad_row_with_its_remedy(tmp_path: Path, ends: str) -> None:
+    content = f"external_id,available,snooze_until\n7,no,{ends}\n1,no,\n"
+    reading = availability(tmp_path, content)
+    assert set(reading.items) == {"1"}
+    (only,) = reading.bad_rows
+    assert (only.place, only.external_id) == ("sold-out.csv, row 2", "7")
+    assert "+01:00 or 2026-11-20T" in only.fix
+    assert "timezone" in only.fix
+
+
+def test_the_option_timezone_says_what_a_time_without_a_zone_means(tmp_path: Path) -> None:
+    content = "external_id,available,snooze_until\n1,no,2026-11-20T20:00\n2,no,{}Z\n"
+    reading = availability(tmp_path, content.format("2026-11-20T19:00"), timezone="Europe/Berlin")
+    assert {each.until for each in reading.items.values()} == {EVENING_MS}
+    with pytest.raises(ValueError, match="no time zone"):
+        availability(tmp_path, content, timezone="Europe/Nowhere")
+
+
+@pytest.mark.parametrize(
+    "ends", ["9999-12-31", "9999-12-31T23:59:59Z", "9999-12-31T23:59:59-05:00", "2100-01-01T00:00Z"]
+)
+def test_for_ever_is_sold_out_with_no_end(tmp_path: Path, ends: str) -> None:
+    reading = availability(tmp_path, f"external_id,available,snooze_until\n7,no,{ends}\n")
+    assert dict(reading.items) == {"7": Availability(available=False)}
+    assert reading.bad_rows == ()
+
+
+@pytest.mark.parametrize(
+    "ends", ["1970-01-21T18:42:00Z", "1999-12-31T23:59:00+14:00", "0001-01-01"]
+)
+def test_a_time_of_long_ago_is_a_bad_row(tmp_path: Path, ends: str) -> None:
+    content = f"external_id,available,snooze_until\n7,no,{ends}\n"
+    reading = availability(tmp_path, content, timezone="UTC")
+    assert len(reading.bad_rows) == 1
+
+
 def test_the_last_row_of_an_id_counts_so_that_a_till_may_append(tmp_path: Path) -> None:
     reading = availability(tmp_path, "external_id,available\n1,no\n1,yes\n")
     assert dict(reading.items) == {"1": Availability(available=True)}

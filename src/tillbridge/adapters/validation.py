@@ -71,6 +71,7 @@ from tillbridge.adapters.storable import (
     storable_text,
 )
 from tillbridge.i18n import _
+from tillbridge.model.instant import is_never
 from tillbridge.model.money import MAX_PRICE
 from tillbridge.model.texts import is_storable, printable
 
@@ -135,13 +136,20 @@ def valid_availability(reading: AvailabilityReading) -> AvailabilityReading:
     for key, state in reading.items.items():
         if not isinstance(state, Availability):
             check.refuse_kind(key, state, Availability)
-        elif check.fine(
-            AvailabilitySaid(key, state.available, state.until), AvailabilityModel, key
-        ):
-            good[key] = state
+            continue
+        said = _without_never(state)
+        if check.fine(AvailabilitySaid(key, said.available, said.until), AvailabilityModel, key):
+            good[key] = said
     return replace(
         reading, items=good, bad_rows=(*storable_rows(reading.bad_rows), *check.bad_rows)
     )
+
+
+def _without_never(state: Availability) -> Availability:
+    """Return the state without an end that means for ever: refused, the item would stay on sale."""
+    if type(state.until) is int and is_never(state.until):
+        return replace(state, until=None)
+    return state
 
 
 def valid_tables(reading: TablesReading) -> TablesReading:

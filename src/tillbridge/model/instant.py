@@ -10,6 +10,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 # A day of room on both sides, so that every instant can be shown in every time zone.
 _FIRST_MS = (datetime(1, 1, 3, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 _LAST_MS = (datetime(9999, 12, 30, tzinfo=UTC) - _EPOCH) // _MILLISECOND
+# The last day of all, in whatever time zone.
+_YEAR_10000_MS = _LAST_MS + 3 * 86_400_000
 
 EARLIEST_MS = 946_684_800_000  # 2000-01-01
 LATEST_MS = 4_102_444_800_000  # 2100-01-01
@@ -19,6 +21,14 @@ LATEST_MS = 4_102_444_800_000  # 2100-01-01
 def is_plausible(at_ms: int) -> bool:
     """Whether the instant is of this century: outside, it was given in seconds or microseconds."""
     return EARLIEST_MS <= at_ms <= LATEST_MS
+
+
+def is_never(at_ms: int) -> bool:
+    """Whether the instant stands for no end at all: after this century, up to the year 9999.
+
+    Microseconds that were taken for milliseconds lie far beyond.
+    """
+    return LATEST_MS < at_ms < _YEAR_10000_MS
 
 
 def to_iso(at_ms: int) -> str:

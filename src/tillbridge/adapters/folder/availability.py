@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from tillbridge.adapter import Availability, AvailabilityReading, BadRow
 from tillbridge.adapters.folder import cells
@@ -15,6 +16,7 @@ class AvailabilityFile:
     """Reads the file. Of several rows with one id the last counts, so a till may append to it."""
 
     source: TableSource
+    zone: ZoneInfo | None = None  # of times that do not say theirs
 
     @classmethod
     def of(cls, path: Path, options: FolderOptions) -> "AvailabilityFile":
@@ -28,7 +30,7 @@ class AvailabilityFile:
             delimiter=options.delimiter,
             must_rename=False,
         )
-        return cls(source)
+        return cls(source, None if options.timezone is None else ZoneInfo(options.timezone))
 
     def read_availability(self) -> AvailabilityReading:
         """Return what the till says. Raises ExportUnreadable."""
@@ -44,9 +46,10 @@ class AvailabilityFile:
             try:
                 external_id = cells.needed("external_id", external_id)
                 available = cells.yes_or_no("available", fields.get("available", ""))
-                until = cells.instant("snooze_until", fields.get("snooze_until", ""))
+                ends = fields.get("snooze_until", "")
+                until = None if available else cells.instant("snooze_until", ends, self.zone)
             except BadCell as bad:
                 bad_rows.append(bad.at(table.place(number), external_id=external_id))
             else:
-                items[external_id] = Availability(available, None if available else until)
+                items[external_id] = Availability(available, until)
         return AvailabilityReading(items, tuple(bad_rows))

@@ -7,18 +7,20 @@ import re
 from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
+from zoneinfo import ZoneInfo
 
 from tillbridge.adapter import BadRow
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.texts import without_markup
 from tillbridge.model.amount_text import DoubtfulAmount
-from tillbridge.model.instant import from_iso, is_plausible
 from tillbridge.model.money import MAX_PRICE, to_minor
 
 MAX_TEXT = 500
 """No name of a dish is longer; what is, is a quotation mark that was never closed."""
 
 _MAX_DIGITS = 20
+# No end lies outside of these years: before them is another unit, after them for ever is meant.
+_FIRST_YEAR, _LAST_YEAR = 2000, 2099
 _YES = frozenset("true t yes y 1 x on ja j si sí oui o sim da ano wahr vrai verdadero".split())
 _NO = frozenset("false f no n 0 off nein non não nao ne falsch faux falso".split())
 # Control characters, and what stands for a byte that could not be read.
@@ -210,14 +212,18 @@ def names(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in value.split("|") if (name := plain(part))))
 
 
-def instant(field: str, value: str) -> int | None:
-    """Return milliseconds since the epoch of an ISO 8601 time (UTC unless it says), or None."""
+def instant(field: str, value: str, zone: ZoneInfo | None = None) -> int | None:
+    """Return milliseconds since the epoch of an ISO 8601 time; None for nothing, and for ever.
+
+    A time without a zone is local time in `zone`; without one nobody can tell when that is, and
+    hours too early would sell what is sold out.
+    """
     line = plain(value)
     if not line:
         return None
     try:
-        at_ms = from_iso(line)
-    except (ValueError, OverflowError):
+        moment = datetime.fromisoformat(line)
+    except ValueError:
         example = datetime(2026, 1, 31, 18, 30).isoformat()  # noqa: DTZ001 -- only its shape is shown
         raise BadCell(
             field,
@@ -225,11 +231,24 @@ def instant(field: str, value: str) -> int | None:
             f"{field} is {line!r}, which is no time.",
             f"Write it as {example}Z, in UTC, or with its offset as {example}+01:00.",
         ) from None
-    if not is_plausible(at_ms):
+    if moment.year > _LAST_YEAR:
+        return None
+    if moment.tzinfo is None:
+        if zone is None:
+            local = moment.isoformat()
+            raise BadCell(
+                field,
+                line,
+                f"{field} is {line!r}, which does not say in which time zone.",
+                f"Write it with its zone: {local}+01:00 or {local}Z; or set the option timezone"
+                ' of the folder adapter, such as "Europe/Berlin".',
+            )
+        moment = moment.replace(tzinfo=zone)
+    if moment.year < _FIRST_YEAR:
         raise BadCell(
             field,
             line,
-            f"{field} is {line!r}, which is not between the years 2000 and 2100.",
+            f"{field} is {line!r}, which is before the year {_FIRST_YEAR}.",
             f"Correct it; leave {field} empty where there is no end.",
         )
-    return at_ms
+    return round(moment.timestamp() * 1000)

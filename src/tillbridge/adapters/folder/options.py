@@ -4,6 +4,7 @@ import codecs
 from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -42,6 +43,13 @@ def _known_encoding(name: str) -> str:
         return codecs.lookup(name).name
     except LookupError:
         raise ValueError('is no encoding; try "utf-8", "utf-16" or "cp1252"') from None
+
+
+def _known_timezone(name: str) -> str:
+    try:
+        return ZoneInfo(name).key
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError('is no time zone; write it as "Europe/Berlin"') from None
 
 
 def _one_character(text: str) -> str:
@@ -95,6 +103,11 @@ class FolderOptions(SaleOptions, PriceOptions, StockOptions):
     )
     availability: Path | None = Field(
         None, description="CSV of what is sold out, the fast path for taking items off sale."
+    )
+    timezone: Annotated[str, AfterValidator(_known_timezone)] | None = Field(
+        None,
+        description="Time zone of times in `availability` that do not say theirs; without it, they "
+        "are bad rows.",
     )
     tables: Path | None = Field(None, description="CSV of the tables.")
     orders_dir: Path = Field(
