@@ -103,3 +103,21 @@ def test_a_long_value_is_not_repeated_whole() -> None:
     with pytest.raises(ServiceError) as refusal:
         parse({"a": "x" * 10_000}, schema.record({"a": schema.boolean()}))
     assert len(refusal.value.message) < 150
+
+
+ANYTHING = schema.record({"note": schema.text()})
+
+
+@pytest.mark.parametrize("note", ["ice \ud83d", "\udce9", "\ude00\ud83d"])
+def test_half_a_character_is_refused_as_the_senders_mistake(note: str) -> None:
+    with pytest.raises(ServiceError, match="half a character"):
+        parse({"note": note}, ANYTHING)
+
+
+def test_half_a_character_in_bytes_is_refused_too() -> None:
+    assert refused(b'{"note": "\xed\xa0\xbd"}', ANYTHING) is not None
+
+
+def test_a_whole_character_in_two_escapes_is_taken() -> None:
+    raw = b'{"note": "ice \\ud83d\\ude00"}'
+    assert schema.parse(raw, "application/json", ANYTHING) == {"note": "ice \U0001f600"}

@@ -18,6 +18,8 @@ Json: TypeAlias = Any
 
 Check = Callable[[Json], None]
 
+# As an escape, or as the three bytes that json.loads lets pass; two of them may be a whole one.
+_HALF_A_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -233,6 +235,14 @@ def _unknown(problem: str, name: str) -> BodyError:
     return BodyError(problem, code="request.unknown_field").under(name)
 
 
+def _can_be_encoded(body: object) -> bool:
+    try:
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
 
@@ -245,6 +255,8 @@ def parse(raw: bytes, content_type: str, check: Check) -> dict[str, Any]:
         body = json.loads(raw, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise wrong("body", f"is not JSON: {error}") from None
+    if _HALF_A_CHARACTER.search(raw) and not _can_be_encoded(body):
+        raise wrong("body", "holds half a character (a surrogate without its other half)")
     try:
         check(body)
     except BodyError as error:
