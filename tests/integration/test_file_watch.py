@@ -7,7 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
+from watchfiles.main import FileChange
 
+from tillbridge.adapters import folder_events
 from tillbridge.adapters.folder_events import FolderEvents
 from tillbridge.adapters.watch import FileWatch
 
@@ -35,14 +38,14 @@ class Told:
 async def watching(
     subscribe: Callable[[FileWatch], None], *, poll_s: float, events: bool = True
 ) -> AsyncIterator[FolderEvents]:
-    folder_events = FolderEvents()
-    watch = FileWatch(folder_events, store="main", poll_s=poll_s)
+    hints = FolderEvents()
+    watch = FileWatch(hints, store="main", poll_s=poll_s)
     subscribe(watch)
     tasks = [asyncio.create_task(watch.run())]
     if events:
-        tasks.append(asyncio.create_task(folder_events.run()))
+        tasks.append(asyncio.create_task(hints.run()))
     try:
-        yield folder_events
+        yield hints
     finally:
         for task in tasks:
             assert not task.done(), task
@@ -225,18 +228,125 @@ async def test_hidden_files_and_folders_in_it_are_no_news(tmp_path: Path) -> Non
     assert told.count == 0
 
 
-async def test_looking_goes_on_where_the_system_sends_no_events(
+@pytest.mark.parametrize(
+    ("failure", "detail"),
+    [
+        (OSError("OS file watch limit reached"), "OS file watch limit reached"),
+        (ExceptionGroup("tasks", [RuntimeError("watcher ended")]), "watcher ended"),
+    ],
+    ids=["at the start", "later"],
+)
+async def test_polling_goes_on_where_the_system_sends_no_events(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception, detail: str
+) -> None:
+    refused: list[tuple[str, ...]] = []
+
+    async def refuse(*folders: str, **_options: object) -> AsyncIterator[set[FileChange]]:
+        refused.append(folders)
+        if isinstance(failure, ExceptionGroup):
+            yield set()
+        raise failure
+
+    monkeypatch.setattr(folder_events, "awatch", refuse)
+    menu, told = tmp_path / "menu.csv", Told()
+    with capture_logs() as logged:
+        async with watching(
+            lambda watch: watch.subscribe([menu], SETTLE_MS, told), poll_s=0.05
+        ) as events:
+            for round_ in range(3):
+                put(menu, "x" * (round_ + 1))
+                await told.again()
+                events.renew()
+    assert refused[:2] == [(str(tmp_path),)] * 2
+    assert {(each["event"], each["detail"]) for each in logged} == {("watch.no_events", detail)}
+    if isinstance(failure, OSError):
+        assert len(logged) == 1, "a watch that never stood is logged once"
+
+
+async def test_a_share_that_hangs_while_its_watch_opens_holds_nothing_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import watchfiles._rust_notify
+    opening, answers = threading.Event(), threading.Event()
 
-    def refuse(*arguments: object) -> None:
-        raise OSError("OS file watch limit reached")
+    async def hang(*_folders: str, **_options: object) -> AsyncIterator[set[FileChange]]:
+        opening.set()
+        answers.wait(60)  # as a system call on a dead share does
+        yield set()
 
-    monkeypatch.setattr(watchfiles._rust_notify, "RustNotify", refuse)
+    monkeypatch.setattr(folder_events, "awatch", hang)
     menu, told = tmp_path / "menu.csv", Told()
-    async with watching(lambda watch: watch.subscribe([menu], SETTLE_MS, told), poll_s=0.05):
-        put(menu, "1")
-        await told.again()
-        put(menu, "22")
-        await told.again()
+    try:
+        async with watching(lambda watch: watch.subscribe([menu], SETTLE_MS, told), poll_s=0.05):
+            while not opening.is_set():
+                await asyncio.sleep(0.01)
+            put(menu, "1")
+            await told.again()
+        assert not answers.is_set(), "and ending does not wait for it"
+    finally:
+        answers.set()
+
+
+async def test_a_change_is_reported_by_folder_and_name_however_it_happens(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "zwei \u00fc"
+    one.mkdir()
+    two.mkdir()
+    events, heard = FolderEvents(), {name: asyncio.Event() for name in ("written", "came", "left")}
+    events.listen(one, frozenset({"written"}), heard["written"].set, settle_ms=SETTLE_MS)
+    events.listen(one, frozenset({"came \u00fc"}), heard["came"].set)
+    events.listen(two, frozenset({"came \u00fc"}), heard["left"].set)
+
+    async def reported(*names: str) -> None:
+        async with asyncio.timeout(20):
+            for name in names:
+                await heard[name].wait()
+        await asyncio.sleep(0.1)  # whatever else this change is reported as
+        assert {name for name in heard if heard[name].is_set()} == set(names)
+        for event in heard.values():
+            event.clear()
+
+    task = asyncio.create_task(events.run())
+    try:
+        await reported("written", "came", "left")  # the watch stands
+        (one / "written").write_text("x", encoding="utf-8")
+        await reported("written")
+        (two / "came \u00fc").write_text("x", encoding="utf-8")
+        await reported("left")
+        (two / "came \u00fc").rename(one / "came \u00fc")
+        await reported("came", "left")
+        (one / "written").unlink()
+        await reported("written")
+        (one / "nobody listens").write_text("x", encoding="utf-8")
+        await reported()
+        assert not task.done()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_folder_that_is_moved_away_and_made_again_is_watched_anew(tmp_path: Path) -> None:
+    folder, heard = tmp_path / "share", asyncio.Event()
+    folder.mkdir()
+    events = FolderEvents()
+    events.listen(folder, None, heard.set)
+    # With it, something is left to watch while the folder is away.
+    events.listen(tmp_path, frozenset({"probe"}), lambda: None)
+
+    async def hint() -> None:
+        async with asyncio.timeout(20):
+            await heard.wait()
+        heard.clear()
+
+    task = asyncio.create_task(events.run())
+    try:
+        await hint()  # the watch stands
+        folder.rename(tmp_path / "elsewhere")
+        await hint()  # the watch is renewed, since the folder reported that it went
+        folder.mkdir()
+        events.renew()  # as a poll does that finds another folder
+        for number in range(5):  # watches that now stand account for two of the hints at most
+            await hint()
+            (folder / "export").write_text(str(number), encoding="utf-8")
+        assert not task.done()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
