@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tillbridge.adapter import AdapterContext, ItemUnavailable, StoreClosed
 from tillbridge.adapter.conformance.samples import order_of, plain_items
+from tillbridge.model.instant import is_never
 from tillbridge.model.money import exponent, to_major
 from tillbridge.model.order import parse_order
 from tillbridge_sql import cells
@@ -60,6 +61,21 @@ def test_instants_without_a_zone_are_utc() -> None:
     at = datetime(2026, 1, 2, 18, tzinfo=UTC)
     for value in (at, at.replace(tzinfo=None), "2026-01-02T18:00:00Z", "2026-01-02 18:00:00"):
         assert cells.instant_of({"until": value}, "until") == 1_767_376_800_000
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["9999-12-31 23:59:59", "9999-12-31T23:59:59-05:00", datetime(9999, 12, 31, tzinfo=UTC)],
+)
+def test_for_ever_is_an_instant_that_the_bridge_takes_as_no_end(value: object) -> None:
+    until = cells.instant_of({"until": value}, "until")
+    assert until is not None
+    assert is_never(until)
+
+
+def test_what_is_no_time_is_refused() -> None:
+    with pytest.raises(CellError):
+        cells.instant_of({"until": "tomorrow"}, "until")
 
 
 @given(st.text(min_size=1, max_size=80))

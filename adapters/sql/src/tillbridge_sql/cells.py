@@ -5,10 +5,9 @@ of a CHAR.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
-from tillbridge.model.instant import from_iso
 from tillbridge.model.money import exponent, to_minor
 from tillbridge.model.numbers import MAX_EXPONENT, parse_decimal
 
@@ -17,6 +16,7 @@ Row = Mapping[str, object]
 _NO = frozenset({"", "0", "n", "no", "f", "false", "off"})
 _YES = frozenset({"1", "y", "yes", "t", "true", "on"})
 _MAX_NAME = 500
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CellError(ValueError):
@@ -138,13 +138,15 @@ def instant_of(row: Row, column: str) -> int | None:
     value = row.get(column)
     if value is None or value == "":
         return None
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-        return int(moment.timestamp() * 1000)
     try:
-        return from_iso(str(value))
-    except (ValueError, OverflowError):
+        # The year 9999, as databases write for ever, is a time like any other here.
+        moment = (
+            value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+        )
+    except ValueError:
         raise CellError(column, f"Its {column} is no time.", value) from None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
 def _text(value: object) -> str:
