@@ -11,10 +11,8 @@ from tillbridge.errors import (
     Conflict,
     ConsentLost,
     OutcomeUnknown,
-    RateLimited,
     Refused,
     ServiceDown,
-    Unauthorised,
     Unreachable,
 )
 from tillbridge.model.order import ReasonCode
@@ -277,35 +275,6 @@ async def test_a_change_of_unknown_outcome_ends_well(when: str) -> None:
         assert changed.auto_accept_orders is True
 
 
-async def test_a_failing_service_is_asked_again_with_growing_waits() -> None:
-    async with linked() as bench:
-        await bench.sign_in()
-        await bench.fault("error", "/pos/stores", status=503, count=3)
-        assert await bench.client.stores()
-        assert bench.waits == [0.5, 1.0, 2.0]
-
-
-async def test_attempts_are_capped() -> None:
-    async with linked(limits=Limits(max_attempts=3)) as bench:
-        await bench.sign_in()
-        await bench.fault("error", "/pos/stores", status=500, count=99)
-        with pytest.raises(ServiceDown) as down:
-            await bench.client.stores()
-        assert down.value.code == "internal.error"
-        assert len(await bench.asked("/pos/stores")) == 3
-
-
-async def test_what_is_refused_is_not_repeated() -> None:
-    async with linked() as bench:
-        await bench.sign_in()
-        for status in (400, 403, 404, 409, 422):
-            await bench.driver.control("DELETE", "/requests")
-            await bench.fault("error", "/pos/stores", status=status, code="some.new_code")
-            with pytest.raises((Refused, Conflict)):
-                await bench.client.stores()
-            assert len(await bench.asked("/pos/stores")) == 1
-
-
 async def test_a_redirect_is_not_followed() -> None:
     async with linked() as bench:
         await bench.sign_in()
@@ -325,28 +294,6 @@ async def test_an_expired_token_is_refreshed_once_and_the_call_repeated() -> Non
         assert len(bench.tokens.saved) == 2
 
 
-async def test_a_second_401_stands() -> None:
-    async with linked() as bench:
-        await bench.sign_in()
-        fault = {"status": 401, "code": "auth.invalid_token", "count": 99}
-        await bench.fault("error", "/pos/stores", **fault)
-        with pytest.raises(Unauthorised):
-            await bench.client.stores()
-        assert len(await bench.asked("/pos/stores")) == 2
-        assert len(await bench.asked("/oauth2/refresh")) == 1
-
-
-async def test_a_revoked_consent_is_told_once_and_not_hammered() -> None:
-    async with linked() as bench:
-        await bench.sign_in()
-        await bench.driver.control("POST", "/tokens/revoke", {})
-        for _call in range(5):
-            with pytest.raises(ConsentLost) as lost:
-                await bench.client.stores()
-            assert lost.value.code == "auth.consent_revoked"
-        assert len(await bench.asked()) == 1
-
-
 async def test_an_expired_consent_is_told_once_and_not_hammered() -> None:
     async with linked() as bench:
         await bench.sign_in()
@@ -358,26 +305,6 @@ async def test_an_expired_consent_is_told_once_and_not_hammered() -> None:
         assert len(await bench.asked()) == 2
         await bench.sign_in()
         assert await bench.client.stores()
-
-
-async def test_a_rate_limit_is_waited_for() -> None:
-    async with linked() as bench:
-        await bench.sign_in()
-        await bench.fault("error", "/pos/stores", status=429, retry_after_s=1)
-        started = asyncio.get_running_loop().time()
-        assert await bench.client.stores()
-        assert asyncio.get_running_loop().time() - started >= 0.95
-
-
-async def test_a_rate_limit_beyond_patience_stands_for_every_call() -> None:
-    async with linked() as bench:
-        await bench.sign_in()
-        await bench.fault("error", "/pos/stores", status=429, retry_after_s=900)
-        for _call in range(3):
-            with pytest.raises(RateLimited) as limited:
-                await bench.client.stores()
-            assert limited.value.retry_after_s > 800
-        assert len(await bench.asked("/pos/stores")) == 1
 
 
 async def test_nobody_there_is_unreachable_and_nothing_was_sent() -> None:
