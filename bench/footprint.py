@@ -23,16 +23,18 @@ from tillbridge.ledger.ledger import Ledger
 _SECRET = "whsec_bench"
 _SETTLED_AFTER_S = 5.0
 _MIB = 1024 * 1024
+_HAS_PROC = Path("/proc/self/task").exists()
 
 
 def run(options: Options) -> Iterator[Result]:
     """Start the program several times beside a process with the same imports; then let it idle."""
     with tempfile.TemporaryDirectory(prefix="tillbridge-bench-") as name:
         house = _House(Path(name))
-        libraries = house.imported()
+        modules = house.imported()
+        libraries = [name for name in modules if not name.startswith("tillbridge")]
         starts, imports = [], []
         for _ in range(options.rounds):
-            imports.append(_time_to_import(libraries))
+            imports.append(_import(libraries)[0])
             starts.append(house.time_to_first_200())
         yield Measured("imports alone", statistics.median(imports), "s")
         yield Measured("spawn to the first durable 200", statistics.median(starts), "s")
@@ -42,10 +44,10 @@ def run(options: Options) -> Iterator[Result]:
             bound="at most",
             aim=1.1,
         )
-        if not Path("/proc/self/task").exists():
+        if not _HAS_PROC:
             yield Skipped("memory and idle processor time", "read from /proc, which is Linux")
             return
-        yield from house.idle(60 if options.long else 15)
+        yield from house.idle(60 if options.long else 15, beside=_import(modules)[1])
 
 
 class _House:
@@ -67,6 +69,7 @@ class _House:
             base_url = "http://127.0.0.1:{_free_port()}/v2"
             client_id = "app_bench"
             client_secret = "bench"
+            redirect_uri = "http://127.0.0.1:{_free_port()}/oauth/callback"
             [receiver]
             listen = "127.0.0.1:{self._port}"
             public_url = "https://store.example"
@@ -85,13 +88,13 @@ class _House:
         asyncio.run(self._put_secret())
 
     def imported(self) -> list[str]:
-        """Return the modules that the daemon imports, its own left out, in order."""
+        """Return the modules that the daemon imports, in order."""
         with self._running("-X", "importtime") as process:
             self._first_200(process)
             process.terminate()
             process.wait(20)
         found = re.findall(r"^import time:.*\| +(\S+)$", self._log.read_text("utf-8"), re.MULTILINE)
-        return [name for name in found if not name.startswith(("tillbridge", "_frozen", "__"))]
+        return [name for name in found if not name.startswith(("_frozen", "__"))]
 
     def time_to_first_200(self) -> float:
         """Return the seconds from the spawn to the first delivery that is acknowledged."""
@@ -100,15 +103,27 @@ class _House:
             self._first_200(process)
             return time.perf_counter() - started
 
-    def idle(self, seconds: float) -> Iterator[Measured]:
-        """Measure memory and processor time while nothing happens."""
+    def idle(self, seconds: float, *, beside: float) -> Iterator[Measured]:
+        """Measure memory and processor time while nothing happens.
+
+        `beside`: the memory (MiB) of a process that only imports the same modules.
+        """
         with self._running() as process:
             self._first_200(process)
             time.sleep(_SETTLED_AFTER_S)
+            if process.poll() is not None:
+                raise RuntimeError(self._log.read_text("utf-8", "replace")[-3000:])
             before = _processor_s(process.pid)
             time.sleep(seconds)
             used = _processor_s(process.pid) - before
-            yield Measured("resident memory", _resident(process.pid), "MiB", "at most", 80)
+            resident = _resident(process.pid)
+            yield Measured("resident memory", resident, "MiB", "at most", 120)
+            yield Measured(
+                "resident memory, beside the imports alone",
+                resident / beside,
+                bound="at most",
+                aim=1.15,
+            )
             yield Measured(
                 f"processor time, {seconds:g} s of idling",
                 100 * used / seconds,
@@ -168,24 +183,30 @@ class _House:
 _IMPORT_ALL = """
 import sys
 from importlib import import_module
-for name in sys.stdin.read().split():
+for name in sys.stdin.readline().split():
     try:
         import_module(name)
     except ImportError:
         pass
 print("done", flush=True)
+sys.stdin.readline()
 """
 
 
-def _time_to_import(libraries: list[str]) -> float:
+def _import(libraries: list[str]) -> tuple[float, float]:
+    """Return how long importing them takes (s), and the memory that it takes (MiB, Linux)."""
     started = time.perf_counter()
-    subprocess.run(
-        [sys.executable, "-c", _IMPORT_ALL],
-        input="\n".join(libraries).encode(),
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    return time.perf_counter() - started
+    with subprocess.Popen(
+        [sys.executable, "-c", _IMPORT_ALL], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(" ".join(libraries).encode() + b"\n")
+        process.stdin.flush()
+        if process.stdout.readline().strip() != b"done":
+            raise RuntimeError("the process that only imports has failed")
+        seconds = time.perf_counter() - started
+        return seconds, _resident(process.pid) if _HAS_PROC else 0.0
 
 
 def _free_port() -> int:

@@ -16,16 +16,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
 
+import structlog
+from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+
 from tillbridge.clock import Clock
 from tillbridge.journal import goes_to_journal, with_priority
 from tillbridge.model.instant import to_iso
 from tillbridge.redaction import learn_secret, masked_field
-from tillbridge.without import without
-
-# structlog would take the one for tracebacks and the other for threads, at the price of 4 MiB.
-with without("rich"), without("greenlet"):
-    import structlog
-    from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
 
 __all__ = ["configure", "get_logger", "learn_secret"]
 

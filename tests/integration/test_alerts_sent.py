@@ -5,7 +5,6 @@ import base64
 import hashlib
 import hmac
 import json
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -383,14 +382,3 @@ async def test_an_address_that_mail_cannot_take_is_told_and_ends_nothing() -> No
     async with mail_server() as server:
         with pytest.raises(NotTold):
             await email_way(server, to=["änna@exämple.com"]).send(trial(5))
-
-
-def test_a_bridge_that_tells_nobody_imports_nothing_of_it() -> None:
-    program = (
-        "import sys, tillbridge.daemon.life; "
-        "print([name for name in sys.modules if 'alert' in name or name == 'smtplib'])"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert told.stdout.strip() == "['tillbridge.config.alerts']"

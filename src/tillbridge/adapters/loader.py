@@ -18,7 +18,6 @@ from tillbridge.errors import ConfigError
 from tillbridge.i18n import _
 from tillbridge.log import get_logger
 from tillbridge.nearest import nearest
-from tillbridge.without import without_plugins
 
 GROUP = "tillbridge.adapters"
 
@@ -75,8 +74,7 @@ def open_adapter(
     adapter = find_adapter(name)
     where = f"stores.{context.store}.{table}"
     try:
-        with without_plugins():
-            checked = adapter.options.model_validate(dict(options))
+        checked = adapter.options.model_validate(dict(options))
     except ValidationError as failure:
         raise _not_valid(failure, adapter, where) from failure
     try:

@@ -32,8 +32,13 @@ def collector_at_rest() -> Iterator[None]:
 def pass_over(items: int) -> None:
     """Let the collector pass over what is there now, if that is a large menu.
 
-    It is for good: whole menus are read once a day. What starting the bridge made is passed over
-    too (`tillbridge.lean`), and must stay so.
+    It holds until `unfreeze`: whole menus are read once a day.
     """
     if items >= LARGE:
         gc.freeze()
+
+
+def unfreeze() -> None:
+    """Collect what a run that is over has left; another one begins in this process."""
+    gc.unfreeze()
+    gc.collect()

@@ -10,12 +10,7 @@ from tillbridge.errors import BridgeError
 
 def main() -> None:
     """Run the program and exit with the contract's codes."""
-    from tillbridge.cli.start import plain_run, start
-
     try:
-        plain = plain_run(sys.argv[1:])
-        if plain is not None:
-            sys.exit(start(*plain))
         from tillbridge.cli.app import app
 
         app(prog_name="tillbridge")

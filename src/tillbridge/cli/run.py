@@ -2,8 +2,7 @@
 
 import typer
 
-from tillbridge.cli.settings import config_path
-from tillbridge.cli.start import start
+from tillbridge.cli.settings import config_path, set_up_kept_log
 
 
 def run(context: typer.Context) -> None:
@@ -16,4 +15,11 @@ def run(context: typer.Context) -> None:
 
     Example: tillbridge --config bridge.toml run
     """
-    raise typer.Exit(start(config_path(context)))
+    from tillbridge.configfile.fresh import load_to_run
+
+    loaded = load_to_run(config_path(context))
+    set_up_kept_log(loaded)
+
+    from tillbridge import daemon
+
+    raise typer.Exit(daemon.run(loaded))

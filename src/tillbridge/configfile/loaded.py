@@ -9,7 +9,6 @@ from tillbridge.configfile.faults import ConfigFaults
 from tillbridge.configfile.lines import Path as KeyPath
 from tillbridge.configfile.lines import key_lines
 from tillbridge.configfile.toml import data_dir_of, find_file, read_file
-from tillbridge.without import without_plugins
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -81,8 +80,7 @@ def loaded_from(path: Path, text: str, document: Mapping[str, Any]) -> LoadedSet
 
     lines = key_lines(text)
     try:
-        with without_plugins():
-            settings = Settings.model_validate(document)
+        settings = Settings.model_validate(document)
     except ValidationError as error:
         faults = [fault.placed(lines) for fault in faults_of(error, document)]
         raise ConfigFaults(str(path), faults) from None

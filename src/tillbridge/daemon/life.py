@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 import tillbridge
 from tillbridge.config import host_and_port
 from tillbridge.configfile import LoadedSettings
+from tillbridge.daemon import alerting, fleeting
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
 from tillbridge.daemon.building import Building, built
@@ -25,6 +26,7 @@ from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.consents import count_down
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.downtime import keep_downtime
+from tillbridge.daemon.examining import running_subject
 from tillbridge.daemon.housekeeping import forget, keep_budget
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations, Examined
@@ -38,11 +40,12 @@ from tillbridge.daemon.self_checks import CLOCK, DiskCheck, ServiceProbe, ask_se
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_beside import SetupBeside
 from tillbridge.daemon.signals import on_hangup
+from tillbridge.daemon.signs import pulse
 from tillbridge.daemon.supervise import supervise
 from tillbridge.daemon.timetable import Timetable
+from tillbridge.diagnostics.port_holder import taken_by
 from tillbridge.errors import ConfigError, LedgerError, reason_of
 from tillbridge.i18n import _
-from tillbridge.lean import give_back, started
 from tillbridge.ledger.addresses import note_addresses
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.failed_start import forget_failed_start
@@ -58,8 +61,6 @@ if TYPE_CHECKING:
     from tillbridge.diagnostics.subject import Subject
 
 log = get_logger()
-
-_SETTLED_S = 5.0  # the first reading and the first calls are over
 
 
 async def live(
@@ -84,8 +85,6 @@ def _serving(building: Building) -> str:
 
 def _holder(failure: OSError, port: int) -> str:
     """Return who has the port that could not be had, where that is why."""
-    from tillbridge.diagnostics.port_holder import taken_by  # noqa: PLC0415 -- a start that fails
-
     return taken_by(port) if failure.errno == errno.EADDRINUSE else ""
 
 
@@ -160,8 +159,6 @@ class _Life:
             log.info("bridge.ready", stores=list(self._building.stores))
             self._manager.ready(_serving(self._building))
             on_hangup(self._reloader.reload)
-            started()
-            asyncio.get_running_loop().call_later(_SETTLED_S, give_back)
             async with self._setup.connecting(self._connecting):
                 yield
 
@@ -185,16 +182,10 @@ class _Life:
         for community in self._building.communities.values():
             tasks |= community.tasks()
         if self._settings.alerts.are_wanted:
-            # Only where somebody wants to be told: see decision 10.
-            from tillbridge.daemon import alerting  # noqa: PLC0415 -- (as above)
-
             tasks |= supervised(
                 alerting.steps(self._building, receiver_url=lambda: self._receiver.url)
             )
         if self._settings.fleet.is_wanted:
-            # Only where somebody looks after many.
-            from tillbridge.daemon import fleeting  # noqa: PLC0415 -- (as above)
-
             tasks |= supervised(fleeting.steps(self._house, self._operations.status))
         if self._page is not None:
             tasks |= self._page.tasks()
@@ -205,9 +196,6 @@ class _Life:
         if (probe := self._address_probe()) is not None:
             tasks |= supervised({"public_address": probe.run})
         if self._manager.watchdog_s is not None:
-            # Only under a service manager that watches.
-            from tillbridge.daemon.signs import pulse  # noqa: PLC0415 -- (as above)
-
             beats = pulse(self._manager, self._building, self._timetable)
             tasks["pulse"] = beats.run(self._manager.watchdog_s)
         return tasks
@@ -239,9 +227,6 @@ class _Life:
 
     def _subject(self) -> "Subject":
         """Return this bridge, to be examined."""
-        # Only where somebody asks for it.
-        from tillbridge.daemon.examining import running_subject  # noqa: PLC0415 -- see above
-
         return running_subject(
             self._building, self._loaded, self._receiver, self._operations.status
         )

@@ -14,7 +14,6 @@ from tillbridge.clock import Clock
 from tillbridge.configfile import LoadedSettings
 from tillbridge.errors import BridgeError
 from tillbridge.i18n import _
-from tillbridge.lean import give_back
 from tillbridge.log_keeping import LOG_FOLDER
 from tillbridge.model.instant import to_iso
 from tillbridge.status.ports import Answer
@@ -162,10 +161,7 @@ class DiagnosticOperations:
         # Whoever asks to end the examination does not end it for others.
         doctor = await asyncio.shield(work)
         status = await bridge.status()
-        try:
-            return await asyncio.to_thread(_pack, bridge, status, doctor)
-        finally:
-            give_back()
+        return await asyncio.to_thread(_pack, bridge, status, doctor)
 
     def _begun(self) -> tuple[str, "asyncio.Task[Answer]"]:
         bridge = self._running()

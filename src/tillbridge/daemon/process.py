@@ -9,6 +9,7 @@ import asyncio
 import os
 from collections.abc import Callable
 
+from tillbridge.catalogue.collector import unfreeze
 from tillbridge.clock import Clock
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.fresh import FreshSettings, load_to_run
@@ -17,7 +18,6 @@ from tillbridge.daemon.lives import Lives
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.signals import on_end
 from tillbridge.errors import BridgeError
-from tillbridge.lean import ended, spare_arenas
 from tillbridge.ledger.failed_start import FailedStart, note_failed_start
 from tillbridge.listening import raise_file_limit
 from tillbridge.log import get_logger
@@ -34,7 +34,6 @@ def run(
 
     `ask_to_stop` is called in the running loop with what ends the bridge, to be called there too.
     """
-    spare_arenas()
     raise_file_limit()
     asyncio.run(_run(loaded, ask_to_stop))
     return 0
@@ -76,7 +75,7 @@ async def _run(
                     await live(loaded, lives, address, manager)
                 if not lives.again:
                     return
-                ended()
+                unfreeze()
                 loaded = load_to_run(path)
             except BridgeError as failure:
                 if not lives.undone(failure):

@@ -25,7 +25,6 @@ from tillbridge.daemon.setup_address import ways
 from tillbridge.daemon.setup_place import SetupPlace
 from tillbridge.errors import ConfigError, reason_of
 from tillbridge.i18n import _
-from tillbridge.lean import started
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.open_problem import OpenProblem
@@ -84,7 +83,6 @@ async def set_up(
         opened.enter_context(announced(ledger.data_dir, url=url, token=token))
         lives.ready()
         log.info("bridge.setting_up", page=f"{url}/setup", file=str(fresh.path))
-        started()
         manager.ready(_("Waiting to be set up at {url}").format(url=f"{url}/setup"))
         await _until_ended(lives, manager)
         if lives.again:
