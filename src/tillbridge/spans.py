@@ -1,6 +1,6 @@
 """Lengths of time in words, the same on every surface."""
 
-from tillbridge.i18n import ngettext
+from tillbridge.i18n import _, ngettext
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 
@@ -22,4 +22,6 @@ def span(seconds: float) -> str:
 
 def days_left(left_ms: int) -> str:
     """Return how long something still lasts, rounded as the status document's days are."""
+    if left_ms <= 0:
+        return _("a moment: its days are over")
     return span(round(max(0, left_ms) / (_DAY * 1000), 1) * _DAY)

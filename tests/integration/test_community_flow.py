@@ -13,7 +13,7 @@ from sqlalchemy import delete, select
 from tests.support.community_house import KEY, CommunityHouse, community_house
 from tests.support.sandbox_driver import item, until
 from tests.support.sandbox_hall import HALL, SEEDS, at
-from tillbridge.errors import Refused, ServiceDown
+from tillbridge.errors import Refused, ServiceDown, ServiceError
 from tillbridge.ledger.community import get_records
 from tillbridge.ledger.community_orders import get_parent, parent_of, tied_children
 from tillbridge.ledger.orders import OrderRow, insert_order
@@ -502,3 +502,25 @@ async def test_hours_that_the_service_refuses_are_not_sent_again_and_again(tmp_p
         await house.hall.bridge.control("DELETE", "/faults")
         await house.flow.hours.push_all()
         assert house.problems() == []
+
+
+# A secret on its way
+
+
+async def test_deliveries_may_come_before_the_answer_that_shows_their_secret(
+    tmp_path: Path,
+) -> None:
+    async with community_house(tmp_path) as house:
+        seen: list[str] = []
+        house.flow.subscriber.on_secret_expected = lambda key: seen.append(f"expected {key}")
+
+        async def there(key: str) -> None:
+            seen.append(f"there {key}")
+
+        house.flow.subscriber.on_secret = there
+        rule = {"action": "error", "status": 403, "path": "/webhooks$", "count": 1}
+        await house.hall.bridge.control("POST", "/faults", rule)
+        with pytest.raises(ServiceError):
+            await house.flow.subscriber.keep()
+        await house.flow.subscriber.keep()
+        assert seen == [f"expected {KEY}", f"there {KEY}"] * 2

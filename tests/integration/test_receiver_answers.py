@@ -168,6 +168,21 @@ async def test_a_delivery_waits_for_a_secret_that_is_on_its_way(tmp_path: Path) 
         assert (await house.send(event(), secret="whsec_wrong")).status == 401
 
 
+async def test_a_delivery_of_a_community_waits_for_its_secret_too(tmp_path: Path) -> None:
+    async with receiving(tmp_path, communities={"communities/hall": "com_1"}) as house:
+        house.receiver.expect("communities/hall")
+        body = event(community_id="com_1", store_id=..., location_id=...)
+        waiting = asyncio.create_task(
+            house.send(body, path="/webhooks/communities/hall", secret="whsec_hall")
+        )
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        secrets = [{"secret": "whsec_hall", "since_ms": 5}]
+        house.ledger.vault.put("communities/hall/webhook_secrets", json.dumps(secrets))
+        await house.receiver.refresh_community("communities/hall")
+        assert (await waiting).status == 200
+
+
 async def test_a_secret_speaks_for_the_location_of_its_integration(tmp_path: Path) -> None:
     async with receiving(tmp_path) as house:
         secrets = [

@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.service_link import Linked, linked
 from tillbridge.config import StoreSettings
+from tillbridge.daemon.consents import count_down
 from tillbridge.errors import (
     BridgeError,
     ConsentLost,
@@ -481,3 +482,23 @@ async def test_a_contact_is_noted_once_a_minute(tmp_path: Path) -> None:
         watch.seen(Contact("stores.list", ok=True))
         await watch.close()
         assert (await bench.fact("service_contact"))["ok_at"] > first
+
+
+# -- how long the consent lasts
+
+
+@pytest.mark.parametrize(
+    ("days", "warned"), [(0.0, False), (4.0, False), (6.0, True), (7.05, True), (30.0, True)]
+)
+async def test_a_consent_whose_days_are_over_is_a_problem_also_while_it_is_honoured(
+    days: float, warned: bool, tmp_path: Path
+) -> None:
+    async with standing(tmp_path) as bench:
+        bench.service.clock.wall_ms += int(days * 86_400_000)
+        keeper = bench.service.store.tokens
+        assert await keeper.access_token()  # the service refreshes it all the same
+        await count_down(
+            "main", keeper, bench.ledger, bench.desk, clock=bench.service.clock, warn_days=2
+        )
+        assert bench.desk.is_open("consent.ending", "main") is warned
+        assert not bench.desk.is_open("consent.expired", "main")

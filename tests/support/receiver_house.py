@@ -119,7 +119,11 @@ def event(**changed: object) -> bytes:
 
 @contextlib.asynccontextmanager
 async def receiving(
-    data_dir: Path, *, success_status: int = 200, **settings: float
+    data_dir: Path,
+    *,
+    success_status: int = 200,
+    communities: Mapping[str, str] | None = None,
+    **settings: float,
 ) -> AsyncIterator[ReceiverHouse]:
     """Run a receiver for the stores main and other; both have a secret, `new` has none yet."""
     clock = StoppedClock()
@@ -142,6 +146,7 @@ async def receiving(
             clock=clock,
             wake=woken.append,
             success_status=success_status,
+            communities=communities,
         )
         await receiver.start()
         try:

@@ -213,7 +213,7 @@ def test_the_skew_is_never_told_larger_than_it_is(
     [
         (None, 5.0, "ok", "5.0 more days"),
         (None, 1.0, "warning", "ends in 24 hours"),
-        (None, -1.0, "failed", "has ended"),
+        (None, -1.0, "warning", "its days are over"),
         (
             ConsentLost("Withdrawn.", code="auth.consent_revoked", status=403),
             5,

@@ -55,13 +55,18 @@ def differences(now: Subscription, wanted: SubscriptionRequest) -> dict[str, Any
 
 
 class Subscriber:
-    """Keeps the subscription of one community. `on_secret(key)`: there is a new secret."""
+    """Keeps the subscription of one community.
+
+    `on_secret_expected(key)`: deliveries may come before their secret is known here; until
+    `on_secret(key)`, also where there is none after all.
+    """
 
     def __init__(self, shared: Shared, *, public_url: str) -> None:
         settings = shared.settings
         self._shared = shared
         self._one_at_a_time = asyncio.Lock()
         self.on_secret: OnSecret = _nobody
+        self.on_secret_expected: Callable[[str], None] = lambda _key: None
         self.wanted = SubscriptionRequest(
             settings.webhook_name,
             f"{public_url.rstrip('/')}/webhooks/{shared.key}",
@@ -125,17 +130,20 @@ class Subscriber:
     async def _make(self) -> str:
         shared = self._shared
         await asyncio.to_thread(self._prove)
-        made = await shared.calls.subscribe(self.wanted)
-        webhook_id = made.subscription.webhook_id
-        await asyncio.to_thread(
-            keep_secret,
-            shared.ledger.vault,
-            shared.key,
-            made.secret,
-            webhook_id,
-            at_ms=shared.clock.now_ms(),
-        )
-        await self.on_secret(shared.key)
+        self.on_secret_expected(shared.key)
+        try:
+            made = await shared.calls.subscribe(self.wanted)
+            webhook_id = made.subscription.webhook_id
+            await asyncio.to_thread(
+                keep_secret,
+                shared.ledger.vault,
+                shared.key,
+                made.secret,
+                webhook_id,
+                at_ms=shared.clock.now_ms(),
+            )
+        finally:
+            await self.on_secret(shared.key)
         await self._note(webhook_id)
         log.info("community.subscribed", community=shared.name, webhook_id=webhook_id)
         return webhook_id

@@ -28,9 +28,8 @@ async def count_down(
     now = clock.now_ms()
     await note_consent(ledger, store, tokens, at_ms=now)
     left_ms = tokens.consent_expires_at_ms - now
-    if left_ms <= 0:
-        desk.open("consent.expired", store)
-    if 0 < left_ms <= warn_days * _DAY_MS:
+    # That it has ended is the service's to say: some refresh a consent for longer than seven days.
+    if left_ms <= warn_days * _DAY_MS and keeper.lost is None:
         desk.open("consent.ending", store, left=days_left(left_ms))
     else:
         desk.close("consent.ending", store)

@@ -141,6 +141,7 @@ class _Life:
         self._by_key = {rooms.key: rooms for rooms in building.communities.values()}
         for rooms in self._by_key.values():
             rooms.flow.subscriber.on_secret = self._receiver.refresh_community
+            rooms.flow.subscriber.on_secret_expected = self._receiver.expect
 
     @asynccontextmanager
     async def listening(self, address: HeldAddress) -> AsyncIterator[None]:

@@ -170,6 +170,7 @@ class Receiver:
             secrets=read_secrets(self._ledger.vault, community),
             community_id=self._communities[community],
         )
+        self._deliveries.expect_no_more(community)
 
     async def stop(self, drain_s: float) -> None:
         """Take no new request, finish those that have begun within `drain_s` seconds."""

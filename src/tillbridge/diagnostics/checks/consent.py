@@ -49,9 +49,7 @@ def verdict(store: str, failure: ServiceError | None, days: float, warn_days: fl
             **details,
             code=failure.code,
         )
-    if days <= 0:
-        return of_problem(Found("consent.expired"), store, **details)
-    if days < warn_days:
+    if days < warn_days:  # also once none is left: the service takes the token all the same
         left = {"left": days_left(round(days * _DAY_MS))}
         return of_problem(Found("consent.ending", detail=left), store, **details)
     return ok(
