@@ -36,13 +36,13 @@ from tillbridge.daemon.receiving import receiver_settings
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.reloading import Change, Reloader
 from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.daemon.scheduler import Scheduler
 from tillbridge.daemon.self_checks import CLOCK, DiskCheck, ServiceProbe, ask_service
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_beside import SetupBeside
 from tillbridge.daemon.signals import on_hangup
 from tillbridge.daemon.signs import pulse
 from tillbridge.daemon.supervise import supervise
-from tillbridge.daemon.timetable import Timetable
 from tillbridge.diagnostics.port_holder import taken_by
 from tillbridge.errors import ConfigError, LedgerError, reason_of
 from tillbridge.i18n import _
@@ -114,7 +114,7 @@ class _Life:
         self._page: StatusListener | None = None
         self._reloader = Reloader(loaded, house.desk, self._reloaded)
         self._started_at = house.clock.now_ms()
-        self._timetable = Timetable(house.clock)
+        self._scheduler = Scheduler(house.clock)
         self._connecting = Connecting(building, self._connected)
         self._operations = Operations(building, self._connecting, running_since=self._started_at)
         self._setup = SetupBeside(loaded, house, self._operations, lives)
@@ -153,8 +153,8 @@ class _Life:
             await listeners.enter_async_context(self._status_page(address))
             await self.note_running(stopped=False)
             self._plan_housekeeping()
-            self._timetable.start()
-            listeners.callback(self._timetable.stop)
+            self._scheduler.start()
+            listeners.callback(self._scheduler.stop)
             self._lives.ready()
             forget_failed_start(self._house.ledger.data_dir)
             log.info("bridge.ready", stores=list(self._building.stores))
@@ -197,7 +197,7 @@ class _Life:
         if (probe := self._address_probe()) is not None:
             tasks |= supervised({"public_address": probe.run})
         if self._manager.watchdog_s is not None:
-            beats = pulse(self._manager, self._building, self._timetable)
+            beats = pulse(self._manager, self._building, self._scheduler)
             tasks["pulse"] = beats.run(self._manager.watchdog_s)
         return tasks
 
@@ -344,11 +344,11 @@ class _Life:
         self._setup.bell.listen(callback)
 
     def _plan_housekeeping(self) -> None:
-        house, stores, plan = self._house, self._building.stores, self._timetable
-        plan.hourly(lambda: forget(house.ledger, self._bridge, house.clock))
-        plan.hourly(lambda: keep_budget(house.ledger, house.desk, self._bridge))
-        plan.hourly(self._count_down_consents)
-        plan.hourly(self._receiver.let_go)
+        house, stores, plan = self._house, self._building.stores, self._scheduler
+        plan.hourly("forget", lambda: forget(house.ledger, self._bridge, house.clock))
+        plan.hourly("keep_budget", lambda: keep_budget(house.ledger, house.desk, self._bridge))
+        plan.hourly("count_down_consents", self._count_down_consents)
+        plan.hourly("let_go", self._receiver.let_go)
         plan.daily(self._settings.stores, lambda store: stores[store].daily())
 
     def _reloaded(self, fresh: LoadedSettings, change: Change) -> None:

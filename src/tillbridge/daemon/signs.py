@@ -5,8 +5,8 @@ import time
 
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.pulse import Pulse, Sign
+from tillbridge.daemon.scheduler import Scheduler
 from tillbridge.daemon.service_manager import ServiceManager
-from tillbridge.daemon.timetable import Timetable
 
 # A commit waits for the disk, and memory cards have been seen to take ten seconds over one.
 _WRITER_S = 30.0
@@ -17,21 +17,21 @@ _TIMERS_S = 60.0
 _HOUSEKEEPING_S = 3600.0
 
 
-def pulse(manager: ServiceManager, building: Building, timetable: Timetable) -> Pulse:
+def pulse(manager: ServiceManager, building: Building, scheduler: Scheduler) -> Pulse:
     """Return the pulse of this bridge."""
     # Without a pulse it is ended by SIGABRT: the log then has what each thread was at.
     faulthandler.enable()
-    signs = _Signs(building, timetable)
+    signs = _Signs(building, scheduler)
     return Pulse(manager, signs.seen)
 
 
 class _Signs:
     """Looks at everything that has to get on."""
 
-    def __init__(self, building: Building, timetable: Timetable) -> None:
+    def __init__(self, building: Building, scheduler: Scheduler) -> None:
         self._building = building
         self._ledger = building.house.ledger
-        self._timetable = timetable
+        self._scheduler = scheduler
         self._unwritable_at = 0.0
 
     def seen(self) -> list[Sign]:
@@ -44,8 +44,8 @@ class _Signs:
                 Sign(f"{name}.inbox", self._since_writable(rooms.orders.behind_since), _INBOX_S)
                 for name, rooms in self._building.stores.items()
             ),
-            Sign("timers", self._timetable.late_since(), _TIMERS_S),
-            Sign("housekeeping", self._timetable.busy_since, _HOUSEKEEPING_S),
+            Sign("timers", self._scheduler.late_since(), _TIMERS_S),
+            Sign("housekeeping", self._scheduler.busy_since, _HOUSEKEEPING_S),
         ]
 
     def _since_writable(self, since: float | None) -> float | None:

@@ -3,28 +3,54 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from apscheduler.schedulers import base
 
-from tests.support.order_house import SetClock
 from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
-from tillbridge.daemon.timetable import Timetable, daily_after, hourly_after
+from tillbridge.daemon import scheduler
+from tillbridge.daemon.scheduler import Scheduler
 
 HOUR = timedelta(hours=1)
 BERLIN = ZoneInfo("Europe/Berlin")
-ZONES = [UTC, BERLIN, ZoneInfo("America/St_Johns"), ZoneInfo("Australia/Lord_Howe"), None]
 
-instants = st.floats(1_577_836_800, 2_051_222_400).map(lambda at: datetime.fromtimestamp(at, UTC))
-quarters = st.builds(time, st.integers(0, 23), st.sampled_from([0, 15, 30, 45]))
+
+class Wall:
+    """The wall clock, put forward by as much as a test says. Durations count on as they are."""
+
+    def __init__(self) -> None:
+        self.ahead = timedelta(0)
+
+    def set(self, now: datetime) -> None:
+        self.ahead = now - datetime.now(UTC)
+
+
+@pytest.fixture
+def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
+    clock = Wall()
+
+    class Shifted(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Shifted":
+            return super().now(tz) + clock.ahead
+
+    for module in (base, scheduler):
+        monkeypatch.setattr(module, "datetime", Shifted)
+    return clock
+
+
+async def settled(plan: Scheduler) -> None:
+    """Let everything that is due begin, and what needs no waiting be done."""
+    plan.late_since()
+    for _ in range(10):
+        await asyncio.sleep(0)
 
 
 @contextmanager
-def running(plan: Timetable) -> Iterator[Timetable]:
+def running(plan: Scheduler) -> Iterator[Scheduler]:
     plan.start()
     try:
         yield plan
@@ -57,51 +83,50 @@ class Rounds:
                 await asyncio.sleep(0)
 
 
-@given(instants, quarters, st.sampled_from(ZONES))
-def test_a_day_has_one_hour_for_it(now: datetime, when: time, zone: tzinfo | None) -> None:
-    due = daily_after(now, when, zone)
-    assert now < due <= now + timedelta(hours=25)
-    following = daily_after(due, when, zone)
-    assert timedelta(hours=23) <= following - due <= timedelta(hours=25)
-    local = due.astimezone(zone)
-    assert local.time() == when or local.utcoffset() != (due - HOUR).astimezone(zone).utcoffset()
-
-
-@given(instants, instants)
-def test_an_hour_is_counted_from_the_first(now: datetime, first: datetime) -> None:
-    due = hourly_after(now, first)
-    assert due > now
-    assert due >= first
-    assert (due - first) % HOUR == timedelta(0)
-    assert due - now <= HOUR or due == first
-
-
 @pytest.mark.parametrize(
-    ("now", "due"),
+    ("before", "when", "times"),
     [
-        (datetime(2026, 3, 28, 1, 30, tzinfo=UTC), datetime(2026, 3, 29, 1, 30, tzinfo=UTC)),
-        (datetime(2026, 3, 29, 1, 30, tzinfo=UTC), datetime(2026, 3, 30, 0, 30, tzinfo=UTC)),
-        (datetime(2026, 10, 24, 0, 30, tzinfo=UTC), datetime(2026, 10, 25, 0, 30, tzinfo=UTC)),
-        (datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 26, 1, 30, tzinfo=UTC)),
+        (datetime(2026, 3, 29, 0, 59, tzinfo=UTC), "02:30", 1),
+        (datetime(2026, 10, 25, 0, 29, tzinfo=UTC), "02:30", 1),
+        (datetime(2026, 10, 26, 1, 29, tzinfo=UTC), "02:30", 1),
+        (datetime(2026, 10, 26, 1, 31, tzinfo=UTC), "02:30", 0),
     ],
-    ids=["left out", "after that", "brought twice", "after that again"],
+    ids=["left out", "brought twice", "the day after", "past already"],
 )
-def test_the_quiet_hour_comes_once_where_the_clocks_change(now: datetime, due: datetime) -> None:
-    assert daily_after(now, time(2, 30), BERLIN) == due
+async def test_the_quiet_hour_comes_once_where_the_clocks_change(
+    wall: Wall, before: datetime, when: str, times: int
+) -> None:
+    compared = list[str]()
+    wall.set(before)
+    plan = Scheduler(Clock())
+    plan.daily({"main": store(when, "Europe/Berlin")}, compared.append)
+    with running(plan):
+        await settled(plan)
+        assert compared == []
+        for quarter in range(1, 13):
+            wall.set(before + quarter * HOUR / 4)
+            await settled(plan)
+        assert compared == ["main"] * times
+        wall.set(before + 24 * HOUR)
+        await settled(plan)
+        assert len(compared) <= times + 1
+        wall.set(before + 27 * HOUR)
+        await settled(plan)
+        assert compared == ["main"] * (times + 1)
 
 
-async def test_a_store_is_compared_at_its_own_quiet_hour_and_once() -> None:
-    clock, compared = SetClock(), list[str]()
-    now = datetime.fromtimestamp(clock.now_ms() / 1000, UTC)
+async def test_a_store_is_compared_at_its_own_quiet_hour_and_once(wall: Wall) -> None:
+    compared = list[str]()
+    now = datetime.now(UTC)
     soon = (now.astimezone(BERLIN) + 2 * HOUR).strftime("%H:%M")
     later = (now + 4 * HOUR).strftime("%H:%M")
-    plan = Timetable(clock)
+    plan = Scheduler(Clock())
     plan.daily({"main": store(soon, "Europe/Berlin"), "east": store(later, "UTC")}, compared.append)
     with running(plan):
         plan.late_since()
         await asyncio.sleep(0.01)
         assert compared == []
-        clock.wall_s = 3 * 3600
+        wall.ahead = 3 * HOUR
         async with asyncio.timeout(10):
             while not compared:
                 plan.late_since()
@@ -119,9 +144,9 @@ async def test_work_that_is_being_done_shows_since_when() -> None:
         began.set()
         await go_on.wait()
 
-    plan = Timetable(Clock())
+    plan = Scheduler(Clock())
     assert plan.busy_since is None
-    plan.hourly(work)
+    plan.hourly("work", work)
     with running(plan):
         async with asyncio.timeout(10):
             await began.wait()
@@ -132,8 +157,8 @@ async def test_work_that_is_being_done_shows_since_when() -> None:
                 await asyncio.sleep(0)
 
 
-async def test_work_that_takes_hours_is_not_begun_beside_itself() -> None:
-    began, go_on, clock = 0, asyncio.Event(), SetClock()
+async def test_work_that_takes_hours_is_not_begun_beside_itself(wall: Wall) -> None:
+    began, go_on = 0, asyncio.Event()
 
     async def work() -> None:
         nonlocal began
@@ -141,12 +166,12 @@ async def test_work_that_takes_hours_is_not_begun_beside_itself() -> None:
         await go_on.wait()
 
     beside = Rounds()
-    plan = Timetable(clock)
-    plan.hourly(work)
-    plan.hourly(beside.work)
+    plan = Scheduler(Clock())
+    plan.hourly("work", work)
+    plan.hourly("beside", beside.work)
     with running(plan):
         await beside.reached(1)
-        clock.wall_s = 3 * 3600
+        wall.ahead = 3 * HOUR
         plan.late_since()
         await beside.reached(2)
         assert began == 1
@@ -163,16 +188,16 @@ async def test_work_that_is_not_done_is_broken_off_at_the_end() -> None:
             broken_off.set()
             raise
 
-    plan = Timetable(Clock())
-    plan.hourly(work)
+    plan = Scheduler(Clock())
+    plan.hourly("work", work)
     async with asyncio.timeout(10):
         with running(plan):
             await began.wait()
         await broken_off.wait()
 
 
-async def test_work_that_fails_is_done_again_and_keeps_no_other_from_it() -> None:
-    clock, beside, tried = SetClock(), Rounds(), 0
+async def test_work_that_fails_is_done_again_and_keeps_no_other_from_it(wall: Wall) -> None:
+    beside, tried = Rounds(), 0
 
     async def work() -> None:
         nonlocal tried
@@ -182,14 +207,14 @@ async def test_work_that_fails_is_done_again_and_keeps_no_other_from_it() -> Non
     def compare(_store: str) -> None:
         raise OSError
 
-    quiet = datetime.fromtimestamp(clock.now_ms() / 1000, UTC) + HOUR / 2
-    plan = Timetable(clock)
+    quiet = datetime.now(UTC) + HOUR / 2
+    plan = Scheduler(Clock())
     plan.daily({"main": store(quiet.strftime("%H:%M"), "UTC")}, compare)
-    plan.hourly(work)
-    plan.hourly(beside.work)
+    plan.hourly("work", work)
+    plan.hourly("beside", beside.work)
     with running(plan):
         await beside.reached(1)
-        clock.wall_s = 3600
+        wall.ahead = HOUR
         plan.late_since()
         await beside.reached(2)
         assert tried == 2
@@ -197,31 +222,31 @@ async def test_work_that_fails_is_done_again_and_keeps_no_other_from_it() -> Non
 
 async def test_timers_that_come_round_are_never_late() -> None:
     rounds = Rounds()
-    plan = Timetable(Clock())
-    plan.hourly(rounds.work)
+    plan = Scheduler(Clock())
+    plan.hourly("rounds", rounds.work)
     with running(plan):
         await rounds.reached(1)
         assert plan.late_since() is None
 
 
-async def test_timers_that_do_not_come_round_show_since_when() -> None:
-    clock, rounds = SetClock(), Rounds()
-    plan = Timetable(clock)
-    plan.hourly(rounds.work)
+async def test_timers_that_do_not_come_round_show_since_when(wall: Wall) -> None:
+    rounds = Rounds()
+    plan = Scheduler(Clock())
+    plan.hourly("rounds", rounds.work)
     with running(plan):
-        clock.wall_s = 2 * 3600
+        wall.ahead = 2 * HOUR
         since = plan.late_since()  # the loop has not come round
         assert since is not None
         assert plan.late_since() == since
 
 
-async def test_a_wall_clock_that_jumps_ahead_makes_no_timer_late_for_long() -> None:
-    clock, rounds = SetClock(), Rounds()
-    plan = Timetable(clock)
-    plan.hourly(rounds.work)
+async def test_a_wall_clock_that_jumps_ahead_makes_no_timer_late_for_long(wall: Wall) -> None:
+    rounds = Rounds()
+    plan = Scheduler(Clock())
+    plan.hourly("rounds", rounds.work)
     with running(plan):
         await rounds.reached(1)
-        clock.wall_s = 5 * 3600
+        wall.ahead = 5 * HOUR
         async with asyncio.timeout(10):
             while plan.late_since() is not None or rounds.done < 2:
                 await asyncio.sleep(0)
