@@ -251,3 +251,16 @@ async def test_a_wall_clock_that_jumps_ahead_makes_no_timer_late_for_long(wall: 
             while plan.late_since() is not None or rounds.done < 2:
                 await asyncio.sleep(0)
         assert rounds.done == 2  # made up for once
+
+
+async def test_a_clock_that_jumps_is_noticed_without_a_watchdog(
+    wall: Wall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "_LONGEST_SLEEP_S", 0.01)
+    rounds = Rounds()
+    plan = Scheduler(Clock())
+    plan.hourly("rounds", rounds.work)
+    with running(plan):
+        await rounds.reached(1)
+        wall.ahead = 5 * HOUR
+        await rounds.reached(2)
