@@ -8,6 +8,7 @@ from tillbridge.adapter import Catalogue, ReadsCatalogue
 from tillbridge.adapter.conformance import CHECKS, Check, Outcome, run_check
 from tillbridge.adapter.conformance.samples import plain_items
 from tillbridge.adapter.conformance.subject import Subject
+from tillbridge.adapter.registration import closing
 from tillbridge_sql.adapter import ADAPTER
 from tillbridge_sql.rig_marks import on_servers
 from tillbridge_sql.rig_profiles import (
@@ -52,7 +53,8 @@ def read(rig: ProfileRig, **options: object) -> Catalogue:
     checked = ADAPTER.options.model_validate({**rig.options(), **options})
     pos = ADAPTER.open(checked, rig.context())
     assert isinstance(pos, ReadsCatalogue)
-    return pos.read_catalogue()
+    with closing(pos):
+        return pos.read_catalogue()
 
 
 @floreant

@@ -91,7 +91,13 @@ class Stage:
         """Start the bridge, and wait until it listens."""
         grown = self.log_path.stat().st_size if self.log_path.exists() else 0
         with self.log_path.open("ab") as log:
-            self._bridge = await self._run("run", stdout=log, stderr=log)
+            starting = asyncio.create_task(self._run("run", stdout=log, stderr=log))
+            try:
+                self._bridge = await asyncio.shield(starting)
+            except asyncio.CancelledError:
+                # Ctrl-C in this very moment: what has been started is known, and ended.
+                self._bridge = await starting
+                raise
 
         def ready() -> bool:
             if not self.bridge_runs():
