@@ -1,5 +1,6 @@
 """An adapter's options as a form, and what it reads as a preview."""
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,7 +12,7 @@ from tillbridge.adapter import AdapterOptions
 from tillbridge.adapter.secrets import Secret
 from tillbridge.adapters.folder.adapter import ADAPTER
 from tillbridge.adapters.loader import find_adapters
-from tillbridge.daemon.setup_till import said_of
+from tillbridge.daemon.setup_till import refuse_own_places, said_of
 from tillbridge.errors import ConfigError
 from tillbridge.onboarding.options_form import fields_of, file_only, said_in
 from tillbridge.onboarding.preview import finding_of, shown
@@ -189,3 +190,28 @@ def test_no_page_says_which_module_is_imported(adapter: str, tmp_path: Path) -> 
     with pytest.raises(ConfigError):
         said_of(adapter, {}, {"adapter": "folder"}, tmp_path)
     assert "antigravity" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        ("export/menu.csv", False),
+        ("/srv/till/menu.csv", False),
+        ("data/ledger.key", True),
+        ("./export/../data/ledger.vault", True),
+        ("link.csv", True),
+        ("/proc/self/environ", True),
+        ("sqlite:///data/ledger.db", True),
+        ("sqlite:////proc/self/maps", True),
+        ("sqlite:///till.db", False),
+    ],
+)
+def test_no_page_makes_the_bridge_read_what_is_its_own(
+    path: str, refused: bool, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "link.csv").symlink_to(data / "ledger.key")
+    said = {"adapter": "folder", "menu": path}
+    with pytest.raises(ConfigError) if refused else contextlib.nullcontext():
+        refuse_own_places(said, {"menu": path}, base_dir=tmp_path, data_dir=data)

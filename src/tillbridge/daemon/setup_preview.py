@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tillbridge.daemon.setup_place import SetupPlace
-from tillbridge.daemon.setup_till import adapters, form_of, said_of, tried
+from tillbridge.daemon.setup_till import (
+    adapters,
+    form_of,
+    refuse_own_places,
+    said_of,
+    tried,
+)
 from tillbridge.errors import ConfigError
 from tillbridge.onboarding.draft import Draft
 from tillbridge.onboarding.preview import nothing_seen
@@ -40,8 +46,14 @@ class TillPreview:
         self, adapter: str, form: Mapping[str, str], kept: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return an adapter and its options, as they are to stand in the file."""
-        folder = self._place.ledger.data_dir / "secrets"
-        return await asyncio.to_thread(said_of, adapter, form, kept, folder)
+        data_dir, base_dir = self._place.ledger.data_dir, self._place.base_dir
+
+        def read() -> dict[str, Any]:
+            said = said_of(adapter, form, kept, data_dir / "secrets")
+            refuse_own_places(said, form, base_dir=base_dir, data_dir=data_dir)
+            return said
+
+        return await asyncio.to_thread(read)
 
     async def look(self, said: Answer, draft: Draft) -> Answer:
         """Return what an adapter reads, and go on looking. Raises ConfigError."""
