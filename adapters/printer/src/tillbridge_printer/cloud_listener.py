@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Coroutine
 from typing import Any
+from weakref import WeakSet
 
 from aiohttp import web
 
@@ -59,8 +60,13 @@ def let_go(place: CloudPlace, token: str) -> None:
 class _Server(web.Server):
     """Closes the caller that came first where there are too many."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 -- aiohttp's own
+        super().__init__(*arguments, **options)
+        self.links: WeakSet[asyncio.Transport] = WeakSet()
+
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
+        self.links.add(transport)
         callers = self.connections
         if len(callers) > _MOST_CALLERS:
             callers[0].force_close()
@@ -80,7 +86,7 @@ class _Listener:
 
     def close(self) -> None:
         """Close the port; return once it is free."""
-        self._await(self._runner.cleanup())
+        self._await(self._stop())
         self._await(self._loop.shutdown_default_executor())
         self._end()
 
@@ -96,6 +102,14 @@ class _Listener:
 
     def _await(self, work: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 -- whatever it returns
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_S)
+
+    async def _stop(self) -> None:
+        await self._runner.cleanup()
+        server = self._runner.server
+        for link in list(server.links) if isinstance(server, _Server) else ():
+            link.abort()  # one whose caller reads no answer would never close
+        for _turn in range(3):
+            await asyncio.sleep(0)  # each closes its socket in a turn of its own
 
     async def _start(self, place: CloudPlace) -> web.ServerRunner:
         runner = web.ServerRunner(
