@@ -50,8 +50,8 @@ systemd-test: setup ## the package under a real systemd: killed, hung, stopped, 
 	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest $(PYTEST_ARGS) -n 0 tests/machine/test_systemd.py
 
 reference: setup ## the pages that are made from the code (reference of the adapter API, schema of its protocol)
-	$(BIN)/python -m tillbridge.adapters.reference > docs/adapters/reference.md
-	$(BIN)/python -m tillbridge.adapters.process.schema > docs/adapters/process.schema.json
+	$(BIN)/python -m tillbridge.pos.reference > docs/adapters/reference.md
+	$(BIN)/python -m tillbridge.pos.process.schema > docs/adapters/process.schema.json
 
 screenshots: setup ## the pictures of the page in docs/images, taken with Chromium
 	$(BIN)/python -m tests.support.screenshots docs/images

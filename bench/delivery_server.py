@@ -17,9 +17,9 @@ from aiohttp import web
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable
 
-from tillbridge import log
-from tillbridge.clock import Clock
 from tillbridge.config import ReceiverSettings
+from tillbridge.core import log
+from tillbridge.core.clock import Clock
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.schema import inbox

@@ -17,13 +17,13 @@ from pathlib import Path
 from aiohttp import web
 
 from bench.export_store import CHANGED, STORE, open_pos, write_menu
-from tillbridge.adapters.folder_events import FolderEvents
-from tillbridge.adapters.watch import FileWatch
-from tillbridge.catalogue.flow import CatalogueFlow
-from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings, StoreSettings
+from tillbridge.core.clock import Clock
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.pos.folder_events import FolderEvents
+from tillbridge.pos.watch import FileWatch
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.types import Tokens
 

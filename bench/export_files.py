@@ -35,10 +35,10 @@ from tillbridge.adapter import (
     ReadsCatalogueChanges,
 )
 from tillbridge.adapter.conformance.samples import plain_items
-from tillbridge.adapters.kit import find_kit
-from tillbridge.catalogue.collector import collector_at_rest
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
+from tillbridge.menu.collector import collector_at_rest
 from tillbridge.model.catalogue import Item
+from tillbridge.pos.kit import find_kit
 
 ROWS = 5_000
 ROWS_FOR_ONE_NEW = 100

@@ -15,13 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.export_store import CHANGED, STORE, open_pos, write_menu
-from tillbridge.catalogue.assess import Assessment, Assessor, Rules
-from tillbridge.catalogue.guard import Limits
-from tillbridge.catalogue.known import KnownFingerprints
-from tillbridge.catalogue.plan import PlanLimits, PushBatch
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
 from tillbridge.ledger import menu
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.menu.assess import Assessment, Assessor, Rules
+from tillbridge.menu.guard import Limits
+from tillbridge.menu.known import KnownFingerprints
+from tillbridge.menu.plan import PlanLimits, PushBatch
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")

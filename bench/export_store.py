@@ -7,15 +7,15 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from tillbridge.adapter import AdapterContext
-from tillbridge.adapters.loader import open_adapter
-from tillbridge.adapters.runner import PosRunner
-from tillbridge.catalogue.compare import fingerprint_of
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu_rows import AcceptedItem, Parts
+from tillbridge.menu.compare import fingerprint_of
 from tillbridge.model.catalogue import Catalogue
+from tillbridge.pos.loader import open_adapter
+from tillbridge.pos.runner import PosRunner
 
 STORE = "main"
 CHANGED = 10

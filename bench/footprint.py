@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.measure import Bench, Measured, Options, Result, Skipped
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger
 
 _SECRET = "whsec_bench"

@@ -16,8 +16,8 @@ import pytest
 
 if TYPE_CHECKING:
     from tillbridge.adapter.conformance import CheckResult, Rig
-    from tillbridge.adapters.kit import Kit
-    from tillbridge.adapters.verdict import Trying
+    from tillbridge.pos.kit import Kit
+    from tillbridge.pos.verdict import Trying
 
 _PROPERTY = "tillbridge"
 _KITS = pytest.StashKey["dict[str, Kit]"]()
@@ -71,7 +71,7 @@ class _Adapter(pytest.Collector):
 
     def collect(self) -> Iterable["_Try"]:
         """Return a test for each thing to try."""
-        from tillbridge.adapters.verdict import tryings  # noqa: PLC0415 -- only where it is used
+        from tillbridge.pos.verdict import tryings  # noqa: PLC0415 -- only where it is used
 
         for trying in tryings(self.kit):
             test = _Try.from_parent(self, name=trying.name)
@@ -167,7 +167,7 @@ class _Results:
 
 def _verdict(kit: "Kit", told: list[dict[str, Any]]) -> Any:  # noqa: ANN401 -- a KitVerdict, imported late
     from tillbridge.adapter.conformance import CheckResult, Outcome  # noqa: PLC0415 -- (as above)
-    from tillbridge.adapters.verdict import tryings, verdict_of  # noqa: PLC0415 -- (as above)
+    from tillbridge.pos.verdict import tryings, verdict_of  # noqa: PLC0415 -- (as above)
 
     results: dict[str, CheckResult] = {}
     for each in told:
@@ -188,8 +188,8 @@ def _kits(config: pytest.Config) -> "dict[str, Kit]":
 
 
 def _kit(name: str, config: pytest.Config) -> "Kit":
-    from tillbridge.adapters.kit import find_kit  # noqa: PLC0415 -- (as above)
-    from tillbridge.errors import BridgeError  # noqa: PLC0415 -- (as above)
+    from tillbridge.core.errors import BridgeError  # noqa: PLC0415 -- (as above)
+    from tillbridge.pos.kit import find_kit  # noqa: PLC0415 -- (as above)
 
     folder = config.rootpath / name
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.page_house import PASSWORD
 from tests.support.world import World
-from tillbridge.status.passwords import password_hash
+from tillbridge.web.passwords import password_hash
 
 
 def open_to_others(world: World) -> None:

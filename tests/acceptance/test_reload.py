@@ -8,7 +8,7 @@ import aiohttp
 from tests.support.bridge_process import until
 from tests.support.service_manager import ListeningManager
 from tests.support.world import World
-from tillbridge.status.passwords import password_hash
+from tillbridge.web.passwords import password_hash
 
 
 def change(config: Path, old: str, new: str) -> None:

@@ -18,7 +18,7 @@ from tests.support.world import SECRET
 from tillbridge.configfile import load
 from tillbridge.sandbox import SandboxSettings, start
 from tillbridge.sandbox.settings import MerchantSeed, StoreSeed
-from tillbridge.status.passwords import password_hash
+from tillbridge.web.passwords import password_hash
 
 LOYVERSE = Path(__file__).parents[2] / "adapters/loyverse/tests/cases/variants/items.csv"
 

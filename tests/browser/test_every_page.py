@@ -12,8 +12,8 @@ from tests.support.every_page import addresses
 from tests.support.hostile import CORPUS, PlantedInTurn
 from tests.support.page_house import PageHouse, page_house
 from tests.support.page_sample import busy, crowded
-from tillbridge.status.ports import CallbackAnswer
-from tillbridge.status.web.book import Page as BookPage
+from tillbridge.web.ports import CallbackAnswer
+from tillbridge.web.site.book import Page as BookPage
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser
 
-from tillbridge.status.web.book import Action
-from tillbridge.status.web.registry import NAVIGATION, everything
+from tillbridge.web.site.book import Action
+from tillbridge.web.site.registry import NAVIGATION, everything
 
 SHEET = Path(__file__).resolve().parents[2] / "docs/in-the-shop.html"
 

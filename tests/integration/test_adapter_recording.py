@@ -18,11 +18,11 @@ from tillbridge.adapter import Adapter, AdapterContext, AdapterOptions, Catalogu
 from tillbridge.adapter.conformance import Case, run_case
 from tillbridge.adapter.conformance.workbook import write_workbook
 from tillbridge.adapter.secrets import Secret, read_secret
-from tillbridge.adapters.folder import ADAPTER as FOLDER
-from tillbridge.adapters.kit import find_kit
-from tillbridge.adapters.recording.record import Recorded, Source, record
-from tillbridge.errors import BridgeError
+from tillbridge.core.errors import BridgeError
 from tillbridge.model.money import to_minor
+from tillbridge.pos.folder import ADAPTER as FOLDER
+from tillbridge.pos.kit import find_kit
+from tillbridge.pos.recording.record import Recorded, Source, record
 
 ROOT = Path(__file__).resolve().parents[2]
 

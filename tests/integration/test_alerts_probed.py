@@ -14,9 +14,9 @@ from tillbridge.alerts.heartbeat import HeartbeatProbe
 from tillbridge.alerts.reaching import reach
 from tillbridge.alerts.ways import NotTold
 from tillbridge.config import AppriseSettings
+from tillbridge.core.errors import ConfigError
 from tillbridge.diagnostics.checks.alerts import check_telling
 from tillbridge.diagnostics.result import Level
-from tillbridge.errors import ConfigError
 
 
 async def test_a_mail_server_is_signed_in_at_and_gets_no_letter() -> None:

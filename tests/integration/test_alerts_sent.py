@@ -26,9 +26,9 @@ from tillbridge.alerts.heartbeat import Heartbeat
 from tillbridge.alerts.message import Message, trial
 from tillbridge.alerts.teller import About, Manner, Teller
 from tillbridge.alerts.ways import NotTold, Way
-from tillbridge.clock import Clock
 from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
-from tillbridge.errors import ConfigError, LedgerError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.ledger.acknowledging import acknowledge
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger

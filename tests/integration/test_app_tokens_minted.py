@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.service_link import Linked, linked
-from tillbridge.errors import RateLimited, Refused
+from tillbridge.core.errors import RateLimited, Refused
 from tillbridge.ledger.vault import Vault
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.app_tokens import Access, KeptToken

@@ -12,14 +12,14 @@ from sqlalchemy import create_engine
 
 from tests.support.ledger_house import StoppedClock, opened
 from tests.support.pretend_control import PretendControl
+from tillbridge.core.errors import BridgeError
 from tillbridge.daemon.audited import AuditTrail, audited
 from tillbridge.daemon.effects import Effects
 from tillbridge.daemon.operations_audit import AuditOperations
-from tillbridge.errors import BridgeError
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.schema import metadata
-from tillbridge.status.acting import acting_as
+from tillbridge.web.acting import acting_as
 
 ACTS = [
     audit.Act("order.retry", "page:anna", "staff", "main", "ord_1", {"ok": True}),

@@ -11,15 +11,15 @@ import pytest
 from tests.support.catalogue_house import CatalogueHouse, catalogue_house
 from tests.support.catalogues import dishes, without
 from tillbridge.adapter import ExportUnreadable
-from tillbridge.catalogue.pending import Pending, pending_text
-from tillbridge.catalogue.wishes import Wish
-from tillbridge.errors import ServiceError
+from tillbridge.core.errors import ServiceError
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.holds import get_hold
 from tillbridge.ledger.menu_prices import prices_around
 from tillbridge.ledger.menu_refused import refused_items
 from tillbridge.ledger.pushes import begin_push, push_page, running_pushes
+from tillbridge.menu.pending import Pending, pending_text
+from tillbridge.menu.wishes import Wish
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Variant
 from tillbridge.sandbox import SandboxSettings
 

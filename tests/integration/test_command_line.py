@@ -13,14 +13,14 @@ import pytest
 
 from tests.support.pretend_control import PretendControl
 from tillbridge.cli.control import os_user
-from tillbridge.clock import Clock
-from tillbridge.errors import BridgeError, Unreachable
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError, Unreachable
+from tillbridge.core.tally import Tally
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.problems import open_problem
 from tillbridge.ledger.snapshot import StoreSnapshot
-from tillbridge.status.listener import StatusListener
-from tillbridge.tally import Tally
+from tillbridge.web.listener import StatusListener
 
 CONFIG = """\
 [bridge]
@@ -416,7 +416,7 @@ async def test_orders_are_listed_and_shown_from_the_ledger(program: Program) -> 
 def test_an_unforeseen_failure_is_short_and_kept_without_secrets(tmp_path: Path) -> None:
     code = (
         "from tillbridge.cli import main\nfrom tillbridge.cli import app\n"
-        "from tillbridge.redaction import learn_secret\n"
+        "from tillbridge.core.redaction import learn_secret\n"
         "planted = 'planted' + '-secret'; learn_secret(planted)\n"
         "def broken(**_): raise KeyError(planted)\n"
         "app.app = broken\n"

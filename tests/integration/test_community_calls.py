@@ -10,7 +10,7 @@ import pytest
 from tests.support.sandbox_driver import until
 from tests.support.sandbox_hall import SEEDS, Hall, at, hall_of, week
 from tests.support.service_link import HandClock
-from tillbridge.errors import Refused, ServiceDown
+from tillbridge.core.errors import Refused, ServiceDown
 from tillbridge.model.community import SubscriptionRequest
 from tillbridge.model.instant import from_iso
 from tillbridge.sandbox import SandboxSettings

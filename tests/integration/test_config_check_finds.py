@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.bridge_process import free_port
-from tillbridge.errors import ConfigError
-from tillbridge.onboarding.addresses import check_address
+from tillbridge.core.errors import ConfigError
+from tillbridge.setup.addresses import check_address
 
 STORE = """
 [bridge]

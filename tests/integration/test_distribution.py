@@ -31,5 +31,5 @@ def test_the_wheel_installs_the_command_and_the_built_in_adapter(wheel: zipfile.
     metadata = next(path for path in wheel.iterdir() if path.name.endswith(".dist-info"))
     entry_points = (metadata / "entry_points.txt").read_text("utf-8")
     assert "tillbridge = tillbridge.cli:main" in entry_points
-    assert "folder = tillbridge.adapters.folder:ADAPTER" in entry_points
+    assert "folder = tillbridge.pos.folder:ADAPTER" in entry_points
     assert "License-Expression: Apache-2.0" in (metadata / "METADATA").read_text("utf-8")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.catalogue_house import CatalogueHouse, catalogue_house
 from tests.support.catalogues import dishes
-from tillbridge.catalogue.wishes import Wish
+from tillbridge.menu.wishes import Wish
 from tillbridge.model.catalogue import Catalogue
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding
 

@@ -14,23 +14,23 @@ import pytest
 from tests.integration.test_stores_standing import Bench, standing
 from tests.support.page_house import page_house
 from tests.support.surfaces import disagreements, surfaces
+from tillbridge.core.errors import ConsentLost, ServiceDown, Unreachable
 from tillbridge.daemon.probing import AddressProbe
 from tillbridge.daemon.self_checks import DiskCheck, ServiceProbe, ask_service
 from tillbridge.diagnostics.checks.service import Asked
 from tillbridge.diagnostics.outside import Judgement
 from tillbridge.diagnostics.port_holder import holder_of
-from tillbridge.errors import ConsentLost, ServiceDown, Unreachable
 from tillbridge.ledger.addresses import note_addresses
 from tillbridge.ledger.day import Day
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.failed_start import FailedStart, forget_failed_start, note_failed_start
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.service.caller import Contact
-from tillbridge.status.document import document
-from tillbridge.status.facts import BridgeFacts
-from tillbridge.status.overview import overview
-from tillbridge.status.stopped import status_from_ledger
 from tillbridge.stores.service_reach import ServiceReach
+from tillbridge.web.document import document
+from tillbridge.web.facts import BridgeFacts
+from tillbridge.web.overview import overview
+from tillbridge.web.stopped import status_from_ledger
 
 LONGEST_S = 60.0
 GIVES_UP_S = 8.0  # what asks the network waits for so long

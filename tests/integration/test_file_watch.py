@@ -10,9 +10,9 @@ import pytest
 from structlog.testing import capture_logs
 from watchfiles.main import FileChange
 
-from tillbridge.adapters import folder_events
-from tillbridge.adapters.folder_events import FolderEvents
-from tillbridge.adapters.watch import FileWatch
+from tillbridge.pos import folder_events
+from tillbridge.pos.folder_events import FolderEvents
+from tillbridge.pos.watch import FileWatch
 
 SETTLE_MS = 30
 

@@ -46,17 +46,17 @@ from tillbridge.adapter import (
     TicketUpdate,
     Variant,
 )
-from tillbridge.adapters.runner import PosRunner
-from tillbridge.adapters.validation import valid_availability
-from tillbridge.catalogue.flow import CatalogueFlow
-from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings
-from tillbridge.errors import ServiceError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ServiceError
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import open_problems
+from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.model.order import parse_order
+from tillbridge.pos.runner import PosRunner
+from tillbridge.pos.validation import valid_availability
 from tillbridge.service.types import AvailabilityResult, BatchResult, PatchResult, PushAnswer
 
 T = TypeVar("T")

@@ -12,9 +12,9 @@ import pytest
 
 from tests.integration.test_command_line import TOKEN, Program
 from tests.support.pretend_control import PretendControl
-from tillbridge.clock import Clock
-from tillbridge.status.listener import StatusListener
-from tillbridge.tally import Tally
+from tillbridge.core.clock import Clock
+from tillbridge.core.tally import Tally
+from tillbridge.web.listener import StatusListener
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
 from tillbridge.config import StoreSettings
-from tillbridge.errors import BridgeError, ServiceDown
+from tillbridge.core.errors import BridgeError, ServiceDown
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.client import ServiceClient
 from tillbridge.stores.door import StoreDoor

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from tests.support.ledger_house import StoppedClock, delivery, opened
-from tillbridge.errors import LedgerError
+from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import community, facts, recover
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.desk import ProblemDesk

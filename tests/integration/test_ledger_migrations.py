@@ -14,7 +14,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, inspect
 
 from tests.support.ledger_house import delivery, opened
-from tillbridge.errors import LedgerError
+from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import migrate
 from tillbridge.ledger.backup import back_ups
 from tillbridge.ledger.database import LEDGER_FILE, writer_engine

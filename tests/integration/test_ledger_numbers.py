@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from tests.support.ledger_house import StoppedClock, delivery, opened
-from tillbridge.errors import LedgerError
+from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import facts, problems
 from tillbridge.ledger.backup import KEPT, back_ups, forget_old_files
 from tillbridge.ledger.community_orders import latest_parents, parent_of, put_parent

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ledger_house import opened
-from tillbridge.errors import LedgerError, LedgerLocked, LedgerUnwritable
+from tillbridge.core.errors import LedgerError, LedgerLocked, LedgerUnwritable
 from tillbridge.ledger import facts
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.durable import close_to_others
@@ -85,7 +85,8 @@ async def test_commits_are_full_and_in_a_write_ahead_log(tmp_path: Path) -> None
 async def test_a_second_one_is_refused_and_told_whose_it_is(tmp_path: Path) -> None:
     async with opened(tmp_path):
         open_it = (
-            "import asyncio, sys; from pathlib import Path; from tillbridge.clock import Clock\n"
+            "import asyncio, sys; from pathlib import Path\n"
+            "from tillbridge.core.clock import Clock\n"
             "from tillbridge.ledger.ledger import Ledger\n"
             "asyncio.run(Ledger.open(Path(sys.argv[1]), clock=Clock()))"
         )
@@ -135,7 +136,8 @@ async def test_a_data_dir_that_is_a_file_is_told_in_words(tmp_path: Path) -> Non
 
 async def test_opening_does_not_import_alembic(tmp_path: Path) -> None:
     script = (
-        "import asyncio, sys; from pathlib import Path; from tillbridge.clock import Clock\n"
+        "import asyncio, sys; from pathlib import Path\n"
+        "from tillbridge.core.clock import Clock\n"
         "from tillbridge.ledger.ledger import Ledger\n"
         "async def main():\n"
         "    for _ in range(2):\n"

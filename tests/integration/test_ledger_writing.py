@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, func, select
 
 from tests.support.ledger_house import delivery, opened
-from tillbridge.errors import LedgerError
+from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import facts, inbox
 from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.schema import facts as facts_table

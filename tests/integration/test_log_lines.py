@@ -12,7 +12,7 @@ import pytest
 PLANTED = "planted-9f8e7d6c5b4a-secret"
 PROGRAM = f"""
 import asyncio, logging, threading, warnings, sys
-from tillbridge import log
+from tillbridge.core import log
 form, level = sys.argv[1:]
 log.configure(form, level)
 log.learn_secret({PLANTED!r})
@@ -114,7 +114,10 @@ def test_auto_is_for_people_on_a_terminal() -> None:
             [
                 sys.executable,
                 "-c",
-                "from tillbridge import log; log.configure();log.get_logger().info('x.y', a=1)",
+                (
+                    "from tillbridge.core import log; log.configure();"
+                    " log.get_logger().info('x.y', a=1)"
+                ),
             ],
             stderr=terminal,
             check=True,
@@ -125,7 +128,7 @@ def test_auto_is_for_people_on_a_terminal() -> None:
 
 def test_a_log_that_cannot_be_written_stops_nothing() -> None:
     code = (
-        "import os, sys; from tillbridge import log; log.configure('json');"
+        "import os, sys; from tillbridge.core import log; log.configure('json');"
         "os.close(2); log.get_logger().info('x.y'); print('still here')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -149,7 +152,7 @@ def journalled(code: str) -> list[str]:
 
 def test_each_line_for_the_journal_begins_with_its_priority() -> None:
     lines = journalled(
-        "import logging; from tillbridge import log; log.configure('json', 'debug');"
+        "import logging; from tillbridge.core import log; log.configure('json', 'debug');"
         "out = log.get_logger();"
         "out.debug('a'); out.info('b'); out.warning('c'); out.error('d'); out.critical('e');"
         "logging.getLogger('library').warning('f')"
@@ -160,7 +163,7 @@ def test_each_line_for_the_journal_begins_with_its_priority() -> None:
 
 def test_every_line_of_a_traceback_for_people_has_its_priority() -> None:
     lines = journalled(
-        "from tillbridge import log; log.configure('console')\n"
+        "from tillbridge.core import log; log.configure('console')\n"
         "try: 1/0\nexcept ZeroDivisionError: log.get_logger().exception('x.y')"
     )
     assert len(lines) > 3

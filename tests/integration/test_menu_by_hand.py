@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.catalogue_house import CatalogueHouse, catalogue_house
 from tests.support.catalogues import dishes
-from tillbridge.errors import ServiceDown
+from tillbridge.core.errors import ServiceDown
 
 
 async def pushed(house: CatalogueHouse) -> None:

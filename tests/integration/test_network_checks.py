@@ -17,8 +17,8 @@ import pytest
 from tests.support.bridge_process import free_port
 from tests.support.certificates import authority, make_pair
 from tests.support.receiver_house import receiving
-from tillbridge.clock import Clock
 from tillbridge.config import Settings
+from tillbridge.core.clock import Clock
 from tillbridge.diagnostics.checks.names import check_names
 from tillbridge.diagnostics.checks.public import check_public
 from tillbridge.diagnostics.checks.service import check_clock, check_service

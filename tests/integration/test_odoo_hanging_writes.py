@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.order_house import House, Life
-from tillbridge.adapters.runner import PosRunner
+from tillbridge.pos.runner import PosRunner
 from tillbridge_odoo.emulated.house import House as Restaurant
 from tillbridge_odoo.rig import OdooRig
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.order_house import STORE, House, Life
-from tillbridge import supervision
+from tillbridge.core import supervision
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.model.order import Order
 from tillbridge.orders import arrivals, updates

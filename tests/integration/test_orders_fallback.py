@@ -12,7 +12,7 @@ from tillbridge.adapter import (
     TicketMark,
     TicketOutcomeUnknown,
 )
-from tillbridge.errors import BridgeError
+from tillbridge.core.errors import BridgeError
 from tillbridge.ledger.orders import TicketState
 from tillbridge.model.order import Order, ReasonCode
 

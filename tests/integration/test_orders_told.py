@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.order_house import House, Life
 from tillbridge.adapter import BadRow, PosOffline, RejectReason, TicketOutcomeUnknown
-from tillbridge.errors import ConsentLost, OutcomeUnknown, Refused, ServiceDown
+from tillbridge.core.errors import ConsentLost, OutcomeUnknown, Refused, ServiceDown
 from tillbridge.ledger.orders import TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.commit import see

@@ -12,7 +12,7 @@ from tillbridge.adapter import (
     PriceMismatch,
     TicketOutcomeUnknown,
 )
-from tillbridge.errors import LedgerUnwritable
+from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.orders import TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode

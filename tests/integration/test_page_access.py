@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.page_house import PASSWORD, PageHouse, page_house, users
-from tillbridge.errors import BridgeError
-from tillbridge.status.doorkeeper import COOKIE, AccessRules
-from tillbridge.status.roles import Role
-from tillbridge.status.web.book import Action
-from tillbridge.status.web.registry import everything
+from tillbridge.core.errors import BridgeError
+from tillbridge.web.doorkeeper import COOKIE, AccessRules
+from tillbridge.web.roles import Role
+from tillbridge.web.site.book import Action
+from tillbridge.web.site.registry import everything
 
 PUSH = "/stores/main/menu/push"
 RETRY = "/orders/ord_1/retry"

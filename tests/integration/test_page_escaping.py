@@ -9,9 +9,9 @@ import pytest
 from tests.support.hostile import CORPUS, PLANT, Planted, shape_of
 from tests.support.page_house import PageHouse, page_house
 from tests.support.page_sample import busy
-from tillbridge.status.web.book import Action, File, Page
-from tillbridge.status.web.registry import everything
-from tillbridge.status.web.routing import path_of
+from tillbridge.web.site.book import Action, File, Page
+from tillbridge.web.site.registry import everything
+from tillbridge.web.site.routing import path_of
 
 PATHS = [each for each in everything() if not isinstance(each, File)]
 ASKED = [each for each in PATHS if isinstance(each, Page) or each.ask is not None]
@@ -90,7 +90,7 @@ async def test_only_web_addresses_become_links(house: PageHouse, link: str) -> N
 
 async def test_names_on_the_way_to_the_password_are_text() -> None:
     from tests.support.page_house import users
-    from tillbridge.status.doorkeeper import AccessRules
+    from tillbridge.web.doorkeeper import AccessRules
 
     async with page_house(AccessRules(users=users())) as house:
         harmless = await house.get(path_of("/login", {}, {"next": "/x"}))

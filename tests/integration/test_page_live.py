@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 
 from tests.support.page_house import PageHouse, page_house, users
-from tillbridge.status.doorkeeper import AccessRules
-from tillbridge.status.live import LiveHub
+from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.live import LiveHub
 
 
 @pytest.fixture

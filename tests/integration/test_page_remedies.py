@@ -6,7 +6,7 @@ from dataclasses import replace
 from tests.support.page_house import page_house, users
 from tillbridge.ledger.figures import Figures, StoreFigures
 from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.status.doorkeeper import AccessRules
+from tillbridge.web.doorkeeper import AccessRules
 
 DIFFERS = OpenProblem("integration.differs", "main", "", 1, {"detail": "webhook_url"})
 SECRET = OpenProblem("integration.secret_missing", "main", "", 1)

@@ -19,8 +19,8 @@ from tillbridge.adapter import (
     TicketOutcomeUnknown,
     TicketUpdate,
 )
-from tillbridge.adapters.runner import PosRunner
 from tillbridge.model.order import Order, parse_order
+from tillbridge.pos.runner import PosRunner
 
 ORDER = parse_order({"id": "ord_1"})
 

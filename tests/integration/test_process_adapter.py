@@ -30,11 +30,11 @@ from tillbridge.adapter import (
     TicketUpdate,
 )
 from tillbridge.adapter.conformance import capabilities_of
-from tillbridge.adapters.loader import open_adapter
-from tillbridge.adapters.process import child as child_module
-from tillbridge.adapters.process.adapter import NotUnderstood
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
 from tillbridge.model.order import parse_order
+from tillbridge.pos.loader import open_adapter
+from tillbridge.pos.process import child as child_module
+from tillbridge.pos.process.adapter import NotUnderstood
 
 ORDER: Order = parse_order({"id": "ord_1", "note": "Ünïcode, für Änne"})
 SOUP = Item("1", "Soup", 450)
@@ -361,7 +361,7 @@ def test_it_sees_of_the_environment_only_what_is_named(
 def test_what_it_says_on_stderr_is_logged_without_secrets_and_not_without_end(
     start: Open, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from tillbridge.log import configure
+    from tillbridge.core.log import configure
 
     configure("json", "info")
     pos = start(words=500)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.adapters.process.child import Child, environment
+from tillbridge.pos.process.child import Child, environment
 
 
 class Ear:

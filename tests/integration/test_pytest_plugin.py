@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tillbridge.adapters.scaffold import make_package
+from tillbridge.pos.scaffold import make_package
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "docs/adapters/report.schema.json").read_text("utf-8"))

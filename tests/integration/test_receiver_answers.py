@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from tests.support.receiver_house import SECRET, answer, event, head, receiving
 from tillbridge.config import ReceiverSettings
-from tillbridge.errors import ConfigError, LedgerUnwritable
+from tillbridge.core.errors import ConfigError, LedgerUnwritable
 from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.schema import inbox
 from tillbridge.ledger.writer import Storage

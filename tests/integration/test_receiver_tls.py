@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.certificates import make_pair
 from tests.support.receiver_house import ReceiverHouse, answer, event, head, receiving
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
 
 DAY_MS = 86_400_000
 

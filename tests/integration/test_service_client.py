@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.sandbox_driver import item
 from tests.support.service_link import INTEGRATION, Linked, linked
-from tillbridge.errors import (
+from tillbridge.core.errors import (
     Conflict,
     ConsentLost,
     OutcomeUnknown,

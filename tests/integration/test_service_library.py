@@ -12,7 +12,7 @@ from yarl import URL
 
 import tillbridge.service
 from tests.support.service_reference import PAGE, renewed
-from tillbridge import errors
+from tillbridge.core import errors
 from tillbridge.sandbox import SandboxSettings, start
 from tillbridge.service.answers import failure_of
 from tillbridge.service.retry import Kind

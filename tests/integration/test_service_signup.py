@@ -8,7 +8,7 @@ from yarl import URL
 
 from tests.support.sandbox_driver import Driver, driven
 from tests.support.service_link import REDIRECT_URI, HandClock
-from tillbridge.errors import Conflict, Refused
+from tillbridge.core.errors import Conflict, Refused
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.signup import SignupRequest

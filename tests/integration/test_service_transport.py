@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.support.service_link import HandClock
 from tillbridge import __version__
-from tillbridge.errors import OutcomeUnknown, Refused, ServiceError, Unreachable
+from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceError, Unreachable
 from tillbridge.service.retry import Kind
 from tillbridge.service.transport import Request, Transport
 

@@ -8,13 +8,13 @@ import aiohttp
 import pytest
 
 from tests.support.pretend_control import PretendControl
-from tillbridge.clock import Clock
-from tillbridge.errors import BridgeError, LedgerError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError, LedgerError
+from tillbridge.core.tally import Tally
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
-from tillbridge.status.listener import MerchantReturn, StatusListener
-from tillbridge.status.ports import CallbackAnswer
-from tillbridge.tally import Tally
+from tillbridge.web.listener import MerchantReturn, StatusListener
+from tillbridge.web.ports import CallbackAnswer
 
 TOKEN = "control-token-0123456789"
 

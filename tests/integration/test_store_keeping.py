@@ -11,7 +11,7 @@ from tests.integration.test_stores_standing import Bench, standing
 from tests.support.bridge_process import until
 from tillbridge.config import ScheduleSettings
 from tillbridge.configfile.store_files import StoreFiles
-from tillbridge.errors import ConfigError, Refused, ServiceDown
+from tillbridge.core.errors import ConfigError, Refused, ServiceDown
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.menu import acknowledge_items
 from tillbridge.ledger.menu_rows import AcceptedItem

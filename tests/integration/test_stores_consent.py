@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.sandbox_driver import Driver, driven
 from tests.support.service_link import HandClock
-from tillbridge.errors import BridgeError, Refused
+from tillbridge.core.errors import BridgeError, Refused
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.service.link import App, ServiceLink, StoreLink

@@ -10,8 +10,7 @@ import pytest
 
 from tests.support.service_link import Linked, linked
 from tillbridge.config import StoreSettings
-from tillbridge.daemon.consents import count_down
-from tillbridge.errors import (
+from tillbridge.core.errors import (
     BridgeError,
     ConsentLost,
     LedgerUnwritable,
@@ -19,6 +18,7 @@ from tillbridge.errors import (
     ServiceDown,
     Unauthorised,
 )
+from tillbridge.daemon.consents import count_down
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger

@@ -22,13 +22,13 @@ from sqlalchemy import Connection, insert
 
 from tests.support.ledger_house import delivery, opened
 from tillbridge.configfile import load
+from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
 from tillbridge.diagnostics.bundle.contents import gather
 from tillbridge.diagnostics.bundle.paper import Bundle
 from tillbridge.ledger import audit
 from tillbridge.ledger.inbox import record
 from tillbridge.ledger.problem_history import PastProblem, keep_past
 from tillbridge.ledger.schema import community_orders, orders, tables
-from tillbridge.log_keeping import LOG_FOLDER, KeptLines
 
 NOW = 1_800_000_000_000
 

@@ -11,7 +11,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from tests.support.ledger_house import opened
-from tillbridge.errors import LedgerError, LedgerUnwritable
+from tillbridge.core.errors import LedgerError, LedgerUnwritable
 from tillbridge.ledger.vault import Vault
 
 SECRET = "whsec_planted_0123456789"

@@ -12,7 +12,7 @@ import pytest
 import tillbridge
 from tests.support.ledger_house import opened
 from tillbridge.adapter import API_VERSION
-from tillbridge.compatibility import SPECIFICATION, ledger_schemas
+from tillbridge.core.compatibility import SPECIFICATION, ledger_schemas
 from tillbridge.ledger.migrate import versions
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,12 +11,12 @@ from sqlalchemy import Connection
 
 from tests.support.service_link import Linked, linked
 from tillbridge.adapter import AvailabilityReading, TablesReading
-from tillbridge.catalogue.flow import CatalogueFlow
-from tillbridge.catalogue.ports import CatalogueService
-from tillbridge.clock import Clock
 from tillbridge.config import AssumptionSettings, StoreSettings
+from tillbridge.core.clock import Clock
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.menu.ports import CatalogueService
 from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
 from tillbridge.model.table import Table
 from tillbridge.sandbox import SandboxSettings

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from tillbridge.adapter import AdapterContext
-from tillbridge.adapters.folder import ADAPTER
-from tillbridge.adapters.folder.adapter import FolderAdapter
+from tillbridge.pos.folder import ADAPTER
+from tillbridge.pos.folder.adapter import FolderAdapter
 
 
 def open_till(folder: Path, **options: object) -> FolderAdapter:

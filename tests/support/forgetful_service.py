@@ -7,7 +7,7 @@ not know. `lose()` is what a service restored from a backup, or a store integrat
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from tillbridge.errors import Refused, ServiceDown
+from tillbridge.core.errors import Refused, ServiceDown
 from tillbridge.model.table import Table
 from tillbridge.service.types import (
     AvailabilityResult,

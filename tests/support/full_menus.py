@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from tillbridge.catalogue.diff import Diff
-from tillbridge.catalogue.guard import FEW, Source, Totals, left_by_category
-from tillbridge.catalogue.guard_rules import FEATURES, plain
+from tillbridge.menu.diff import Diff
+from tillbridge.menu.guard import FEW, Source, Totals, left_by_category
+from tillbridge.menu.guard_rules import FEATURES, plain
 from tillbridge.model.catalogue import (
     AddOn,
     AddOnGroup,

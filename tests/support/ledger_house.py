@@ -5,7 +5,7 @@ import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
 from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.ledger import Ledger
 

@@ -8,9 +8,9 @@ import itertools
 import sys
 from pathlib import Path
 
-from tillbridge import log
-from tillbridge.clock import Clock
-from tillbridge.errors import LedgerUnwritable
+from tillbridge.core import log
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.ledger import Ledger
 

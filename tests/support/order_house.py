@@ -21,9 +21,9 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
-from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
-from tillbridge.errors import Conflict, Refused
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import Conflict, Refused
 from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.inbox import Delivery

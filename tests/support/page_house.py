@@ -9,13 +9,13 @@ import aiohttp
 
 from tests.support.ledger_house import StoppedClock
 from tests.support.pretend_control import PretendControl
-from tillbridge.clock import Clock
-from tillbridge.status.acting import actor
-from tillbridge.status.doorkeeper import AccessRules
-from tillbridge.status.listener import StatusListener
-from tillbridge.status.passwords import password_hash
-from tillbridge.status.roles import Role, User
-from tillbridge.tally import Tally
+from tillbridge.core.clock import Clock
+from tillbridge.core.tally import Tally
+from tillbridge.web.acting import actor
+from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.listener import StatusListener
+from tillbridge.web.passwords import password_hash
+from tillbridge.web.roles import Role, User
 
 PASSWORD = "four plain words here"  # invented, for tests
 TOKEN = "control-token-0123456789"

@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.support.hostile import PLANT
 from tests.support.pretend_control import PretendControl
 from tests.support.pretend_setup import beside_a_bridge, everything_open
+from tillbridge.core.problems import PROBLEMS
 from tillbridge.diagnostics.reach.guidance import guidance
 from tillbridge.diagnostics.reach.place import Place
 from tillbridge.diagnostics.reach.seen import Seen
@@ -22,9 +23,8 @@ from tillbridge.ledger.problem_history import PastProblem
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.problems import PROBLEMS
-from tillbridge.status.order_part import life_part, may_be_done, order_part
 from tillbridge.stores.standing import Causes, Pause, to_json
+from tillbridge.web.order_part import life_part, may_be_done, order_part
 
 _MINUTE = 60_000
 

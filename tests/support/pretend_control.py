@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.support.pretend_setup import PretendSetup
-from tillbridge.errors import BridgeError
+from tillbridge.core.errors import BridgeError
 from tillbridge.ledger.day import Day
 from tillbridge.ledger.item_search import fold, rank_of
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
-from tillbridge.status.document import document
-from tillbridge.status.facts import BridgeFacts
-from tillbridge.status.order_part import life_part, may_be_done, order_part
-from tillbridge.status.overview import overview
+from tillbridge.web.document import document
+from tillbridge.web.facts import BridgeFacts
+from tillbridge.web.order_part import life_part, may_be_done, order_part
+from tillbridge.web.overview import overview
 
 Answer = dict[str, Any]
 

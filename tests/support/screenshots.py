@@ -18,7 +18,7 @@ from tests.support.page_sample import busy, fill_menu, fill_orders
 from tests.support.pretend_control import PretendControl
 from tests.support.pretend_setup import on_the_way
 from tests.support.small_png import small_png
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
 from tillbridge.ledger.snapshot import Held
 
 TEXT = "no heartbeat for 60 seconds"

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from tests.support.sandbox_driver import Driver, driven
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.caller import Contact
 from tillbridge.service.client import ServiceClient

@@ -11,7 +11,7 @@ from tests.support.page_house import TOKEN, PageHouse
 from tillbridge.alerts.episodes import Rules, due, follow, key_of
 from tillbridge.alerts.episodes import is_told as is_alerted
 from tillbridge.cli.status import _LEVELS, _show
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
 from tillbridge.diagnostics.checkup import Check, Checkup
 from tillbridge.ledger.acknowledgement import FACT, acknowledgement
 from tillbridge.ledger.open_problem import OpenProblem

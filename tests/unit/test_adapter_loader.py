@@ -12,9 +12,9 @@ from tillbridge.adapter import (
     ReadsTables,
     WritesTickets,
 )
-from tillbridge.adapters import loader
-from tillbridge.adapters.loader import find_adapter, find_adapters, open_adapter
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
+from tillbridge.pos import loader
+from tillbridge.pos.loader import find_adapter, find_adapters, open_adapter
 
 
 class NewerOptions(AdapterOptions):

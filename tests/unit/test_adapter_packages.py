@@ -10,7 +10,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tillbridge.adapters.kit import find_kit
+from tillbridge.pos.kit import find_kit
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = sorted(path.parent for path in ROOT.glob("adapters/*/pyproject.toml"))

@@ -8,9 +8,9 @@ import pytest
 
 from tillbridge import adapter as api
 from tillbridge.adapter import API_VERSION, Adapter, AdapterOptions, registration
-from tillbridge.adapters import reference
-from tillbridge.adapters.loader import find_adapter
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
+from tillbridge.pos import reference
+from tillbridge.pos.loader import find_adapter
 
 DOCS = Path(__file__).resolve().parents[2] / "docs/adapters"
 

@@ -6,7 +6,7 @@ import pytest
 
 from tillbridge.adapter import AdapterContext, AdapterOptions
 from tillbridge.adapter.secrets import Secret, read_secret
-from tillbridge.redaction import masked
+from tillbridge.core.redaction import masked
 
 
 class Options(AdapterOptions):

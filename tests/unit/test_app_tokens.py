@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.support.service_link import HandClock
-from tillbridge.errors import LedgerUnwritable, Refused, ServiceDown
+from tillbridge.core.errors import LedgerUnwritable, Refused, ServiceDown
 from tillbridge.service.app_tokens import Access, AppToken, AppTokens, KeptToken
 from tillbridge.service.tokens import AccessGrant
 

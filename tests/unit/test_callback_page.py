@@ -2,9 +2,9 @@
 
 import pytest
 
-from tillbridge.status.pages import callback_page
-from tillbridge.status.ports import CallbackAnswer
-from tillbridge.status.rendering import STATIC, static_address
+from tillbridge.web.pages import callback_page
+from tillbridge.web.ports import CallbackAnswer
+from tillbridge.web.rendering import STATIC, static_address
 
 
 @pytest.mark.parametrize(("ok", "heading"), [(True, "Connected"), (False, "Not connected")])

@@ -8,19 +8,19 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
 from tests.support.catalogues import IDS, catalogues, content, dishes, without
-from tillbridge.catalogue.codec import fingerprint
-from tillbridge.catalogue.compare import (
+from tillbridge.ledger import menu
+from tillbridge.ledger.menu_refused import Refusal, refuse_items
+from tillbridge.ledger.menu_rows import AcceptedItem, Parts
+from tillbridge.ledger.schema import metadata
+from tillbridge.menu.codec import fingerprint
+from tillbridge.menu.compare import (
     changes_from,
     compare_availability,
     compare_changes,
     compare_whole,
 )
-from tillbridge.catalogue.known import KnownFingerprints
-from tillbridge.catalogue.overlay import Overlay
-from tillbridge.ledger import menu
-from tillbridge.ledger.menu_refused import Refusal, refuse_items
-from tillbridge.ledger.menu_rows import AcceptedItem, Parts
-from tillbridge.ledger.schema import metadata
+from tillbridge.menu.known import KnownFingerprints
+from tillbridge.menu.overlay import Overlay
 from tillbridge.model.catalogue import (
     Availability,
     BadRow,

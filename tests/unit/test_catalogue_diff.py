@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import IDS, catalogues, content, dishes, without
-from tillbridge.catalogue.diff import apply, diff
-from tillbridge.catalogue.digest import ContentDigest
+from tillbridge.menu.diff import apply, diff
+from tillbridge.menu.digest import ContentDigest
 from tillbridge.model.catalogue import AddOn, AddOnGroup, BadRow, Catalogue
 
 

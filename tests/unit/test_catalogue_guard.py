@@ -3,8 +3,8 @@
 from hypothesis import given
 
 from tests.support.catalogues import catalogues, dishes, without
-from tillbridge.catalogue.diff import diff
-from tillbridge.catalogue.guard import FEW, SLIP_FACTOR, Limits, Totals, guard
+from tillbridge.menu.diff import diff
+from tillbridge.menu.guard import FEW, SLIP_FACTOR, Limits, Totals, guard
 from tillbridge.model.catalogue import Catalogue
 
 LIMITS = Limits(max_removed_percent=10, max_price_change_percent=50, currency="USD")

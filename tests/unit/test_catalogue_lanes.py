@@ -7,12 +7,12 @@ from array import array
 import pytest
 
 from tests.support.service_link import HandClock
-from tillbridge.catalogue.collector import collector_at_rest
-from tillbridge.catalogue.in_flight import InFlight
-from tillbridge.catalogue.known import KnownFingerprints
-from tillbridge.catalogue.lane import LONGEST_BACKOFF_S, Lane
-from tillbridge.catalogue.wishes import DRIFT_CALM_S, DRIFTS_AT_ONCE, DriftPauses, Wish
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
+from tillbridge.menu.collector import collector_at_rest
+from tillbridge.menu.in_flight import InFlight
+from tillbridge.menu.known import KnownFingerprints
+from tillbridge.menu.lane import LONGEST_BACKOFF_S, Lane
+from tillbridge.menu.wishes import DRIFT_CALM_S, DRIFTS_AT_ONCE, DriftPauses, Wish
 from tillbridge.model.catalogue import Availability
 
 ON, OFF = Availability(available=True), Availability(available=False)

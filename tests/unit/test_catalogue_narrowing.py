@@ -1,9 +1,9 @@
 """Finding the items a refusal is about."""
 
 from tests.support.catalogues import dishes
-from tillbridge.catalogue.narrowing import divide, ids_of, lacking_in, named_in
-from tillbridge.catalogue.plan import PatchItem, PushBatch, PushFull
 from tillbridge.ledger.menu_rows import Parts
+from tillbridge.menu.narrowing import divide, ids_of, lacking_in, named_in
+from tillbridge.menu.plan import PatchItem, PushBatch, PushFull
 from tillbridge.model.catalogue import Menu
 
 ITEMS = tuple(dishes(8).items.values())

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import catalogues, dishes, without
-from tillbridge.catalogue.diff import apply, diff
-from tillbridge.catalogue.plan import (
+from tillbridge.ledger.menu_rows import Parts
+from tillbridge.menu.diff import apply, diff
+from tillbridge.menu.plan import (
     Kind,
     PatchItem,
     Plan,
@@ -21,7 +22,6 @@ from tillbridge.catalogue.plan import (
     menus_of,
     plan,
 )
-from tillbridge.ledger.menu_rows import Parts
 from tillbridge.model.catalogue import Catalogue, Category, Menu
 
 LIMITS = PlanLimits(background_threshold=100, batch_max_items=1000, full_push_percent=50)

@@ -1,9 +1,9 @@
 """What an answer means for the items of a push."""
 
 from tests.support.catalogues import dishes
-from tillbridge.catalogue.narrowing import ids_of
-from tillbridge.catalogue.plan import PushBatch
-from tillbridge.catalogue.verdict import Reply, judge, taken_of
+from tillbridge.menu.narrowing import ids_of
+from tillbridge.menu.plan import PushBatch
+from tillbridge.menu.verdict import Reply, judge, taken_of
 
 STEP = PushBatch(add=tuple(dishes(4).items.values()))
 

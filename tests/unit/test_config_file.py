@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tillbridge.configfile import ConfigFaults, load
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
 
 GOOD = """\
 [bridge]

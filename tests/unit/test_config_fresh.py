@@ -6,7 +6,7 @@ import pytest
 
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.fresh import FreshSettings, load_to_run
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
 
 
 def _written(folder: Path, text: str) -> Path:

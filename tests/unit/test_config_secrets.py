@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from tillbridge.cli.settings import load_file
 from tillbridge.config import SecretSource
 from tillbridge.configfile.secrets import resolve_secret
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
 
 
 def resolved(source: SecretStr | SecretSource, folder: Path) -> str:

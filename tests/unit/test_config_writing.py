@@ -16,7 +16,7 @@ from tillbridge.configfile.writing import (
     put_back,
     replace_file,
 )
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
 
 TEXT = """\
 # Our till, set up by Anna in May.

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 import pytest
 
+from tillbridge.core.errors import BridgeError
 from tillbridge.daemon.control_file import CONTROL_FILE, announced
-from tillbridge.errors import BridgeError
 
 REFUSALS = (errno.EACCES, errno.EIO, errno.ENOSPC, errno.EROFS)
 

@@ -8,9 +8,9 @@ import pytest
 from tests.support.folder_till import menu_till
 from tests.support.full_menus import totals_of
 from tillbridge.adapter import ExportUnreadable
-from tillbridge.catalogue.compare import source_of
-from tillbridge.catalogue.diff import diff
-from tillbridge.catalogue.guard import FEW, Limits, findings
+from tillbridge.menu.compare import source_of
+from tillbridge.menu.diff import diff
+from tillbridge.menu.guard import FEW, Limits, findings
 
 LIMITS = Limits(max_removed_percent=10, max_price_change_percent=50, currency="EUR")
 HEADER = "external_id,name,price,category,variant_name,parent_id"

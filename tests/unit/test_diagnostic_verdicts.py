@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import Health
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConsentLost, Unauthorised, Unreachable
+from tillbridge.core.redaction import learn_secret
 from tillbridge.diagnostics.checks import (
     bridge,
     consent,
@@ -25,8 +27,6 @@ from tillbridge.diagnostics.checks import (
 from tillbridge.diagnostics.checkup import Check, Checkup
 from tillbridge.diagnostics.line import Exchange
 from tillbridge.diagnostics.result import Finding, Level, ok
-from tillbridge.errors import ConsentLost, Unauthorised, Unreachable
-from tillbridge.redaction import learn_secret
 from tillbridge.service.types import Integration
 
 DAY_MS = 86_400_000

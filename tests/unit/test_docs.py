@@ -19,7 +19,7 @@ from tillbridge.config import AssumptionSettings, Settings
 from tillbridge.configfile import load
 from tillbridge.configfile.schema import json_schema
 from tillbridge.configfile.translate import TABLES, toml_value
-from tillbridge.problems import PROBLEMS
+from tillbridge.core.problems import PROBLEMS
 
 CommandLike = Any  # a command of typer, whose classes are not public
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import typer.main
 
-from tillbridge import errors
 from tillbridge.adapter import failures
 from tillbridge.cli.app import app
 from tillbridge.cli.exits import Exit, exit_code_of, exit_code_of_name, next_step
-from tillbridge.errors import BridgeError
+from tillbridge.core import errors
+from tillbridge.core.errors import BridgeError
 
 ROOT = Path(__file__).resolve().parents[2]
 Command = Any  # a command of typer, whose classes are not public

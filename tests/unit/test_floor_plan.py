@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import BadRow, TablesReading
-from tillbridge.catalogue.floor_plan import (
+from tillbridge.ledger.tables import AcceptedTable
+from tillbridge.menu.floor_plan import (
     FloorPlan,
     checked,
     floor_changes,
@@ -15,8 +16,7 @@ from tillbridge.catalogue.floor_plan import (
     plan_floor,
     wanted_tables,
 )
-from tillbridge.catalogue.table_codes import after_printing, dead_codes, known_codes
-from tillbridge.ledger.tables import AcceptedTable
+from tillbridge.menu.table_codes import after_printing, dead_codes, known_codes
 from tillbridge.model.table import Table
 
 ids = st.text("abc12", min_size=1, max_size=2)

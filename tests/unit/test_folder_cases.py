@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tillbridge.adapter.conformance import case_tests
-from tillbridge.adapters.folder import ADAPTER
+from tillbridge.pos.folder import ADAPTER
 
 CASES = Path(__file__).resolve().parents[1] / "data" / "folder" / "cases"
 

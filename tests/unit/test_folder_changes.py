@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.folder_till import menu_till
 from tillbridge.adapter import Catalogue, CatalogueChanges
-from tillbridge.adapters.folder import families
+from tillbridge.pos.folder import families
 
 HEADER = "external_id,name,price,parent_id\n"
 FINGERPRINT_OF_DISH_0 = 1779956954521566657

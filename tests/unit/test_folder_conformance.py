@@ -8,9 +8,9 @@ from typing import Any
 from tillbridge.adapter import Item
 from tillbridge.adapter.conformance import conformance_tests, read_quality
 from tillbridge.adapter.conformance.workbook import write_workbook
-from tillbridge.adapters.folder.rig import RIG, FolderRig
+from tillbridge.pos.folder.rig import RIG, FolderRig
 
-QUALITY = read_quality(Path(str(resources.files("tillbridge.adapters.folder"))) / "quality.toml")
+QUALITY = read_quality(Path(str(resources.files("tillbridge.pos.folder"))) / "quality.toml")
 
 test_conformance = conformance_tests(RIG, QUALITY)
 

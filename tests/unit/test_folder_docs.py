@@ -1,9 +1,9 @@
 from pathlib import Path
 
 from tillbridge.adapter import RejectReason, TicketStatus
-from tillbridge.adapters.folder import menu_rows
-from tillbridge.adapters.folder.mapping import MenuMapping, known_formats
-from tillbridge.adapters.folder.options import FolderOptions
+from tillbridge.pos.folder import menu_rows
+from tillbridge.pos.folder.mapping import MenuMapping, known_formats
+from tillbridge.pos.folder.options import FolderOptions
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/adapters/folder.md"
 

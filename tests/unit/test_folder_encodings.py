@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tillbridge.adapter import AdapterContext
-from tillbridge.adapters.folder.adapter import ADAPTER
 from tillbridge.model.export_facts import FileEncoding
+from tillbridge.pos.folder.adapter import ADAPTER
 
 MENU = "external_id,name,price\n1,Crème,4.50\n2,Thé vert,2.80\n"
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.folder_till import menu_till
 from tillbridge.adapter.conformance.changes import Told
-from tillbridge.adapters.folder.adapter import FolderAdapter
+from tillbridge.pos.folder.adapter import FolderAdapter
 
 Json = dict[str, Any]
 

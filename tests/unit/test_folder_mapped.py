@@ -13,10 +13,10 @@ from tests.support.folder_till import menu_till, open_till
 from tillbridge.adapter import Catalogue, ExportUnreadable, Item
 from tillbridge.adapter.conformance.cases import Case, case_folders
 from tillbridge.adapter.conformance.workbook import write_workbook
-from tillbridge.adapters.folder import json_paths
-from tillbridge.adapters.folder.json_paths import Document, Node, parse_path
-from tillbridge.adapters.folder.json_pieces import parse
-from tillbridge.adapters.folder.mapping import known_formats
+from tillbridge.pos.folder import json_paths
+from tillbridge.pos.folder.json_paths import Document, Node, parse_path
+from tillbridge.pos.folder.json_pieces import parse
+from tillbridge.pos.folder.mapping import known_formats
 
 CASES = Path(__file__).resolve().parents[1] / "data" / "folder" / "cases"
 HEADER = "external_id,name,price\n"

@@ -19,8 +19,8 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
-from tillbridge.adapters.folder import json_pieces
 from tillbridge.model.numbers import parse_json_float
+from tillbridge.pos.folder import json_pieces
 
 
 def read(folder: Path, body: object, **options: object) -> Catalogue:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.support.folder_till import open_till
 from tillbridge.adapter import PosFailure, PosOffline, RejectReason, TicketStatus, TicketUpdate
-from tillbridge.adapters.folder.updates import UpdateFiles
 from tillbridge.model.order import parse_order
+from tillbridge.pos.folder.updates import UpdateFiles
 
 
 @pytest.fixture

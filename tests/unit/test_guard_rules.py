@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.support.catalogues import catalogues
 from tests.support.full_menus import LOSSES, doubled, full_menu, mutated, tax, totals_of
-from tillbridge.catalogue.diff import diff
-from tillbridge.catalogue.guard import (
+from tillbridge.menu.diff import diff
+from tillbridge.menu.guard import (
     ALL,
     FEW,
     FEW_ADDED,
@@ -21,7 +21,7 @@ from tillbridge.catalogue.guard import (
     guard,
     is_mass,
 )
-from tillbridge.catalogue.guard_rules import ITEM_RULES, PART_RULES, tax_rate
+from tillbridge.menu.guard_rules import ITEM_RULES, PART_RULES, tax_rate
 from tillbridge.model.catalogue import Catalogue, Item
 from tillbridge.model.export_facts import FileEncoding
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tillbridge.core.log_keeping import FILES, KeptLines, backwards, kept_files
 from tillbridge.diagnostics.log_lines import LogFilter, LogPlace, end_of, following, latest
-from tillbridge.log_keeping import FILES, KeptLines, backwards, kept_files
 from tillbridge.model.instant import from_iso
 
 ALL = LogFilter()

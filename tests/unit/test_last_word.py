@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import IDS, catalogues
-from tillbridge.catalogue.diff import diff
-from tillbridge.catalogue.last_word import restated, words_of
-from tillbridge.catalogue.narrowing import ids_of
-from tillbridge.catalogue.plan import Kind, PlanLimits, SetAvailability, plan
+from tillbridge.menu.diff import diff
+from tillbridge.menu.last_word import restated, words_of
+from tillbridge.menu.narrowing import ids_of
+from tillbridge.menu.plan import Kind, PlanLimits, SetAvailability, plan
 from tillbridge.model.catalogue import Availability, Catalogue
 
 LIMITS = PlanLimits(background_threshold=3, batch_max_items=2, full_push_percent=60)

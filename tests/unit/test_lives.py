@@ -3,9 +3,9 @@
 import asyncio
 import socket
 
+from tillbridge.core.errors import BridgeError
 from tillbridge.daemon.lives import Lives
-from tillbridge.errors import BridgeError
-from tillbridge.status.held_address import HeldAddress
+from tillbridge.web.held_address import HeldAddress
 
 
 def nothing(_failure: BridgeError) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.folder_till import open_till
 from tillbridge.adapter import PosOffline
-from tillbridge.adapters.folder import updates
+from tillbridge.core.new_files import NotOurFolder, create_new, make_own_folder, write_new
 from tillbridge.ledger.durable import write_durably
 from tillbridge.model.order import parse_order
-from tillbridge.new_files import NotOurFolder, create_new, make_own_folder, write_new
+from tillbridge.pos.folder import updates
 from tillbridge_printer.journal import Journal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import AdapterContext
-from tillbridge.adapters.folder.json_pieces import parse
 from tillbridge.model.money import to_minor
 from tillbridge.model.numbers import (
     MAX_EXPONENT,
@@ -20,6 +19,7 @@ from tillbridge.model.numbers import (
     parse_json_int,
 )
 from tillbridge.orders.events import OrderCreated, order_of, read_event
+from tillbridge.pos.folder.json_pieces import parse
 from tillbridge.service.answers import parse_json
 from tillbridge.service.fields import Fields
 from tillbridge_aloha.modifiers import number

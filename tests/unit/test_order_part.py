@@ -10,10 +10,10 @@ from tillbridge.adapter import RejectReason, TicketStatus
 from tillbridge.ledger.order_log import LogEntry
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.model.order import OrderState
-from tillbridge.status.order_part import life_part, lines_part, may_be_done, order_part
-from tillbridge.status.order_words import sentence, who
-from tillbridge.status.web.orders import _then, _what_done_does
-from tillbridge.status.words import short_span
+from tillbridge.web.order_part import life_part, lines_part, may_be_done, order_part
+from tillbridge.web.order_words import sentence, who
+from tillbridge.web.site.orders import _then, _what_done_does
+from tillbridge.web.words import short_span
 
 ROW = OrderRow("main", "ord_1", 1_000, "", OrderState.CREATED, OrderState.CREATED)
 DETAIL = st.dictionaries(

@@ -13,12 +13,12 @@ from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.problem_history import PastProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
-from tillbridge.status.document import document
-from tillbridge.status.facts import BridgeFacts
-from tillbridge.status.overview import overview
-from tillbridge.status.web.remedies import page_of, remedies_of
-from tillbridge.status.web.strip import HEIGHT, WIDTH, drawn
-from tillbridge.status.words import clock_time
+from tillbridge.web.document import document
+from tillbridge.web.facts import BridgeFacts
+from tillbridge.web.overview import overview
+from tillbridge.web.site.remedies import page_of, remedies_of
+from tillbridge.web.site.strip import HEIGHT, WIDTH, drawn
+from tillbridge.web.words import clock_time
 
 NOW = 1_795_287_720_000
 MINUTE = 60_000

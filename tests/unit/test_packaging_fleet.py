@@ -16,7 +16,7 @@ import yaml
 from tests.unit.test_metrics import full
 from tillbridge.cli.app import app
 from tillbridge.configfile import load
-from tillbridge.problems import PROBLEMS
+from tillbridge.core.problems import PROBLEMS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGING = ROOT / "packaging"

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from tillbridge.core.problems import PROBLEMS
 from tillbridge.daemon.audited import READS
 from tillbridge.daemon.operations import Operations
-from tillbridge.problems import PROBLEMS
-from tillbridge.status.ports import Control
-from tillbridge.status.rendering import STATIC, template
-from tillbridge.status.roles import Role
-from tillbridge.status.web import sign_in
-from tillbridge.status.web.book import Action, File, Page
-from tillbridge.status.web.registry import NAVIGATION, SUBJECTS, everything
-from tillbridge.status.web.remedies import PAGES, REMEDIES
-from tillbridge.status.web.routing import Routes, parts_of, path_of
+from tillbridge.web.ports import Control
+from tillbridge.web.rendering import STATIC, template
+from tillbridge.web.roles import Role
+from tillbridge.web.site import sign_in
+from tillbridge.web.site.book import Action, File, Page
+from tillbridge.web.site.registry import NAVIGATION, SUBJECTS, everything
+from tillbridge.web.site.remedies import PAGES, REMEDIES
+from tillbridge.web.site.routing import Routes, parts_of, path_of
 
 TEMPLATES = sorted(Path(STATIC).with_name("templates").glob("*.html"))
 PAGES_THERE = [page for subject in SUBJECTS for page in subject.pages]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tillbridge.core.problems import PROBLEMS, Ends, ProblemKind, anchor
 from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.problems import PROBLEMS, Ends, ProblemKind, anchor
-from tillbridge.status.web.remedies import PAGES, REMEDIES, WORDS
+from tillbridge.web.site.remedies import PAGES, REMEDIES, WORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/tillbridge"
 # Where codes stand that are only told of, not found.
 TELLING = {
-    SOURCE / each for each in ("problems.py", "status/document.py", "status/web/remedies.py")
+    SOURCE / each for each in ("core/problems.py", "web/document.py", "web/site/remedies.py")
 }
 PAGE = (ROOT / "docs/problems.md").read_text("utf-8")
 KINDS = list(PROBLEMS.values())

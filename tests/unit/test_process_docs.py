@@ -10,10 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tillbridge.adapters.process import schema
-from tillbridge.adapters.process.keeper import Keeper
-from tillbridge.adapters.process.options import ProcessOptions
-from tillbridge.adapters.process.wire import METHODS, BridgeHello, request_of
+from tillbridge.pos.process import schema
+from tillbridge.pos.process.keeper import Keeper
+from tillbridge.pos.process.options import ProcessOptions
+from tillbridge.pos.process.wire import METHODS, BridgeHello, request_of
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/adapters/process.md").read_text("utf-8")
@@ -26,7 +26,7 @@ def side(name: str) -> jsonschema.Draft202012Validator:
 
 def test_the_published_schema_is_what_the_code_says() -> None:
     assert (ROOT / "docs/adapters/process.schema.json").read_text("utf-8") == schema.text(), (
-        "run: python -m tillbridge.adapters.process.schema > docs/adapters/process.schema.json"
+        "run: python -m tillbridge.pos.process.schema > docs/adapters/process.schema.json"
     )
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
@@ -82,8 +82,8 @@ def test_the_schema_tells_right_from_wrong(message: dict[str, Any], right: bool)
 def test_nothing_of_it_is_imported_by_a_bridge_that_does_not_use_it() -> None:
     code = (
         "import sys, tillbridge.daemon;"
-        "from tillbridge.adapters.loader import find_adapter; find_adapter('folder');"
-        "print([n for n in sys.modules if n.startswith('tillbridge.adapters.process')])"
+        "from tillbridge.pos.loader import find_adapter; find_adapter('folder');"
+        "print([n for n in sys.modules if n.startswith('tillbridge.pos.process')])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge import redaction
-from tillbridge.redaction import (
+from tillbridge.core import redaction
+from tillbridge.core.redaction import (
     MASK,
     learn_secret,
     masked,

@@ -9,8 +9,8 @@ import pytest
 from tests.support.ledger_house import StoppedClock, opened
 from tillbridge.config import Settings
 from tillbridge.configfile import LoadedSettings, load
+from tillbridge.core.errors import ConfigError
 from tillbridge.daemon.reloading import LIVE, Change, Reloader, compare
-from tillbridge.errors import ConfigError
 from tillbridge.ledger.desk import ProblemDesk
 
 SAMPLE = (Path(__file__).resolve().parents[2] / "config" / "bridge.toml").read_text("utf-8")

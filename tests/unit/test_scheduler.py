@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 from apscheduler.schedulers import base
 
-from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
+from tillbridge.core.clock import Clock
 from tillbridge.daemon import scheduler
 from tillbridge.daemon.scheduler import Scheduler
 

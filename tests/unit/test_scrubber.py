@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge import redaction
+from tillbridge.core import redaction
+from tillbridge.core.secret_options import parts_of_address
 from tillbridge.diagnostics.bundle.known import personal_of
 from tillbridge.diagnostics.bundle.scrubber import Scrubber, pieces_of
-from tillbridge.secret_options import parts_of_address
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -85,7 +85,7 @@ def test_a_short_name_is_taken_out_as_a_word_only(text: str, shown: str) -> None
         "550e8400-e29b-41d4-a716-446655440000",
         "a" * 64,
         "2026-11-21T19:02:00.000Z",
-        "tillbridge.adapters.folder:ADAPTER",
+        "tillbridge.pos.folder:ADAPTER",
         "https://ordering.example.com/v2/pos/orders?limit=5",
         "export.unreadable: line 12, column 3",
         "http://127.0.0.1:8088/webhooks/main",

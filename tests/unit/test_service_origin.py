@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.errors import Refused
+from tillbridge.core.errors import Refused
 from tillbridge.service.origin import Origin
 
 ORIGIN = Origin("https://api.example.com/v2")

@@ -20,7 +20,7 @@ from tillbridge.cli.service_plan import (
     plan_install,
     plan_uninstall,
 )
-from tillbridge.errors import BridgeError, ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError
 
 UNITS = {
     path.name: path.read_text("utf-8")

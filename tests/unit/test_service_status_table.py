@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.mocked_service import MockedService, mocked_service
 from tests.support.service_link import INTEGRATION
-from tillbridge.errors import (
+from tillbridge.core.errors import (
     Conflict,
     ConsentLost,
     OutcomeUnknown,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.support.service_link import HandClock, MemoryTokens
-from tillbridge.errors import ConsentLost, LedgerUnwritable, ServiceDown
+from tillbridge.core.errors import ConsentLost, LedgerUnwritable, ServiceDown
 from tillbridge.service.tokens import AccessGrant, TokenKeeper
 from tillbridge.service.types import Tokens
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tillbridge.configfile.writing import changed
-from tillbridge.onboarding.draft import Draft, changes_of, draft_of
+from tillbridge.setup.draft import Draft, changes_of, draft_of
 
 DOCUMENT: dict[str, Any] = {
     "service": {"base_url": "https://a.example/v2", "client_id": "app_1", "timeout_s": 9},

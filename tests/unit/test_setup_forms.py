@@ -10,12 +10,12 @@ from pydantic import Field
 
 from tillbridge.adapter import AdapterOptions
 from tillbridge.adapter.secrets import Secret
-from tillbridge.adapters.folder.adapter import ADAPTER
-from tillbridge.adapters.loader import find_adapters
+from tillbridge.core.errors import ConfigError
 from tillbridge.daemon.setup_till import refuse_own_places, said_of
-from tillbridge.errors import ConfigError
-from tillbridge.onboarding.options_form import fields_of, file_only, said_in
-from tillbridge.onboarding.preview import finding_of, shown
+from tillbridge.pos.folder.adapter import ADAPTER
+from tillbridge.pos.loader import find_adapters
+from tillbridge.setup.options_form import fields_of, file_only, said_in
+from tillbridge.setup.preview import finding_of, shown
 
 
 class Options(AdapterOptions):

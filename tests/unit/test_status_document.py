@@ -1,12 +1,12 @@
 """The status document, and the metrics made of it."""
 
+from tillbridge.core.tally import Tally
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
-from tillbridge.status.document import document
-from tillbridge.status.facts import BridgeFacts
-from tillbridge.status.metrics import exposition
-from tillbridge.status.words import days_left, span
-from tillbridge.tally import Tally
+from tillbridge.web.document import document
+from tillbridge.web.facts import BridgeFacts
+from tillbridge.web.metrics import exposition
+from tillbridge.web.words import days_left, span
 
 NOW = 1_795_287_720_000
 DAY = 86_400_000

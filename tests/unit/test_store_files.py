@@ -7,7 +7,7 @@ import pytest
 
 from tillbridge.configfile.hours_file import HoursFile, read_hours_file
 from tillbridge.configfile.store_files import StoreFiles, read_store_files
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
 from tillbridge.model.hours import DatedHours, Span
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from tillbridge.core.errors import BridgeError
 from tillbridge.daemon.supervise import supervise
-from tillbridge.errors import BridgeError
 
 
 async def forever(ended: list[str]) -> None:

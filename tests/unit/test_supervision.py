@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tillbridge import supervision
-from tillbridge.supervision import LONGEST_PAUSE_S, Supervisor, backoff_s, describe
+from tillbridge.core import supervision
+from tillbridge.core.supervision import LONGEST_PAUSE_S, Supervisor, backoff_s, describe
 
 
 class Board:

@@ -10,12 +10,12 @@ import zxingcpp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.errors import BridgeError
-from tillbridge.tables.codes import code_of, modules_across, png_file
-from tillbridge.tables.files import sheet_name, single_files, write_files
-from tillbridge.tables.paper import MARGIN, PADDING, Paper, cut_marks, grid_for, name_size
-from tillbridge.tables.sheet import QrTable, in_order, make_sheet
-from tillbridge.tables.texts import file_stems, printable
+from tillbridge.core.errors import BridgeError
+from tillbridge.qr_sheets.codes import code_of, modules_across, png_file
+from tillbridge.qr_sheets.files import sheet_name, single_files, write_files
+from tillbridge.qr_sheets.paper import MARGIN, PADDING, Paper, cut_marks, grid_for, name_size
+from tillbridge.qr_sheets.sheet import QrTable, in_order, make_sheet
+from tillbridge.qr_sheets.texts import file_stems, printable
 
 NASTY = [
     "<script>alert(1)</script>",

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tillbridge.adapter import AdapterContext, Catalogue
-from tillbridge.adapters.runner import PosRunner
+from tillbridge.pos.runner import PosRunner
 from tillbridge_loyverse.adapter import ADAPTER
 from tillbridge_loyverse.options import LoyverseOptions
 

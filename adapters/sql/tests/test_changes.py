@@ -13,7 +13,7 @@ from tillbridge.adapter import AdapterContext, Change
 from tillbridge.adapter.conformance import Rig
 from tillbridge.adapter.conformance.samples import plain_items
 from tillbridge.adapter.conformance.subject import Subject
-from tillbridge.adapters.runner import PosRunner
+from tillbridge.pos.runner import PosRunner
 from tillbridge_sql.adapter import ADAPTER, SqlAdapter
 from tillbridge_sql.rig import MariadbRig, PostgresqlRig, SqlRig
 from tillbridge_sql.rig_marks import on_servers

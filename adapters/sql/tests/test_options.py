@@ -8,7 +8,7 @@ import pytest
 from tillbridge.adapter import AdapterContext, CancelsTickets, TellsTicketUpdates, WritesTickets
 from tillbridge.adapter.conformance import CHECKS, Outcome, run_check
 from tillbridge.adapter.conformance.subject import Subject
-from tillbridge.redaction import masked
+from tillbridge.core.redaction import masked
 from tillbridge_sql.adapter import ADAPTER, SqlAdapter
 from tillbridge_sql.rig import SqlRig
 from tillbridge_sql.rig_servers import NoServer, missing

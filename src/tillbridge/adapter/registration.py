@@ -1,4 +1,4 @@
-"""How an adapter makes itself known: one `Adapter` under the entry points `tillbridge.adapters`."""
+"""How an adapter makes itself known: one `Adapter` under the entry points `tillbridge.pos`."""
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from tillbridge.adapter.protocols import Closes
-from tillbridge.compatibility import ADAPTER_API
+from tillbridge.core.compatibility import ADAPTER_API
 
 API_VERSION = ADAPTER_API
 # Adapters for these still work; a DeprecationWarning says until when (docs/adapters/policy.md).

@@ -8,8 +8,8 @@ from pydantic import SecretStr
 from tillbridge.adapter.registration import AdapterContext
 from tillbridge.config import Secret, SecretSource
 from tillbridge.configfile.secrets import resolve_secret
-from tillbridge.errors import ConfigError
-from tillbridge.redaction import learn_secret
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.redaction import learn_secret
 
 __all__ = ["Secret", "read_secret"]
 

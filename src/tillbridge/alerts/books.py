@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tillbridge.alerts.episodes import Episode, Key
+from tillbridge.core.problems import PROBLEMS
 from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.problems import PROBLEMS
 
 FACT = "alerts"
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tillbridge.alerts.message import Message
 from tillbridge.alerts.ways import NotTold
 from tillbridge.config import AppriseSettings
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from apprise import Apprise

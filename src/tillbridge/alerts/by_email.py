@@ -12,7 +12,7 @@ from tillbridge.alerts.message import Message
 from tillbridge.alerts.trust import system_trust
 from tillbridge.alerts.ways import NotTold
 from tillbridge.config import EmailSettings
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 Secret = Callable[[], str]
 

@@ -13,7 +13,7 @@ from tillbridge.alerts.reaching import reach
 from tillbridge.alerts.trust import system_trust
 from tillbridge.alerts.ways import NotTold
 from tillbridge.config import WebhookSettings
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 SIGNATURE = "X-Tillbridge-Signature"
 ALERT_ID = "X-Tillbridge-Alert-Id"

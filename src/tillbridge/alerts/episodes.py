@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from tillbridge.core.problems import Severity
 from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.problems import Severity
 
 Key = tuple[str, str, str]  # code, store, subject
 Episodes = Mapping[Key, "Episode"]

@@ -8,9 +8,9 @@ import aiohttp
 
 from tillbridge.alerts.reaching import reach
 from tillbridge.alerts.trust import system_trust
-from tillbridge.clock import Clock
-from tillbridge.i18n import _
-from tillbridge.log import get_logger
+from tillbridge.core.clock import Clock
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 
 log = get_logger()
 

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 
 from tillbridge.alerts.episodes import Due, Episode
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.problems import anchor
 from tillbridge.model.instant import to_iso
-from tillbridge.problems import anchor
 
 _SHOWN = 10
 _SUBJECT_LONGEST = 120

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from tillbridge.alerts.trust import system_trust
 from tillbridge.alerts.ways import NotTold
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 
 async def reach(url: str, *, timeout_s: float, fix: str) -> None:

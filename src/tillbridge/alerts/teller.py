@@ -27,14 +27,14 @@ from tillbridge.alerts.episodes import (
 from tillbridge.alerts.message import Message, compose
 from tillbridge.alerts.quiet import is_quiet
 from tillbridge.alerts.ways import Way
-from tillbridge.clock import Clock
-from tillbridge.errors import BridgeError, LedgerError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError, LedgerError
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.acknowledgement import FACT as ACKNOWLEDGED
 from tillbridge.ledger.acknowledgement import acknowledgement
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.log import get_logger
 
 log = get_logger()
 

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from tillbridge.alerts.message import Message
-from tillbridge.errors import BridgeError
+from tillbridge.core.errors import BridgeError
 
 
 class NotTold(BridgeError):

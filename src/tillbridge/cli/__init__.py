@@ -5,7 +5,7 @@ Importing this room is cheap, and each command imports what it needs when it run
 
 import sys
 
-from tillbridge.errors import BridgeError
+from tillbridge.core.errors import BridgeError
 
 
 def main() -> None:

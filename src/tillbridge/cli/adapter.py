@@ -11,12 +11,12 @@ from tillbridge.cli.adapter_modifiers import write_modifiers
 from tillbridge.cli.adapter_till import Name, record_adapter, try_adapter
 from tillbridge.cli.exits import Exit
 from tillbridge.cli.menu import Json
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _, ngettext
 
 if TYPE_CHECKING:
-    from tillbridge.adapters.kit import Kit
-    from tillbridge.adapters.verdict import KitVerdict
+    from tillbridge.pos.kit import Kit
+    from tillbridge.pos.verdict import KitVerdict
 
 app = typer.Typer(help=_("Write, check and try adapters for tills."), no_args_is_help=True)
 
@@ -29,8 +29,8 @@ def list_adapters(as_json: Json = False) -> None:
 
     Example: tillbridge adapter list
     """
-    from tillbridge.adapters.kit import find_quality
-    from tillbridge.adapters.loader import find_adapters
+    from tillbridge.pos.kit import find_quality
+    from tillbridge.pos.loader import find_adapters
 
     found = []
     for name, adapter in find_adapters().items():
@@ -77,11 +77,11 @@ def check(
     Example: tillbridge adapter check folder
     """
     from tillbridge.adapter.conformance import CHECKS
-    from tillbridge.adapters.documents import DOCUMENTS_TO_CHECK
-    from tillbridge.adapters.kit import find_kit
-    from tillbridge.adapters.report_files import write_junit, write_report
-    from tillbridge.adapters.verdict import check_kit
-    from tillbridge.log import configure
+    from tillbridge.core.log import configure
+    from tillbridge.pos.documents import DOCUMENTS_TO_CHECK
+    from tillbridge.pos.kit import find_kit
+    from tillbridge.pos.report_files import write_junit, write_report
+    from tillbridge.pos.verdict import check_kit
 
     configure("auto", "warning")
     known = {each.name for each in (*CHECKS, *DOCUMENTS_TO_CHECK)}
@@ -138,7 +138,7 @@ def new(
 
     Example: tillbridge adapter new mytill
     """
-    from tillbridge.adapters.scaffold import make_package
+    from tillbridge.pos.scaffold import make_package
 
     made = make_package(name, folder)
     if as_json:
@@ -179,8 +179,8 @@ def replay(
     """
     from tillbridge.adapter.conformance import Case, run_case
     from tillbridge.adapter.conformance.cases import accept_reading
-    from tillbridge.adapters.kit import find_kit
-    from tillbridge.log import configure
+    from tillbridge.core.log import configure
+    from tillbridge.pos.kit import find_kit
 
     configure("auto", "warning")
     try:

@@ -8,8 +8,8 @@ import typer
 from tillbridge.cli import complete, say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _, ngettext
 
 _DEFAULT = "modifiers.csv"
 
@@ -92,8 +92,8 @@ def _missing_of(context: typer.Context, store: str) -> tuple[dict[str, Any], Pat
     """
     from tillbridge.adapter import ExportUnreadable, PosFailure, ReadsCatalogue
     from tillbridge.adapter.registration import closing
-    from tillbridge.adapters.kit import find_kit
-    from tillbridge.adapters.trial import opened
+    from tillbridge.pos.kit import find_kit
+    from tillbridge.pos.trial import opened
 
     loaded = load_settings(context)
     settings = loaded.settings.stores.get(store)

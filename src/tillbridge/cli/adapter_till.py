@@ -9,12 +9,12 @@ import typer
 from tillbridge.cli import complete, say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.adapters.kit import Kit
-    from tillbridge.adapters.trial import Trial
+    from tillbridge.pos.kit import Kit
+    from tillbridge.pos.trial import Trial
 
 Name = Annotated[
     str,
@@ -59,9 +59,9 @@ def try_adapter(
     Example: tillbridge adapter try folder --store main --once
     """
     from tillbridge.adapter.registration import closing
-    from tillbridge.adapters.kit import find_kit
-    from tillbridge.adapters.trial import opened, trial_of, trials
-    from tillbridge.log import configure
+    from tillbridge.core.log import configure
+    from tillbridge.pos.kit import find_kit
+    from tillbridge.pos.trial import opened, trial_of, trials
 
     configure("auto", "info")  # what an adapter's program writes to stderr, too
     kit = find_kit(name)
@@ -109,9 +109,9 @@ def record_adapter(
 
     Example: tillbridge adapter record mytill --store main --out cases/no_prices
     """
-    from tillbridge.adapters.kit import find_kit
-    from tillbridge.adapters.recording.record import Source, record
-    from tillbridge.log import configure
+    from tillbridge.core.log import configure
+    from tillbridge.pos.kit import find_kit
+    from tillbridge.pos.recording.record import Source, record
 
     configure("auto", "warning")
     kit = find_kit(name)
@@ -157,7 +157,7 @@ def _chosen(
     currency: str,
 ) -> _Chosen:
     """Return the options of --sample, of the package's sample, or of a store."""
-    from tillbridge.adapters.trial import options_of_sample
+    from tillbridge.pos.trial import options_of_sample
 
     if sample is None and store is None and kit.root is not None and Path(name).is_dir():
         sample = kit.root / "sample.toml"
@@ -181,7 +181,7 @@ def _of_store(stores: Any, adapter: str, wanted: str | None) -> tuple[str, dict[
 
 
 def _tell(trial: "Trial", currency: str) -> None:
-    from tillbridge.catalogue.summary_words import summary_lines
+    from tillbridge.menu.summary_words import summary_lines
     from tillbridge.model.money import to_major
 
     said = trial.to_json()

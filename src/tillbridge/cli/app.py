@@ -37,7 +37,7 @@ from tillbridge.cli import (
     version,
     way_in,
 )
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 app = typer.Typer(
     name="tillbridge",

@@ -9,8 +9,8 @@ from tillbridge.cli import say
 from tillbridge.cli.confirming import Yes, confirm
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
-from tillbridge.errors import BridgeError, ConfigError, LedgerError
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
+from tillbridge.core.i18n import _, ngettext
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings
@@ -62,7 +62,7 @@ def restore(
     Example: tillbridge restore
     """
     from tillbridge.cli.control import find_running, os_user
-    from tillbridge.clock import Clock
+    from tillbridge.core.clock import Clock
     from tillbridge.ledger.restore import restore as put_back
 
     loaded = load_settings(context)
@@ -103,7 +103,7 @@ def restore(
 def _backed_up(loaded: "LoadedSettings", to: Path | None) -> Path:
     import sqlite3
 
-    from tillbridge.clock import Clock
+    from tillbridge.core.clock import Clock
     from tillbridge.ledger.backup import back_up, back_up_into
     from tillbridge.ledger.database import LEDGER_FILE
     from tillbridge.ledger.recover import find_damage

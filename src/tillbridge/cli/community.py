@@ -10,14 +10,14 @@ from tillbridge.cli.menu import Json
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings
 from tillbridge.cli.until import until_ms
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from tillbridge.configfile import LoadedSettings
-    from tillbridge.status.ports import CommunitiesControl
+    from tillbridge.web.ports import CommunitiesControl
 
     _ByItself = Callable[[CommunitiesControl], Awaitable[Answer]]
 

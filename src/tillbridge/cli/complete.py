@@ -68,14 +68,14 @@ def community_items(context: typer.Context, incomplete: str) -> Offer:
 
 def codes(_context: typer.Context, incomplete: str) -> Offer:
     """Offer the codes of all problems."""
-    from tillbridge.problems import PROBLEMS
+    from tillbridge.core.problems import PROBLEMS
 
     return [(code, kind.text) for code, kind in PROBLEMS.items() if code.startswith(incomplete)]
 
 
 def open_codes(context: typer.Context, incomplete: str) -> Offer:
     """Offer the codes of problems that are open."""
-    from tillbridge.problems import PROBLEMS
+    from tillbridge.core.problems import PROBLEMS
 
     def found() -> Offer:
         return [

@@ -5,8 +5,8 @@ import typer
 from tillbridge.cli import say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _, ngettext
 
 app = typer.Typer(help=_("Check and show the configuration."), no_args_is_help=True)
 
@@ -19,7 +19,7 @@ def check(context: typer.Context, as_json: Json = False) -> None:
 
     Example: tillbridge --config bridge.toml config check
     """
-    from tillbridge.onboarding.checking import faults_in, kept_by
+    from tillbridge.setup.checking import faults_in, kept_by
 
     loaded = load_settings(context)
     notes: list[str] = []
@@ -55,9 +55,9 @@ def show(context: typer.Context) -> None:
     """
     import json
 
+    from tillbridge.core.redaction import masked_value
     from tillbridge.diagnostics.bundle.known import known_here
     from tillbridge.diagnostics.bundle.scrubber import Scrubber
-    from tillbridge.redaction import masked_value
 
     loaded = load_settings(context)
     shown = loaded.settings.model_dump(mode="json")

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from tillbridge.cli import say
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 
 Yes = Annotated[bool, typer.Option("--yes", help=_("Do it without asking."))]
 

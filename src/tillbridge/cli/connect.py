@@ -7,7 +7,7 @@ import typer
 from tillbridge.cli.consenting import Wish, connect_store
 from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 NoBrowser = Annotated[
     bool, typer.Option("--no-browser", help=_("Only print the address; open no browser."))

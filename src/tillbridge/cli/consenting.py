@@ -11,7 +11,7 @@ from tillbridge.cli import say
 from tillbridge.cli.control import NotRunning, RunningBridge, find_running
 from tillbridge.cli.exits import CommandFailed
 from tillbridge.cli.reach import Answer
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from tillbridge.cli.exits import CommandFailed, Exit, exit_code_of_name
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 
 CONTROL_FILE = "control.json"
 _CONNECT_S = 2.0

@@ -10,8 +10,8 @@ from typing import Any
 from tillbridge.cli.demo_scenario import scenario
 from tillbridge.cli.demo_stage import Stage, set_up
 from tillbridge.cli.say import line
-from tillbridge.i18n import _
-from tillbridge.log import configure
+from tillbridge.core.i18n import _
+from tillbridge.core.log import configure
 from tillbridge.sandbox import SandboxSettings
 
 _COOKING_S = 4.0

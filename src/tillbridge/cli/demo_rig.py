@@ -11,13 +11,13 @@ from typing import Any
 
 from tillbridge.adapter import Item, TicketStatus
 from tillbridge.adapter.conformance import CannotDo, Rig
-from tillbridge.adapters.kit import Kit, find_kit
-from tillbridge.adapters.toml_text import toml_lines
 from tillbridge.cli.demo_kitchen import FolderKitchen
 from tillbridge.cli.demo_till import NotHere, SampleTill, stored
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 from tillbridge.model.money import to_minor
+from tillbridge.pos.kit import Kit, find_kit
+from tillbridge.pos.toml_text import toml_lines
 
 _CURRENCY = "USD"
 _LOOK_EVERY_S = 0.05

@@ -7,8 +7,8 @@ from functools import partial
 from tillbridge.cli.demo_stage import DemoFailed, Stage
 from tillbridge.cli.demo_till import NotHere
 from tillbridge.cli.say import line
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 
 _Scene = Callable[[Stage], Awaitable[str]]
 

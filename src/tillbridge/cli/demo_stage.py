@@ -14,8 +14,8 @@ from typing import Any
 import aiohttp
 
 from tillbridge.cli.demo_till import DemoTill, SampleTill
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 from tillbridge.sandbox import RunningSandbox, SandboxSettings, start
 
 _SERVICE_PORT, _RECEIVER_PORT, _PAGE_PORT = 9000, 8088, 8089

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 
 def demo(

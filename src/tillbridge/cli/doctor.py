@@ -12,7 +12,7 @@ from tillbridge.cli.control import NotRunning, RunningBridge, find_running
 from tillbridge.cli.exits import CommandFailed
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings

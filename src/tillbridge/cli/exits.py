@@ -2,8 +2,8 @@
 
 from enum import IntEnum
 
-from tillbridge import errors
-from tillbridge.i18n import _
+from tillbridge.core import errors
+from tillbridge.core.i18n import _
 
 
 class Exit(IntEnum):

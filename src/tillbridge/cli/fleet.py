@@ -11,7 +11,7 @@ from tillbridge.cli import say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.reach import ask
 from tillbridge.cli.settings import load_settings
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 app = typer.Typer(help=_("Many bridges, seen from one place."), no_args_is_help=True)
 
@@ -64,7 +64,7 @@ def show(
 
     Example: tillbridge fleet show /srv/reports --keys keys.txt
     """
-    from tillbridge.errors import ConfigError
+    from tillbridge.core.errors import ConfigError
     from tillbridge.fleet.collected import look, read_keys, summary
     from tillbridge.fleet.minisign import NotSigned
 
@@ -106,7 +106,7 @@ def show(
 
 
 def _no_folder(folder: Path) -> NoReturn:
-    from tillbridge.errors import ConfigError
+    from tillbridge.core.errors import ConfigError
 
     raise ConfigError(
         _("{path} is not a folder.").format(path=folder),

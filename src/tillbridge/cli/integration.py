@@ -11,11 +11,11 @@ from tillbridge.cli.confirming import Yes, confirm
 from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.i18n import _, ngettext
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings
-    from tillbridge.status.ports import Control
+    from tillbridge.web.ports import Control
 
 app = typer.Typer(
     help=_("The integration of a store: show, change, renew, remove."), no_args_is_help=True
@@ -206,7 +206,7 @@ def _confirm_new_secret(loaded: "LoadedSettings", store: str, *, yes: bool) -> N
 
 
 def _what_removing_does(answer: Answer, loaded: "LoadedSettings") -> list[str]:
-    from tillbridge.status.words import span
+    from tillbridge.web.words import span
 
     count = answer["open_orders"]
     old = span(loaded.settings.receiver.old_secret_s)

@@ -11,7 +11,7 @@ from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.cli.until import until_ms
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.config import StoreSettings
@@ -151,7 +151,7 @@ def _off(loaded: "LoadedSettings", store: str) -> Answer:
 
 
 def _cells(item: Answer) -> list[str]:
-    from tillbridge.status.item_words import by_whom, reached
+    from tillbridge.web.item_words import by_whom, reached
 
     return [
         item["external_id"],

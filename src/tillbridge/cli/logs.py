@@ -12,9 +12,9 @@ from tillbridge.cli import complete, say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.cli.until import since_ms
-from tillbridge.clock import Clock
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,7 +160,7 @@ def _since(text: str) -> int | None:
 
 
 def _folder(data_dir: "Path", keep_log_bytes: int) -> "Path":
-    from tillbridge.log_keeping import LOG_FOLDER
+    from tillbridge.core.log_keeping import LOG_FOLDER
 
     if not keep_log_bytes:
         raise ConfigError(

@@ -7,7 +7,7 @@ import typer
 from tillbridge.cli import complete, say
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.i18n import _, ngettext
 
 app = typer.Typer(help=_("See, push and approve menu changes."), no_args_is_help=True)
 
@@ -123,7 +123,7 @@ def history(context: typer.Context, store: Store, as_json: Json = False) -> None
     elif not answer["pushes"]:
         say.line(_("Nothing was ever pushed."))
     else:
-        from tillbridge.status.push_words import how_long, told, what
+        from tillbridge.web.push_words import how_long, told, what
 
         say.table(
             [_("WHEN"), _("WHAT"), _("ENDED"), _("TOOK"), _("THE SERVICE SAID")],

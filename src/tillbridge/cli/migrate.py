@@ -8,8 +8,8 @@ import typer
 from tillbridge.cli import say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
-from tillbridge.errors import LedgerError
-from tillbridge.i18n import _
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.i18n import _
 
 
 def migrate(
@@ -44,7 +44,7 @@ def migrate(
 
 
 def _brought(folder: Path) -> None:
-    from tillbridge.clock import Clock
+    from tillbridge.core.clock import Clock
     from tillbridge.ledger.lock import LedgerLock
     from tillbridge.ledger.migrate import bring_up_to_date
 
@@ -56,7 +56,7 @@ def _tried(folder: Path) -> None:
     import shutil
     import sqlite3
 
-    from tillbridge.clock import Clock
+    from tillbridge.core.clock import Clock
     from tillbridge.ledger.backup import copy_database
     from tillbridge.ledger.database import LEDGER_FILE
     from tillbridge.ledger.migrate import bring_up_to_date

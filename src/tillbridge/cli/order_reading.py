@@ -8,9 +8,9 @@ from typing import TypeVar
 from sqlalchemy import Connection, inspect
 from sqlalchemy.exc import DBAPIError
 
-from tillbridge.clock import Clock
-from tillbridge.errors import LedgerError
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.i18n import _
 from tillbridge.ledger.community_orders import ParentOf, parent_of
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
 from tillbridge.ledger.figures import StoreFigures, take_figures

@@ -9,7 +9,7 @@ from tillbridge.cli import complete, say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.reach import ask
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +71,7 @@ def list_orders(
         store_of(loaded, store)
     rows = latest(loaded.data_dir, None if store is None else (store,), limit)
     if as_json:
-        from tillbridge.status.order_part import order_part
+        from tillbridge.web.order_part import order_part
 
         say.document([order_part(row) for row in rows])
     elif not rows:
@@ -267,7 +267,7 @@ def _cells(row: "OrderRow") -> list[str]:
 def _whole(found: "FoundOrder") -> dict[str, Any]:
     import json
 
-    from tillbridge.status.order_part import life_part, order_part
+    from tillbridge.web.order_part import life_part, order_part
 
     row, parent = found.row, found.parent
     return {
@@ -289,7 +289,7 @@ def _show(found: "FoundOrder") -> None:
     import json
 
     from tillbridge.model.order import parse_order
-    from tillbridge.status.order_part import life_part
+    from tillbridge.web.order_part import life_part
 
     row = found.row
     more = [(_("part of"), _part_of(found)), (_("handled by hand"), _by_hand(found))]
@@ -335,7 +335,7 @@ def _part_of(found: "FoundOrder") -> str:
 def _by_hand(found: "FoundOrder") -> str:
     if found.handled is None:
         return ""
-    from tillbridge.status.order_words import who
+    from tillbridge.web.order_words import who
 
     return _("by {who}").format(who=who(found.handled.detail.get("by")))
 

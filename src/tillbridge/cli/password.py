@@ -8,8 +8,8 @@ import typer
 
 from tillbridge.cli import say
 from tillbridge.cli.menu import Json
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 
 _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 _ROLES = ("look", "staff", "technician")
@@ -28,7 +28,7 @@ def password(
 
     Example: tillbridge password anna --role staff
     """
-    from tillbridge.status.passwords import password_hash
+    from tillbridge.web.passwords import password_hash
 
     if not _NAME.fullmatch(name):
         raise typer.BadParameter(_("Use letters, digits and . _ @ - for a name."))

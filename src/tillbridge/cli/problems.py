@@ -9,7 +9,7 @@ from tillbridge.cli.control import os_user
 from tillbridge.cli.menu import Json
 from tillbridge.cli.reach import ask
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 app = typer.Typer(
     help=_("What is wrong, and what to do; stop alerts about it."), no_args_is_help=True

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 AFTER_S = 1.0
 

@@ -8,7 +8,7 @@ from tillbridge.cli.progress import progress
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings
-    from tillbridge.status.ports import Control
+    from tillbridge.web.ports import Control
 
 Answer = dict[str, Any]
 

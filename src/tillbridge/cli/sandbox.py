@@ -6,7 +6,7 @@ import typer
 
 from tillbridge.cli import say
 from tillbridge.cli.exits import Exit
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.sandbox import RunningSandbox
@@ -34,7 +34,7 @@ def sandbox(
     """
     import asyncio
 
-    from tillbridge.log import configure
+    from tillbridge.core.log import configure
     from tillbridge.sandbox import serve
 
     configure()

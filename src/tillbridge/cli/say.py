@@ -9,8 +9,8 @@ from typing import Any
 
 import typer
 
-from tillbridge.i18n import _
-from tillbridge.journal import goes_to_journal, with_priority
+from tillbridge.core.i18n import _
+from tillbridge.core.journal import goes_to_journal, with_priority
 from tillbridge.model.instant import from_iso
 
 _COLOURS = {"ok": "green", "warning": "yellow", "down": "red", "error": "red"}

@@ -10,8 +10,8 @@ import typer
 from tillbridge.cli import say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.cli.service_plan import Step

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import tillbridge
 from tillbridge.cli import service_plan as plan
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings
@@ -129,7 +129,7 @@ def state_of(unit: str) -> dict[str, Any]:
 
 
 def _folders(loaded: "LoadedSettings") -> tuple[Sequence[Path], Sequence[Path]]:
-    from tillbridge.adapters.loader import find_adapter
+    from tillbridge.pos.loader import find_adapter
 
     writable: set[Path] = set()
     readable: set[Path] = set()

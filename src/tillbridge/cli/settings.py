@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
-from tillbridge.nearest import nearest
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.nearest import nearest
 
 if TYPE_CHECKING:
     import typer
@@ -42,7 +42,7 @@ def load_file(path: Path | None) -> "LoadedSettings":
 
 def set_up_log(loaded: "LoadedSettings") -> None:
     """Set up logs on stderr for a command, which tells only what goes wrong."""
-    from tillbridge.log import configure
+    from tillbridge.core.log import configure
 
     bridge = loaded.settings.bridge
     level = bridge.log_level
@@ -51,8 +51,8 @@ def set_up_log(loaded: "LoadedSettings") -> None:
 
 def set_up_kept_log(loaded: "LoadedSettings | FreshSettings") -> None:
     """Set up logs for the daemon: on stderr, and kept in the data folder."""
-    from tillbridge.log import configure
-    from tillbridge.log_keeping import LOG_FOLDER, KeptLines
+    from tillbridge.core.log import configure
+    from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
 
     bridge = loaded.bridge
     kept = KeptLines(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)

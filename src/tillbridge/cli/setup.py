@@ -10,8 +10,8 @@ from tillbridge.cli.control import NotRunning, RunningBridge, find_running
 from tillbridge.cli.exits import CommandFailed
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import config_path
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
 
 app = typer.Typer(help=_("How far the bridge is set up."), no_args_is_help=True)
 

@@ -11,8 +11,8 @@ from tillbridge.cli.connect import NoBrowser
 from tillbridge.cli.consenting import Wish, connect_store
 from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 
 
 class Flow(StrEnum):

@@ -10,8 +10,8 @@ import typer
 from tillbridge.cli import say
 from tillbridge.cli.control import NotRunning, find_running
 from tillbridge.cli.settings import config_path
-from tillbridge.errors import LedgerError
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.i18n import _, ngettext
 
 _LEVELS = {"ok": 0, "warning": 1, "down": 2}
 _ANSWER_S = 5.0
@@ -56,7 +56,7 @@ def current_status(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, A
             return running.ask("GET", "status", timeout_s=_ANSWER_S)
         except NotRunning:
             pass  # it has ended this very moment, or was killed: the ledger tells the rest
-    from tillbridge.status.stopped import status_from_ledger
+    from tillbridge.web.stopped import status_from_ledger
 
     return status_from_ledger(data_dir, configured)
 
@@ -94,7 +94,7 @@ def _store_line(told: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from tillbridge.status.words import waiting
+    from tillbridge.web.words import waiting
 
     orders, menu, pos, service = (store[part] for part in ("orders", "menu", "pos", "service"))
     online = {True: _("online"), False: _("offline"), None: _("not known")}[pos["online"]]
@@ -129,7 +129,7 @@ def _answered(at: str | None) -> str:
     if at is None:
         return ""
     from tillbridge.model.instant import from_iso
-    from tillbridge.status.words import time_since
+    from tillbridge.web.words import time_since
 
     when = time_since(from_iso(at), time.time_ns() // 1_000_000)
     return _("answered {when}").format(when=when)
@@ -137,7 +137,7 @@ def _answered(at: str | None) -> str:
 
 def _consent(stands: str, days: float | None) -> str:
     """Return how the merchant's consent stands."""
-    from tillbridge.status.words import span
+    from tillbridge.web.words import span
 
     words = {"none": _("none"), "ended": _("ended"), "withdrawn": _("withdrawn by the merchant")}
     return words.get(stands) or _("{span} left").format(span=span((days or 0) * 86_400))

@@ -11,7 +11,7 @@ from tillbridge.cli.control import os_user
 from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.config import StoreSettings

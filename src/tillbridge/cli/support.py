@@ -14,9 +14,9 @@ from tillbridge.cli.exits import CommandFailed
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
 from tillbridge.cli.status import current_status
-from tillbridge.clock import Clock
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings
@@ -85,7 +85,7 @@ def _status(loaded: "LoadedSettings") -> Mapping[str, Any]:
         pass  # it hangs: the ledger tells what it can
     except BridgeError as failure:
         return {"error": failure.text}
-    from tillbridge.status.stopped import status_from_ledger
+    from tillbridge.web.stopped import status_from_ledger
 
     try:
         return status_from_ledger(loaded.data_dir, configured)

@@ -10,12 +10,12 @@ from tillbridge.cli import say
 from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _, ngettext
 
 if TYPE_CHECKING:
     from tillbridge.configfile import LoadedSettings
-    from tillbridge.tables.sheet import QrTable
+    from tillbridge.qr_sheets.sheet import QrTable
 
 app = typer.Typer(help=_("The floor plan, and QR codes to print."), no_args_is_help=True)
 
@@ -156,9 +156,9 @@ def qr(
 
     Example: tillbridge tables qr main --paper letter --per-page 8
     """
-    from tillbridge.tables.files import sheet_name, single_files, write_files
-    from tillbridge.tables.paper import Paper
-    from tillbridge.tables.sheet import make_sheet
+    from tillbridge.qr_sheets.files import sheet_name, single_files, write_files
+    from tillbridge.qr_sheets.paper import Paper
+    from tillbridge.qr_sheets.sheet import make_sheet
 
     loaded = _loaded(context, store)
     answer = _tables_of(loaded, store)
@@ -242,7 +242,7 @@ def _no_tables(answer: Answer, store: str) -> str:
 
 
 def _qr_table(each: dict[str, Any]) -> "QrTable":
-    from tillbridge.tables.sheet import QrTable
+    from tillbridge.qr_sheets.sheet import QrTable
 
     return QrTable(each["external_id"], each["name"], each["zone"], each["qr_url"])
 

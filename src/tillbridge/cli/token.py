@@ -9,7 +9,7 @@ from tillbridge.cli import say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.reach import ask
 from tillbridge.cli.settings import load_settings
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 app = typer.Typer(help=_("App-level tokens, for scripts of your own."), no_args_is_help=True)
 

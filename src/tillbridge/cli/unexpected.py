@@ -8,8 +8,8 @@ from pathlib import Path
 import tillbridge
 from tillbridge.cli.exits import Exit
 from tillbridge.cli.say import trouble
-from tillbridge.i18n import _
-from tillbridge.redaction import masked, masked_traceback
+from tillbridge.core.i18n import _
+from tillbridge.core.redaction import masked, masked_traceback
 
 
 def report(failure: Exception) -> Exit:

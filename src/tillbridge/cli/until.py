@@ -6,7 +6,7 @@
 import re
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.instant import LATEST_MS
 
 _SPAN = re.compile(r"(?:(\d{1,3})d)?(?:(\d{1,3})h)?(?:(\d{1,4})m(?:in)?)?", re.IGNORECASE)

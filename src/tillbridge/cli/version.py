@@ -9,8 +9,8 @@ import tillbridge
 from tillbridge.cli import say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import config_path
-from tillbridge.compatibility import compatibility
-from tillbridge.i18n import _
+from tillbridge.core.compatibility import compatibility
+from tillbridge.core.i18n import _
 
 
 def in_short() -> str:
@@ -78,7 +78,7 @@ def _schema_on_disk(config: Path | None) -> str | None:
     import sqlite3
 
     from tillbridge.configfile.toml import data_dir_of, find_file, read_file
-    from tillbridge.errors import ConfigError
+    from tillbridge.core.errors import ConfigError
 
     try:
         found = find_file(config)

@@ -9,7 +9,7 @@ import typer
 from tillbridge.cli import say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 
 class WayName(StrEnum):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.community import DeliveryAttempt
 
 _SHOWN = 100

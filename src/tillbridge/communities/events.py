@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from tillbridge.errors import Refused
+from tillbridge.core.errors import Refused
 from tillbridge.ledger.community_orders import KnownParent
 from tillbridge.model.community import ParentOrder
 from tillbridge.model.instant import from_iso

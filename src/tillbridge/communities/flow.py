@@ -10,7 +10,7 @@ from tillbridge.communities.parents import Parents
 from tillbridge.communities.shared import Shared
 from tillbridge.communities.subscription import Subscriber
 from tillbridge.communities.words import Words
-from tillbridge.errors import (
+from tillbridge.core.errors import (
     Conflict,
     ConsentLost,
     LedgerError,
@@ -18,8 +18,8 @@ from tillbridge.errors import (
     ServiceError,
     Unauthorised,
 )
-from tillbridge.i18n import _
-from tillbridge.log import get_logger
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 
 log = get_logger()
 

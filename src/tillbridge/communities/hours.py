@@ -14,10 +14,10 @@ from sqlalchemy import Connection
 from tillbridge.communities.hours_body import digest, hours_body, local_date
 from tillbridge.communities.shared import Shared
 from tillbridge.configfile.store_files import StoreFiles, read_store_files
-from tillbridge.errors import BridgeError, ConfigError, Refused
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError, ConfigError, Refused
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.log import get_logger
 from tillbridge.model.hours import OpeningHours
 
 log = get_logger()

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from tillbridge.communities.availability import lifted, over
 from tillbridge.communities.merging import advanced, replaced
 from tillbridge.communities.shared import Shared
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.community import (
     drop_word,
     get_words,
@@ -19,7 +20,6 @@ from tillbridge.ledger.community import (
     record_keys,
 )
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.log import get_logger
 from tillbridge.model.community import Catalogue
 from tillbridge.model.instant import to_iso
 

@@ -15,7 +15,8 @@ from tillbridge.communities.events import (
     settle,
 )
 from tillbridge.communities.shared import Shared
-from tillbridge.errors import Refused, ServiceError
+from tillbridge.core.errors import Refused, ServiceError
+from tillbridge.core.log import get_logger
 from tillbridge.ledger import inbox
 from tillbridge.ledger.community_orders import (
     TiedChild,
@@ -26,7 +27,6 @@ from tillbridge.ledger.community_orders import (
 )
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.inbox import OpenDelivery
-from tillbridge.log import get_logger
 from tillbridge.model.community import FINAL, ParentOrder
 
 log = get_logger()

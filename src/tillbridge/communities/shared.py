@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from tillbridge.clock import Clock
 from tillbridge.config import CommunitySettings
+from tillbridge.core.clock import Clock
 from tillbridge.ledger.community import key_of
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger

@@ -12,9 +12,9 @@ from typing import Any
 from tillbridge.communities.deliveries import newest, remedy, told
 from tillbridge.communities.secret import keep_secret, prove_writable, webhook_id_of
 from tillbridge.communities.shared import Shared
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.inbox import has_delivery
-from tillbridge.log import get_logger
 from tillbridge.model.community import DeliveryAttempt, Subscription, SubscriptionRequest
 
 log = get_logger()

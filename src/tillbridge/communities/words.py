@@ -7,9 +7,9 @@ from functools import partial
 
 from tillbridge.communities.availability import over, to_tell
 from tillbridge.communities.shared import Shared
-from tillbridge.errors import Refused
+from tillbridge.core.errors import Refused
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.community import Word, drop_word, get_words, put_word, settle_word
-from tillbridge.log import get_logger
 
 log = get_logger()
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from tillbridge.config import EmailSettings, Settings, is_loopback
 from tillbridge.configfile.faults import Fault
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 
 def alert_faults(settings: Settings) -> Iterator[Fault]:

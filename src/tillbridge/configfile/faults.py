@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tillbridge.configfile.lines import Path, dotted
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _, ngettext
 
 
 @dataclass(frozen=True, slots=True)

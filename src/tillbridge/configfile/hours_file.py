@@ -15,7 +15,7 @@ from tillbridge.configfile.lines import key_lines
 from tillbridge.configfile.table_reader import TableReader, did_you_mean, required_file
 from tillbridge.configfile.toml import read_file
 from tillbridge.configfile.weeks import read_spans, read_week
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.hours import (
     WEEKDAYS,
     DatedHours,

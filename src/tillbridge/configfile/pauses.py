@@ -6,7 +6,7 @@ from datetime import date
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.table_reader import TableReader, did_you_mean
 from tillbridge.configfile.weeks import read_spans
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.hours import WEEKDAYS, PlannedPause
 
 

@@ -14,7 +14,7 @@ from tillbridge.configfile.alerting import alert_faults
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path
 from tillbridge.configfile.translate import unknown_key
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 _ANYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- recognised, not listened on
 # The first part of the paths that the page has for itself.

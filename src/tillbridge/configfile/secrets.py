@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from tillbridge.config import SecretSource
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 
 # Returns what the vault keeps; None for nothing.
 Kept = Callable[[], str | None]

@@ -18,7 +18,7 @@ from tillbridge.configfile.lines import key_lines
 from tillbridge.configfile.table_reader import TableReader, required_file
 from tillbridge.configfile.toml import read_file
 from tillbridge.configfile.weeks import read_week
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.hours import Span
 from tillbridge.model.money import to_minor
 from tillbridge.model.restaurant import Address, DeliveryTerms, Restaurant

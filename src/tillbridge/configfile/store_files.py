@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from tillbridge.configfile.faults import ConfigFaults
 from tillbridge.configfile.hours_file import read_hours_file
 from tillbridge.configfile.store_file import StoreFile, read_store_file
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 from tillbridge.model.hours import OpeningHours
 from tillbridge.model.restaurant import Restaurant
 

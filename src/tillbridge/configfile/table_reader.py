@@ -10,8 +10,8 @@ from typing import Any
 
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path, dotted
-from tillbridge.i18n import _
-from tillbridge.nearest import nearest
+from tillbridge.core.i18n import _
+from tillbridge.core.nearest import nearest
 
 _MISSING = object()
 

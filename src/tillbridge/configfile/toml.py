@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.configfile.faults import ConfigFaults, Fault
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 
 SEARCHED = (Path("bridge.toml"), Path("/etc/tillbridge/bridge.toml"))
 DEFAULT_DATA_DIR = Path("/var/lib/tillbridge")

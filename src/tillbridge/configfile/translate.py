@@ -32,8 +32,8 @@ from tillbridge.config import (
 )
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.lines import Path, dotted
-from tillbridge.i18n import _
-from tillbridge.nearest import nearest
+from tillbridge.core.i18n import _
+from tillbridge.core.nearest import nearest
 
 Section = type[BaseModel]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tillbridge.configfile.faults import Fault
 from tillbridge.configfile.table_reader import TableReader
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.hours import DAY_MINUTES, WEEKDAYS, Span, clock_time
 
 _SPAN = re.compile(r"([0-2]\d):([0-5]\d)-([0-2]\d):([0-5]\d)")

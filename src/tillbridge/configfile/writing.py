@@ -17,9 +17,9 @@ from typing import Any
 
 from tillbridge.configfile.lines import Path as KeyPath
 from tillbridge.configfile.lines import dotted
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
-from tillbridge.redaction import MASK, masked_value
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.redaction import MASK, masked_value
 
 _HEADER = re.compile(r"\s*\[")
 _KEY_AND_TEXT = re.compile(r"""(?P<head>\s*["']?(?P<key>[^"'=#\[]+?)["']?\s*=\s*)["']""")

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from tillbridge.config import PageUser, StatusPageSettings
 from tillbridge.configfile.secrets import resolve_secret
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
-from tillbridge.status.doorkeeper import AccessRules
-from tillbridge.status.roles import Role, User
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.roles import Role, User
 
 _FORM = "$argon2id$"
 

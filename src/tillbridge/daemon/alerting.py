@@ -16,13 +16,13 @@ from tillbridge.alerts.teller import About, Manner, Teller
 from tillbridge.alerts.ways import Way
 from tillbridge.config import AlertSettings, SecretSource
 from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.core.log import learn_secret
+from tillbridge.core.problems import Severity
+from tillbridge.core.supervision import Step
 from tillbridge.daemon.access import reached_at
 from tillbridge.daemon.building import Building
 from tillbridge.ledger.snapshot import take_snapshot
-from tillbridge.log import learn_secret
-from tillbridge.problems import Severity
-from tillbridge.status.words import waiting
-from tillbridge.supervision import Step
+from tillbridge.web.words import waiting
 
 _SELF_CHECK_S = 5.0
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tillbridge.configfile import LoadedSettings
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 from tillbridge.daemon.audited import AuditTrail, audited
 from tillbridge.daemon.building import built
 from tillbridge.daemon.connecting import Wanted, begin_consent, begin_signup, integrate
 from tillbridge.daemon.operations import Operations
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
-from tillbridge.status.acting import acting_as
-from tillbridge.status.ports import Control
 from tillbridge.stores.callback import listening
 from tillbridge.stores.consent import ConsentRequest
+from tillbridge.web.acting import acting_as
+from tillbridge.web.ports import Control
 
 
 @asynccontextmanager

@@ -8,13 +8,13 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from tillbridge.clock import Clock
-from tillbridge.errors import BridgeError, LedgerError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError, LedgerError
+from tillbridge.core.log import get_logger
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.log import get_logger
-from tillbridge.status.acting import actor
-from tillbridge.status.ports import Control
+from tillbridge.web.acting import actor
+from tillbridge.web.ports import Control
 
 log = get_logger()
 

@@ -5,20 +5,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tillbridge.adapters.folder_events import FolderEvents
-from tillbridge.clock import Clock
 from tillbridge.configfile import LoadedSettings
+from tillbridge.core.clock import Clock
+from tillbridge.core.log import learn_secret
+from tillbridge.core.tally import Tally
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.ledger.client_secret import client_secret_for
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.vault import Vault
-from tillbridge.log import learn_secret
+from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits
 from tillbridge.stores.consent import ConsentDesk
 from tillbridge.stores.service_reach import ServiceReach
-from tillbridge.tally import Tally
 
 if TYPE_CHECKING:
     from tillbridge.daemon.community_rooms import CommunityRooms

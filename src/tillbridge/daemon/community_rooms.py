@@ -8,10 +8,10 @@ from tillbridge.communities.flow import CommunityFlow
 from tillbridge.communities.hours import Hours
 from tillbridge.communities.shared import Shared
 from tillbridge.configfile.store_files import StoreFiles
+from tillbridge.core.supervision import Supervisor
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.service.caller import Contact
 from tillbridge.service.community_calls import CommunityCalls
-from tillbridge.supervision import Supervisor
 
 
 class CommunityRooms:

@@ -3,13 +3,13 @@
 import os
 
 import tillbridge
-from tillbridge.adapters.level import adapters_of
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.figures import CountedFigures
 from tillbridge.ledger.snapshot import take_snapshot
-from tillbridge.status.document import document
-from tillbridge.status.facts import BridgeFacts
-from tillbridge.status.ports import Answer
+from tillbridge.pos.level import adapters_of
+from tillbridge.web.document import document
+from tillbridge.web.facts import BridgeFacts
+from tillbridge.web.ports import Answer
 
 
 class Condition:
@@ -29,7 +29,7 @@ class Condition:
         """Return the status document with the chain, the day and what waits."""
         # Only the page asks for it.
         from tillbridge.ledger.day import read_day  # noqa: PLC0415 -- see above
-        from tillbridge.status.overview import overview  # noqa: PLC0415 -- see above
+        from tillbridge.web.overview import overview  # noqa: PLC0415 -- see above
 
         now = self._house.clock.now_ms()
         facts = await self._facts()

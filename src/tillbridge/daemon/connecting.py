@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.rooms import StoreRooms
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _
 from tillbridge.service.types import Store
-from tillbridge.status.ports import Answer, CallbackAnswer
 from tillbridge.stores.callback import answer_callback
 from tillbridge.stores.choosing import SeveralStores
 from tillbridge.stores.consent import ConsentRequest
 from tillbridge.stores.integration import Integrated
+from tillbridge.web.ports import Answer, CallbackAnswer
 
 _KEPT = 20
 

@@ -1,11 +1,11 @@
 """Counts down each store's consent. Specification: Authentication, rule 4."""
 
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.service.tokens import TokenKeeper
-from tillbridge.status.words import days_left
 from tillbridge.stores.consent import note_consent
+from tillbridge.web.words import days_left
 
 _DAY_MS = 86_400_000
 

@@ -7,10 +7,10 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-from tillbridge.errors import BridgeError, reason_of
-from tillbridge.i18n import _
-from tillbridge.log import get_logger
-from tillbridge.new_files import create_new
+from tillbridge.core.errors import BridgeError, reason_of
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.core.new_files import create_new
 
 log = get_logger()
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from tillbridge.catalogue.flow import CatalogueFlow
 from tillbridge.daemon.pausing import Pausing
-from tillbridge.status.acting import acting_as
-from tillbridge.status.ports import Trail
+from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.web.acting import acting_as
+from tillbridge.web.ports import Trail
 
 
 class Effects:

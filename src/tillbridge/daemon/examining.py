@@ -13,26 +13,26 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter import AdapterContext
-from tillbridge.adapters.loader import open_adapter
-from tillbridge.adapters.runner import PosRunner
-from tillbridge.clock import Clock
 from tillbridge.config import Settings, StoreSettings
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.toml import read_file
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.daemon.building import Building, service_link
 from tillbridge.daemon.tills import Tills
 from tillbridge.diagnostics.apart import UnwaitedThreads, apart
 from tillbridge.diagnostics.examination import examination
 from tillbridge.diagnostics.subject import StoreSubject, Subject, Telling
-from tillbridge.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
 from tillbridge.ledger.vault import Vault
+from tillbridge.pos.loader import open_adapter
+from tillbridge.pos.runner import PosRunner
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.types import Tokens
-from tillbridge.status.ports import Answer
-from tillbridge.status.stopped import status_from_ledger
 from tillbridge.stores.vaulted import VaultTokenStore
+from tillbridge.web.ports import Answer
+from tillbridge.web.stopped import status_from_ledger
 
 
 def running_subject(

@@ -6,12 +6,12 @@ from typing import Any
 
 from tillbridge.config import FleetSettings
 from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.core.log import learn_secret
+from tillbridge.core.supervision import Step
 from tillbridge.daemon.rooms import House
 from tillbridge.fleet.minisign import SigningKey
 from tillbridge.fleet.sender import Places, StatusSender
 from tillbridge.ledger.vault import Vault
-from tillbridge.log import learn_secret
-from tillbridge.supervision import Step
 
 _KEY = "fleet/signing_key"
 

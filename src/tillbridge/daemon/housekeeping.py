@@ -2,15 +2,15 @@
 
 import asyncio
 
-from tillbridge.clock import Clock
 from tillbridge.config import BridgeSettings
-from tillbridge.errors import LedgerError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.backup import forget_old_files
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.disk_budget import trim
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.prune import Pruned, cut_offs, prune
-from tillbridge.log import get_logger
 
 log = get_logger()
 

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tillbridge.errors import BridgeError, ConsentLost, LedgerError, ServiceError
-from tillbridge.log import get_logger
+from tillbridge.core.errors import BridgeError, ConsentLost, LedgerError, ServiceError
+from tillbridge.core.log import get_logger
 from tillbridge.service.tokens import TokenKeeper
 from tillbridge.stores.integration_keeper import IntegrationKeeper
 

@@ -18,6 +18,10 @@ from sqlalchemy import Connection
 import tillbridge
 from tillbridge.config import host_and_port
 from tillbridge.configfile import LoadedSettings
+from tillbridge.core.errors import ConfigError, LedgerError, reason_of
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger, set_level
+from tillbridge.core.supervision import Supervisor
 from tillbridge.daemon import alerting, fleeting
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
@@ -44,17 +48,13 @@ from tillbridge.daemon.signals import on_hangup
 from tillbridge.daemon.signs import pulse
 from tillbridge.daemon.supervise import supervise
 from tillbridge.diagnostics.port_holder import taken_by
-from tillbridge.errors import ConfigError, LedgerError, reason_of
-from tillbridge.i18n import _
 from tillbridge.ledger.addresses import note_addresses
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.failed_start import forget_failed_start
 from tillbridge.ledger.writer import Storage
-from tillbridge.log import get_logger, set_level
 from tillbridge.receiver.receiver import Receiver
-from tillbridge.status.held_address import HeldAddress
-from tillbridge.status.listener import MerchantReturn, StatusListener
-from tillbridge.supervision import Supervisor
+from tillbridge.web.held_address import HeldAddress
+from tillbridge.web.listener import MerchantReturn, StatusListener
 
 if TYPE_CHECKING:
     from tillbridge.daemon.lives import Lives

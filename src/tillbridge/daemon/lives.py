@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Callable
 
-from tillbridge.errors import BridgeError
-from tillbridge.log import get_logger
-from tillbridge.status.doorkeeper import Doorkeeper
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.log import get_logger
+from tillbridge.web.doorkeeper import Doorkeeper
 
 # Takes back what made the next life impossible; told why.
 Undo = Callable[[BridgeError], None]

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tillbridge.adapter import Change
-from tillbridge.adapters.folder_events import FolderEvents
-from tillbridge.adapters.watch import FileWatch
-from tillbridge.catalogue.flow import CatalogueFlow
 from tillbridge.config import StoreSettings
 from tillbridge.daemon.tills import Tills
+from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.orders.flow import OrdersFlow
+from tillbridge.pos.folder_events import FolderEvents
+from tillbridge.pos.watch import FileWatch
 
 _ASKED_ALL_THE_SAME_S = 60.0
 

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.rooms import StoreRooms
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _
 from tillbridge.model.instant import to_iso
-from tillbridge.status.ports import Answer
+from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.daemon.condition import Condition

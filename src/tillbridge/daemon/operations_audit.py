@@ -2,11 +2,11 @@
 
 from dataclasses import asdict
 
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.i18n import _, ngettext
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.model.instant import to_iso
-from tillbridge.status.ports import Answer
+from tillbridge.web.ports import Answer
 
 
 class AuditOperations:

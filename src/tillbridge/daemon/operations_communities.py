@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from tillbridge.errors import BridgeError, ConfigError, ServiceError
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError, ConfigError, ServiceError
+from tillbridge.core.i18n import _
 from tillbridge.ledger.community import get_records, get_words
 from tillbridge.ledger.community_orders import latest_parents, tied_children
 from tillbridge.model.instant import to_iso
-from tillbridge.status.ports import Answer
+from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.communities.flow import CommunityFlow

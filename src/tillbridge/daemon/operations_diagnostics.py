@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tillbridge.clock import Clock
 from tillbridge.configfile import LoadedSettings
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
-from tillbridge.log_keeping import LOG_FOLDER
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
+from tillbridge.core.log_keeping import LOG_FOLDER
 from tillbridge.model.instant import to_iso
-from tillbridge.status.ports import Answer
+from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.diagnostics.bundle.paper import Bundle

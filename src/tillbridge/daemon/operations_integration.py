@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 
+from tillbridge.core.i18n import _
 from tillbridge.daemon.rooms import StoreRooms
-from tillbridge.i18n import _
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.orders import open_orders
 from tillbridge.model.instant import to_iso
 from tillbridge.service.types import Integration, IntegrationRequest
-from tillbridge.status.ports import Answer
 from tillbridge.stores.integration import Integrated
 from tillbridge.stores.integration_plan import Kind, costs_of
 from tillbridge.stores.integration_sight import Seen
+from tillbridge.web.ports import Answer
 
 _APPLIED_BY_HAND = frozenset(Kind) - {Kind.WAIT}
 

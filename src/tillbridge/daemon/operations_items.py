@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
 from tillbridge.daemon.rooms import House, StoreRooms
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.item_search import FoundItem, find_items
 from tillbridge.ledger.menu import (
@@ -24,9 +24,9 @@ from tillbridge.model.business_day import next_day_opens
 from tillbridge.model.hours import hours_from_json
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major
-from tillbridge.status.order_words import who
-from tillbridge.status.ports import Answer
-from tillbridge.status.words import clock_time
+from tillbridge.web.order_words import who
+from tillbridge.web.ports import Answer
+from tillbridge.web.words import clock_time
 
 _HOUR_MS = 3_600_000
 

@@ -4,12 +4,9 @@ from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection
 
-from tillbridge.catalogue.menu_notes import FIRST_IMPORT
-from tillbridge.catalogue.report import PlanReport
-from tillbridge.catalogue.words import counted
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 from tillbridge.daemon.rooms import House, StoreRooms
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.holds import DISMISSED, Hold, get_hold
 from tillbridge.ledger.item_search import find_items, fold, rank_of
@@ -18,12 +15,15 @@ from tillbridge.ledger.menu_past import ids_ever, items_then
 from tillbridge.ledger.menu_refused import refused_items
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.pushes import Push, push_page
+from tillbridge.menu.menu_notes import FIRST_IMPORT
+from tillbridge.menu.report import PlanReport
+from tillbridge.menu.words import counted
 from tillbridge.model.catalogue import Item
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major
-from tillbridge.status.acting import actor
-from tillbridge.status.order_words import who
-from tillbridge.status.ports import Answer
+from tillbridge.web.acting import actor
+from tillbridge.web.order_words import who
+from tillbridge.web.ports import Answer
 
 _IN_THE_WAY = (
     "export.unreadable",

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from tillbridge.core.i18n import _
 from tillbridge.daemon.rooms import House, StoreRooms
-from tillbridge.i18n import _
 from tillbridge.ledger import order_search
 from tillbridge.ledger.community_orders import parent_of
 from tillbridge.ledger.facts import get_fact, put_fact
@@ -18,9 +18,9 @@ from tillbridge.model.instant import to_iso
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.naming import the_one
 from tillbridge.orders.state import ByHand
-from tillbridge.status import order_part
-from tillbridge.status.acting import actor
-from tillbridge.status.ports import Answer
+from tillbridge.web import order_part
+from tillbridge.web.acting import actor
+from tillbridge.web.ports import Answer
 
 _NEW_MS = 4 * 3_600_000
 _SEEN = "orders_seen"  # the fact: up to when somebody has looked at new orders (ms)

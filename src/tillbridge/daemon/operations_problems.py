@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.nearest import nearest
+from tillbridge.core.problems import PROBLEMS, ProblemKind, anchor
 from tillbridge.daemon.rooms import House
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _, ngettext
 from tillbridge.ledger.acknowledging import acknowledge
-from tillbridge.nearest import nearest
 from tillbridge.orders.commit import see
 from tillbridge.orders.problems import OF_ONE, OF_SEVERAL
-from tillbridge.problems import PROBLEMS, ProblemKind, anchor
-from tillbridge.status.ports import Answer
+from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.alerts.message import Message

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from tillbridge.configfile.writing import may_be_replaced
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
 from tillbridge.daemon.probing import FACT as ADDRESS_FACT
 from tillbridge.daemon.setup_address import LISTEN, judged
 from tillbridge.daemon.setup_file import SetupFile
@@ -18,14 +20,12 @@ from tillbridge.daemon.setup_service import PRACTICE, checked_url, is_practice, 
 from tillbridge.daemon.setup_sign_in import ASSUMED, SignIn
 from tillbridge.daemon.setup_store import choice_among, choice_of, chosen
 from tillbridge.daemon.setup_till import takes_orders
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.onboarding.draft import Draft, draft_of
-from tillbridge.onboarding.preview import finding_of
-from tillbridge.onboarding.steps import Finding, next_step, steps_of
-from tillbridge.status.ports import Answer, CallbackAnswer
+from tillbridge.setup.draft import Draft, draft_of
+from tillbridge.setup.preview import finding_of
+from tillbridge.setup.steps import Finding, next_step, steps_of
+from tillbridge.web.ports import Answer, CallbackAnswer
 
 
 class SetupOperations:

@@ -4,13 +4,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from tillbridge.core.errors import BridgeError, ServiceError
+from tillbridge.core.i18n import _, ngettext
 from tillbridge.daemon.rooms import StoreRooms
-from tillbridge.errors import BridgeError, ServiceError
-from tillbridge.i18n import _, ngettext
 from tillbridge.model.instant import to_iso
-from tillbridge.status.ports import Answer
-from tillbridge.status.words import clock_time
 from tillbridge.stores.standing import Standing, Who
+from tillbridge.web.ports import Answer
+from tillbridge.web.words import clock_time
 
 
 class StoreOperations:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
-from tillbridge.catalogue.floor_plan import FloorPlan
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _, ngettext
 from tillbridge.daemon.rooms import StoreRooms
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _, ngettext
 from tillbridge.ledger.tables import AcceptedTable
+from tillbridge.menu.floor_plan import FloorPlan
 from tillbridge.model.instant import to_iso
-from tillbridge.status.ports import Answer
+from tillbridge.web.ports import Answer
 
 
 class TableOperations:

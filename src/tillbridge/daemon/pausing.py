@@ -2,7 +2,7 @@
 
 import asyncio
 
-from tillbridge.errors import LedgerError
+from tillbridge.core.errors import LedgerError
 from tillbridge.stores.pauser import StorePauser
 
 _LOOK_EVERY_S = 1.0

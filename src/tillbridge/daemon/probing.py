@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tillbridge.clock import Clock
 from tillbridge.config import is_loopback
-from tillbridge.errors import LedgerError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.log import get_logger
 
 if TYPE_CHECKING:
     from tillbridge.diagnostics.outside import Judgement

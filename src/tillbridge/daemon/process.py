@@ -9,19 +9,19 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from tillbridge.catalogue.collector import unfreeze
-from tillbridge.clock import Clock
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.fresh import FreshSettings, load_to_run
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.listening import raise_file_limit
+from tillbridge.core.log import get_logger
 from tillbridge.daemon.life import live
 from tillbridge.daemon.lives import Lives
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.signals import on_end
-from tillbridge.errors import BridgeError
 from tillbridge.ledger.failed_start import FailedStart, note_failed_start
-from tillbridge.listening import raise_file_limit
-from tillbridge.log import get_logger
-from tillbridge.status.held_address import HeldAddress
+from tillbridge.menu.collector import unfreeze
+from tillbridge.web.held_address import HeldAddress
 
 log = get_logger()
 

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tillbridge.core.log import get_logger
 from tillbridge.daemon.service_manager import ServiceManager
-from tillbridge.log import get_logger
 
 log = get_logger()
 

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from tillbridge.config import host_and_port, is_loopback
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
-from tillbridge.status.pages import HEADERS, callback_page
-from tillbridge.status.ports import OnCallback
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 from tillbridge.stores.callback import callback_place
+from tillbridge.web.pages import HEADERS, callback_page
+from tillbridge.web.ports import OnCallback
 
 
 def path_on_status_page(redirect_uri: str, listen: str) -> str:

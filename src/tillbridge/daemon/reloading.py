@@ -12,9 +12,9 @@ from typing import Any
 
 from tillbridge.config import Settings
 from tillbridge.configfile import LoadedSettings, load
-from tillbridge.errors import ConfigError
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.desk import ProblemDesk
-from tillbridge.log import get_logger
 
 log = get_logger()
 

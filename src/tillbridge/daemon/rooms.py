@@ -6,10 +6,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tillbridge.adapters.folder_events import FolderEvents
-from tillbridge.catalogue.flow import CatalogueFlow
-from tillbridge.clock import Clock
 from tillbridge.config import Settings
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConsentLost
+from tillbridge.core.supervision import Step, Supervisor
+from tillbridge.core.tally import Tally
 from tillbridge.daemon.absence import absent_s
 from tillbridge.daemon.audited import AuditTrail
 from tillbridge.daemon.effects import Effects
@@ -17,12 +18,13 @@ from tillbridge.daemon.integrating import Integrating
 from tillbridge.daemon.noticing import Noticing
 from tillbridge.daemon.standing import StoreStanding
 from tillbridge.daemon.tills import open_tills
-from tillbridge.errors import ConsentLost
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.flow import OrderPeers, OrdersFlow
+from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.service.caller import Contact
 from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.link import ServiceLink
@@ -34,8 +36,6 @@ from tillbridge.stores.service_reach import ServiceReach
 from tillbridge.stores.settling import settle_s
 from tillbridge.stores.vaulted import VaultTokenStore
 from tillbridge.stores.watch import ServiceWatch
-from tillbridge.supervision import Step, Supervisor
-from tillbridge.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
-from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
-from tillbridge.log import get_logger
+from tillbridge.core.clock import Clock
+from tillbridge.core.log import get_logger
 
 log = get_logger()
 

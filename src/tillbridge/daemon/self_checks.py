@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tillbridge.adapter.folders import trouble_of, try_writing
+from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.desk import ProblemDesk
-from tillbridge.problems import Found, Scope
 from tillbridge.stores.service_reach import ServiceReach
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tillbridge.log import get_logger
+from tillbridge.core.log import get_logger
 
 log = get_logger()
 

@@ -7,10 +7,14 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, cast
 
 import tillbridge
-from tillbridge.clock import Clock
 from tillbridge.config import host_and_port
 from tillbridge.configfile.fresh import FreshSettings
 from tillbridge.configfile.toml import read_file
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConfigError, reason_of
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.core.tally import Tally
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
 from tillbridge.daemon.bell import Bell
@@ -23,21 +27,17 @@ from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_address import ways
 from tillbridge.daemon.setup_place import SetupPlace
-from tillbridge.errors import ConfigError, reason_of
-from tillbridge.i18n import _
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.log import get_logger
-from tillbridge.status.document import document
-from tillbridge.status.facts import BridgeFacts
-from tillbridge.status.held_address import HeldAddress
-from tillbridge.status.listener import MerchantReturn, StatusListener
-from tillbridge.status.ports import Answer, Control
-from tillbridge.tally import Tally
+from tillbridge.web.document import document
+from tillbridge.web.facts import BridgeFacts
+from tillbridge.web.held_address import HeldAddress
+from tillbridge.web.listener import MerchantReturn, StatusListener
+from tillbridge.web.ports import Answer, Control
 
 if TYPE_CHECKING:
-    from tillbridge.status.web.site import SiteParts
+    from tillbridge.web.site.site import SiteParts
 
 log = get_logger()
 
@@ -127,8 +127,8 @@ def _redirect_uri(fresh: FreshSettings) -> str:
 
 def _only_setup() -> "SiteParts":
     # With the page's other modules: only where somebody opens it.
-    from tillbridge.status.web import reach, setup  # noqa: PLC0415 -- see above
-    from tillbridge.status.web.site import SiteParts  # noqa: PLC0415 -- see above
+    from tillbridge.web.site import reach, setup  # noqa: PLC0415 -- see above
+    from tillbridge.web.site.site import SiteParts  # noqa: PLC0415 -- see above
 
     return SiteParts((setup.SUBJECT, reach.SUBJECT), home="/setup")
 

@@ -16,7 +16,7 @@ from tillbridge.diagnostics.subject import Echo, Subject
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.receiver.receiver import Receiver
-from tillbridge.status.ports import Answer
+from tillbridge.web.ports import Answer
 
 LISTEN = "127.0.0.1:8088"
 _SOME_ADDRESS = "https://store.example.com"

@@ -6,19 +6,19 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from tillbridge.configfile import LoadedSettings
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.log import get_logger
 from tillbridge.daemon.bell import Bell
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.rooms import House
-from tillbridge.errors import BridgeError
-from tillbridge.log import get_logger
 
 if TYPE_CHECKING:
     from tillbridge.daemon.lives import Lives
     from tillbridge.daemon.operations_setup import SetupOperations
     from tillbridge.diagnostics.subject import Echo
-    from tillbridge.onboarding.draft import Draft
-    from tillbridge.onboarding.steps import Finding
+    from tillbridge.setup.draft import Draft
+    from tillbridge.setup.steps import Finding
 
 log = get_logger()
 
@@ -76,7 +76,7 @@ class SetupBeside:
     async def _stands(self, draft: "Draft") -> "Mapping[str, Finding]":
         """Return how far the running bridge is set up."""
         from tillbridge.ledger.snapshot import take_snapshot  # noqa: PLC0415 -- see above
-        from tillbridge.onboarding.running import findings_of  # noqa: PLC0415 -- see above
+        from tillbridge.setup.running import findings_of  # noqa: PLC0415 -- see above
 
         stores = self._house.settings.stores
         snapshot = await self._house.ledger.read(take_snapshot)

@@ -8,15 +8,15 @@ from pathlib import Path
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.loaded import loaded_from
 from tillbridge.configfile.writing import difference, edited, put_back, replace_file
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.daemon.lives import Undo
 from tillbridge.daemon.setup_place import SetupPlace, digest_of, parsed
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _
 from tillbridge.ledger.client_secret import client_secret_for
-from tillbridge.log import get_logger
-from tillbridge.onboarding.checking import faults_in
-from tillbridge.onboarding.draft import Draft, changes_of
-from tillbridge.status.ports import Answer
+from tillbridge.setup.checking import faults_in
+from tillbridge.setup.draft import Draft, changes_of
+from tillbridge.web.ports import Answer
 
 log = get_logger()
 

@@ -5,8 +5,8 @@ from urllib.parse import quote, urlsplit
 
 import aiohttp
 
-from tillbridge.i18n import _
-from tillbridge.onboarding.steps import Finding
+from tillbridge.core.i18n import _
+from tillbridge.setup.steps import Finding
 
 _WITHIN_S = 10.0
 _MOST_TRIES = 25  # items that need a choice are not to be had without one

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tillbridge.clock import Clock
 from tillbridge.configfile.toml import read_file
+from tillbridge.core.clock import Clock
 from tillbridge.daemon.bell import Bell
 from tillbridge.daemon.lives import Lives
 from tillbridge.diagnostics.subject import Echo
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.onboarding.draft import Draft, draft_of
+from tillbridge.setup.draft import Draft, draft_of
 
 _FACT = "setup"
 

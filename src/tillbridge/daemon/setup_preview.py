@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from tillbridge.core.errors import ConfigError
 from tillbridge.daemon.setup_place import SetupPlace
 from tillbridge.daemon.setup_till import (
     adapters,
@@ -12,10 +13,9 @@ from tillbridge.daemon.setup_till import (
     said_of,
     tried,
 )
-from tillbridge.errors import ConfigError
-from tillbridge.onboarding.draft import Draft
-from tillbridge.onboarding.preview import nothing_seen
-from tillbridge.status.ports import Answer
+from tillbridge.setup.draft import Draft
+from tillbridge.setup.preview import nothing_seen
+from tillbridge.web.ports import Answer
 
 _LOOK_AGAIN_S = 2.0
 _WATCHED_S = 90.0  # a page that is open asks at least every 30 seconds

@@ -4,18 +4,18 @@ from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from tillbridge.clock import Clock
 from tillbridge.config import is_loopback
 from tillbridge.config.values import HttpUrl
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConfigError, Refused
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.checks.service import answer_verdict
 from tillbridge.diagnostics.line import exchange
 from tillbridge.diagnostics.result import Level
-from tillbridge.errors import ConfigError, Refused
-from tillbridge.i18n import _
-from tillbridge.onboarding.steps import Finding
 from tillbridge.service.answers import BAD_CLIENT
 from tillbridge.service.link import App, ServiceLink
+from tillbridge.setup.steps import Finding
 
 PRACTICE = "http://127.0.0.1:9000/v2"  # where `tillbridge sandbox` listens
 

@@ -8,19 +8,19 @@ from pydantic import SecretStr, TypeAdapter, ValidationError
 
 from tillbridge.config import AssumptionSettings, Secret, SecretSource, origin_of
 from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import learn_secret
 from tillbridge.daemon.setup_place import SetupPlace
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _
 from tillbridge.ledger.client_secret import StoredClientSecret
-from tillbridge.log import learn_secret
-from tillbridge.onboarding.draft import Draft
 from tillbridge.service.link import App, ServiceLink, StoreLink
 from tillbridge.service.types import Store
-from tillbridge.status.ports import CallbackAnswer
+from tillbridge.setup.draft import Draft
 from tillbridge.stores.callback import answer_callback
 from tillbridge.stores.consent import ConsentDesk, ConsentRequest
 from tillbridge.stores.signup_form import faults_of, missing, request_of
 from tillbridge.stores.vaulted import VaultTokenStore
+from tillbridge.web.ports import CallbackAnswer
 
 ASSUMED = AssumptionSettings()
 

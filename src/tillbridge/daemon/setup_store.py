@@ -3,11 +3,11 @@
 import asyncio
 import re
 
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
 from tillbridge.daemon.setup_sign_in import SignIn
-from tillbridge.errors import BridgeError, ConfigError
-from tillbridge.i18n import _
-from tillbridge.onboarding.draft import Draft
-from tillbridge.status.ports import Answer
+from tillbridge.setup.draft import Draft
+from tillbridge.web.ports import Answer
 
 _WITHIN_S = 10.0
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")

@@ -9,17 +9,17 @@ from typing import Any
 from tillbridge.adapter import AdapterContext, WritesTickets
 from tillbridge.adapter.conformance.quality import NO_LEVEL
 from tillbridge.adapter.registration import closing
-from tillbridge.adapters.kit import find_quality
-from tillbridge.adapters.loader import find_adapter, find_adapters, open_adapter
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import learn_secret
 from tillbridge.diagnostics.apart import apart
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
 from tillbridge.ledger.durable import write_durably
-from tillbridge.log import learn_secret
-from tillbridge.onboarding.draft import Draft
-from tillbridge.onboarding.options_form import fields_of, file_only, said_in
-from tillbridge.onboarding.preview import preview_of
-from tillbridge.status.ports import Answer
+from tillbridge.pos.kit import find_quality
+from tillbridge.pos.loader import find_adapter, find_adapters, open_adapter
+from tillbridge.setup.draft import Draft
+from tillbridge.setup.options_form import fields_of, file_only, said_in
+from tillbridge.setup.preview import preview_of
+from tillbridge.web.ports import Answer
 
 _PATIENCE_S = 20.0
 _ALWAYS_THERE = "folder"

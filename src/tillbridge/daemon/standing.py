@@ -5,20 +5,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tillbridge.clock import Clock
 from tillbridge.config import Settings
+from tillbridge.core.clock import Clock
+from tillbridge.core.supervision import Step
 from tillbridge.daemon.audited import AuditTrail
 from tillbridge.daemon.pausing import Pausing
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.orders.arrivals import Kept, NewOrder, TakenIn
 from tillbridge.service.client import ServiceClient
-from tillbridge.status.acting import acting_as
 from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
 from tillbridge.stores.tax_rounds import TaxRounds
-from tillbridge.supervision import Step
+from tillbridge.web.acting import acting_as
 
 if TYPE_CHECKING:
     from tillbridge.stores.settings_flow import SettingsFlow

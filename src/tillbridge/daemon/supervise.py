@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any
 
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
-from tillbridge.log import get_logger
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 
 log = get_logger()
 

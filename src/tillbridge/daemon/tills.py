@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter import AdapterContext
-from tillbridge.adapters.duties import check_duties
-from tillbridge.adapters.loader import open_adapter
-from tillbridge.adapters.runner import PosRunner
 from tillbridge.config import StoreSettings
 from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.pos.duties import check_duties
+from tillbridge.pos.loader import open_adapter
+from tillbridge.pos.runner import PosRunner
 
 
 @dataclass(frozen=True, slots=True)

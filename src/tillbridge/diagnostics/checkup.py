@@ -6,12 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
+from tillbridge.core.problems import Severity
+from tillbridge.core.redaction import masked, masked_value
 from tillbridge.diagnostics.result import Finding, Level, Result, failed, level_of, report
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
-from tillbridge.problems import Severity
-from tillbridge.redaction import masked, masked_value
 
 LONGEST_S = 18.0  # for all of them together
 _STATUS_S = 3.0

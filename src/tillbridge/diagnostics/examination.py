@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.checks.alerts import check_nobody_told, check_telling
 from tillbridge.diagnostics.checks.bridge import check_bridge, check_ports
 from tillbridge.diagnostics.checks.consent import check_consent
@@ -24,7 +25,6 @@ from tillbridge.diagnostics.checks.tls import check_tls
 from tillbridge.diagnostics.checkup import Check, Checkup
 from tillbridge.diagnostics.result import Finding, Level, coded, failed
 from tillbridge.diagnostics.subject import StoreSubject, Subject
-from tillbridge.i18n import _
 
 UNREACHABLE, PUBLIC = "service.unreachable", "public_address.unreachable"
 _CALLS_S = 15.0  # a call is tried several times

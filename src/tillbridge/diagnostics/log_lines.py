@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tillbridge.log_keeping import backwards, kept_files, number_of
+from tillbridge.core.log_keeping import backwards, kept_files, number_of
+from tillbridge.core.redaction import masked_value
 from tillbridge.model.instant import from_iso
-from tillbridge.redaction import masked_value
 
 Line = Mapping[str, Any]
 

@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.addresses import any_public, is_local_name, is_loopback, tunnel_of
 from tillbridge.diagnostics.line import Exchange
-from tillbridge.i18n import _
 
 Cause = Literal[
     "reached",

@@ -4,7 +4,7 @@ import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 _LISTENS = "0A"
 _PROC = Path("/proc")

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.problems import Found, Severity
 from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.problems import Found, Severity
 
 
 class Level(StrEnum):

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tillbridge.adapters.runner import PosRunner
-from tillbridge.clock import Clock
 from tillbridge.config import Settings, StoreSettings
+from tillbridge.core.clock import Clock
 from tillbridge.diagnostics.line import Exchange, Resolve, Trust, exchange, resolve, system_trust
 from tillbridge.ledger.snapshot import Snapshot
+from tillbridge.pos.runner import PosRunner
 from tillbridge.service.tokens import TokenKeeper
 from tillbridge.service.types import Integration, Store
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tillbridge.core.i18n import _, ngettext
 from tillbridge.fleet.minisign import NotSigned, PublicKey
 from tillbridge.fleet.report import SignedReport
-from tillbridge.i18n import _, ngettext
 
 _RANK = {"untrusted": 0, "down": 1, "silent": 2, "warning": 3, "ok": 4}
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import aiohttp
 
-from tillbridge.clock import Clock
-from tillbridge.errors import ConfigError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.log import get_logger
 from tillbridge.fleet.minisign import SigningKey
 from tillbridge.fleet.report import Report, SignedReport
-from tillbridge.log import get_logger
 
 log = get_logger()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, insert, select
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.schema import audit
 

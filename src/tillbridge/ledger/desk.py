@@ -13,8 +13,10 @@ from typing import Self
 
 from sqlalchemy import Connection
 
-from tillbridge.clock import Clock
-from tillbridge.errors import LedgerError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.log import get_logger
+from tillbridge.core.problems import PROBLEMS, Found, Scope
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.problem_history import PastProblem, keep_past
@@ -25,9 +27,7 @@ from tillbridge.ledger.problems import (
     open_problems,
 )
 from tillbridge.ledger.writer import Storage
-from tillbridge.log import get_logger
 from tillbridge.model.texts import is_storable, printable
-from tillbridge.problems import PROBLEMS, Found, Scope
 
 log = get_logger()
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from tillbridge.new_files import create_new
+from tillbridge.core.new_files import create_new
 
 _OURS_ALONE = 0o600
 

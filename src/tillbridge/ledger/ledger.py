@@ -11,9 +11,10 @@ from typing import Self, TypeVar, cast
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from tillbridge.clock import Clock
-from tillbridge.errors import LedgerError
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.backup import VAULT_FILE, back_up
 from tillbridge.ledger.database import (
     LEDGER_FILE,
@@ -30,7 +31,6 @@ from tillbridge.ledger.migrate import bring_up_to_date
 from tillbridge.ledger.recover import rebuild_if_damaged
 from tillbridge.ledger.vault import Vault
 from tillbridge.ledger.writer import Storage, Writer
-from tillbridge.log import get_logger
 
 log = get_logger()
 

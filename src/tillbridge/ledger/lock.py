@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Self
 
-from tillbridge.errors import LedgerError, LedgerLocked
-from tillbridge.i18n import _
+from tillbridge.core.errors import LedgerError, LedgerLocked
+from tillbridge.core.i18n import _
 from tillbridge.ledger.durable import as_the_folder_is
 
 _LOCK_FILE = "ledger.lock"

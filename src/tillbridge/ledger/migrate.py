@@ -10,14 +10,14 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from tillbridge.compatibility import ledger_schemas
-from tillbridge.errors import LedgerError
-from tillbridge.i18n import _
+from tillbridge.core.compatibility import ledger_schemas
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import LEDGER_FILE, writer_engine
 from tillbridge.ledger.durable import sync_folder
 from tillbridge.ledger.schema import metadata
-from tillbridge.log import get_logger
 
 log = get_logger()
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tillbridge.problems import PROBLEMS, ProblemKind
+from tillbridge.core.problems import PROBLEMS, ProblemKind
 
 
 class _Fields(dict[str, Any]):

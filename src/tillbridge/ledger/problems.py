@@ -8,11 +8,11 @@ from typing import Any
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
+from tillbridge.core.problems import PROBLEMS, Found, Scope
 from tillbridge.ledger.after_commit import publish
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.problem_history import PastProblem, keep_past
 from tillbridge.ledger.schema import problems
-from tillbridge.problems import PROBLEMS, Found, Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ import re
 import sqlite3
 from pathlib import Path
 
-from tillbridge.errors import LedgerError, reason_of
-from tillbridge.i18n import _
+from tillbridge.core.errors import LedgerError, reason_of
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.backup import back_ups, stamp
 from tillbridge.ledger.database import LEDGER_FILE, is_damage, is_read_failure
 from tillbridge.ledger.migrate import bring_up_to_date
-from tillbridge.log import get_logger
 
 log = get_logger()
 

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from tillbridge.errors import ConfigError, LedgerError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError, LedgerError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger import audit
 from tillbridge.ledger.backup import (
     VAULT_FILE,
@@ -35,7 +36,6 @@ from tillbridge.ledger.migrate import bring_up_to_date
 from tillbridge.ledger.recover import find_damage, set_aside
 from tillbridge.ledger.salvage import Salvage
 from tillbridge.ledger.vault import Vault
-from tillbridge.log import get_logger
 
 log = get_logger()
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tillbridge.errors import LedgerError
-from tillbridge.i18n import _
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.i18n import _
+from tillbridge.core.problems import PROBLEMS
 from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.problems import PROBLEMS
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection  # costs a third of a second, for a type

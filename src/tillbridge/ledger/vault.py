@@ -11,8 +11,8 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
 
-from tillbridge.errors import LedgerError, LedgerUnwritable
-from tillbridge.i18n import _
+from tillbridge.core.errors import LedgerError, LedgerUnwritable
+from tillbridge.core.i18n import _
 from tillbridge.ledger import dpapi
 from tillbridge.ledger.backup import VAULT_FILE
 from tillbridge.ledger.dpapi import seal, unseal

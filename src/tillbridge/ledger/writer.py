@@ -15,8 +15,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.errors import LedgerError, LedgerUnwritable
-from tillbridge.i18n import _
+from tillbridge.core.errors import LedgerError, LedgerUnwritable
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger import after_commit, facts, inbox
 from tillbridge.ledger.database import (
     LEDGER_FILE,
@@ -26,7 +27,6 @@ from tillbridge.ledger.database import (
     is_storage_failure,
 )
 from tillbridge.ledger.gather import Gathering
-from tillbridge.log import get_logger
 
 log = get_logger()
 

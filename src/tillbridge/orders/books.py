@@ -7,16 +7,16 @@ from typing import TypeVar
 
 from sqlalchemy import Connection
 
-from tillbridge.clock import Clock
-from tillbridge.errors import LedgerUnwritable
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerUnwritable
+from tillbridge.core.supervision import Supervisor
+from tillbridge.core.tally import Tally
 from tillbridge.ledger import orders
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.orders.commit import commit
 from tillbridge.orders.state import Change, Event
-from tillbridge.supervision import Supervisor
-from tillbridge.tally import Tally
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.money import to_major
 from tillbridge.model.order import (
     Order,

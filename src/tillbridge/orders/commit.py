@@ -8,13 +8,13 @@ from dataclasses import fields
 
 from sqlalchemy import Connection
 
+from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.ledger.problems import report
 from tillbridge.orders.problems import OF_ONE, OF_SEVERAL, problems_of, problems_of_several
 from tillbridge.orders.state import Change, Event, Seen, decide
-from tillbridge.problems import Found, Scope
 
 _FIELDS = [each.name for each in fields(OrderRow)]
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.numbers import parse_finite_float
 from tillbridge.model.order import Order, parse_order, unclear_quantities
 

@@ -14,9 +14,10 @@ from functools import partial
 from sqlalchemy import Connection
 
 from tillbridge.config import StoreSettings
+from tillbridge.core.log import get_logger
+from tillbridge.core.problems import PROBLEMS, Ends
 from tillbridge.ledger import orders
 from tillbridge.ledger.orders import OrderRow
-from tillbridge.log import get_logger
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.aftermath import bring_about
 from tillbridge.orders.arrivals import Delivered, IntakePolicy, NewOrder, TakenIn
@@ -33,7 +34,6 @@ from tillbridge.orders.state import ByHand, Change, Lapsed, decide
 from tillbridge.orders.telling import Teller
 from tillbridge.orders.updates import UpdateReader
 from tillbridge.orders.writing import TicketWriter, WritePolicy
-from tillbridge.problems import PROBLEMS, Ends
 
 log = get_logger()
 

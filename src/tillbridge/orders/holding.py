@@ -7,10 +7,10 @@ last had it tried again: that is how one says that it is still wanted.
 
 from collections.abc import Callable
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger import order_log
 from tillbridge.ledger.orders import OrderRow
-from tillbridge.log import get_logger
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.state import Held, can_be_written
 

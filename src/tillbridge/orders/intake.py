@@ -6,9 +6,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from tillbridge.errors import LedgerError
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.log import get_logger
+from tillbridge.core.supervision import backoff_s
 from tillbridge.ledger.inbox import OpenDelivery, open_deliveries
-from tillbridge.log import get_logger
 from tillbridge.orders.arrivals import (
     BATCH,
     Delivered,
@@ -24,7 +25,6 @@ from tillbridge.orders.arrivals import (
 )
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.checks import Findings
-from tillbridge.supervision import backoff_s
 
 log = get_logger()
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.model.instant import to_iso
 

@@ -8,8 +8,8 @@ typing it there. See docs/decisions, An order on paper is taken.
 import asyncio
 
 from tillbridge.adapter import Ticket, TicketMark, TicketOutcomeUnknown
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.orders import OrderRow
-from tillbridge.log import get_logger
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.events import order_of

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tillbridge.adapter import Advice, Health, PosFailure
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.facts import put_fact
-from tillbridge.log import get_logger
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.ports import OrderEffects, OrderPos
 

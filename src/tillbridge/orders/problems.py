@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
+from tillbridge.core.problems import Found
 from tillbridge.ledger.orders import UNWRITTEN, OrderRow, is_on_paper
 from tillbridge.model.money import to_major
 from tillbridge.model.order import OrderState, parse_order
 from tillbridge.orders.naming import called
 from tillbridge.orders.reasons import CAUSES, TOLD_BY_TILL
 from tillbridge.orders.state import CANCELLED_UNSEEN, is_held
-from tillbridge.problems import Found
 
 # What is told of each order by itself, and what is told of several at once.
 OF_ONE = frozenset(

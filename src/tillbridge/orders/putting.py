@@ -1,9 +1,9 @@
 """Brings one order into the POS: looked for where it may be there, marked where nobody knows."""
 
 from tillbridge.adapter import Ticket, TicketMark, TicketOutcomeUnknown
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.orders import OrderRow
-from tillbridge.log import get_logger
 from tillbridge.orders.events import order_of
 from tillbridge.orders.holding import LateOrders
 from tillbridge.orders.ports import OrderPos

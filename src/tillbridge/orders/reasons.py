@@ -17,7 +17,7 @@ from tillbridge.adapter import (
     TicketOutcomeUnknown,
     TicketUpdate,
 )
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.order import ReasonCode
 
 _LONGEST_MESSAGE = 300

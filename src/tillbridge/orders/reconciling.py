@@ -17,11 +17,11 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.order_log import LogEntry
 from tillbridge.ledger.orders import BY_HAND, OrderRow, TicketState, is_on_paper
-from tillbridge.log import get_logger
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.deadlines import AfterFailure, after_failure

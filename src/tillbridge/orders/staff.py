@@ -1,9 +1,9 @@
 """What a person asks for about one order: try it again, cancel it, leave it to that person."""
 
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, is_on_paper
-from tillbridge.log import get_logger
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.aftermath import bring_about, wanted_by
 from tillbridge.orders.books import StoreBooks

@@ -7,11 +7,12 @@ import asyncio
 from dataclasses import dataclass
 from functools import partial
 
-from tillbridge import supervision
-from tillbridge.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
+from tillbridge.core import supervision
+from tillbridge.core.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
+from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger import order_log
 from tillbridge.ledger.orders import OrderRow
-from tillbridge.log import get_logger
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.deadlines import backoff_s
@@ -27,7 +28,6 @@ from tillbridge.orders.lifecycle import (
 from tillbridge.orders.ports import OrderService
 from tillbridge.orders.reasons import customer_text
 from tillbridge.orders.state import CallRefused, ServiceClosed, ServiceKnows, call_for
-from tillbridge.problems import Found, Scope
 
 log = get_logger()
 

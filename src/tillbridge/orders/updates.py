@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from tillbridge.adapter import BadRow, PosFailure, TicketStatus, TicketUpdate
-from tillbridge.errors import LedgerError
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
+from tillbridge.core.supervision import backoff_s
 from tillbridge.ledger import order_log, orders
 from tillbridge.ledger.orders import OrderRow
-from tillbridge.log import get_logger
 from tillbridge.orders.aftermath import bring_about, wanted_by
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.commit import commit
@@ -18,8 +20,6 @@ from tillbridge.orders.ports import OrderEffects, OrderPos
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import Cancellation, cancellation, failure_note
 from tillbridge.orders.state import PosSaid
-from tillbridge.problems import Found, Scope
-from tillbridge.supervision import backoff_s
 
 log = get_logger()
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tillbridge import supervision
 from tillbridge.adapter import (
     PosFailure,
     PosOffline,
@@ -19,14 +18,15 @@ from tillbridge.adapter import (
     Ticket,
     TicketOutcomeUnknown,
 )
-from tillbridge.i18n import _
+from tillbridge.core import supervision
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.orders import (
     ON_PAPER,
     PERHAPS_ON_PAPER_ONLY,
     OrderRow,
     TicketState,
 )
-from tillbridge.log import get_logger
 from tillbridge.orders.aftermath import bring_about, wanted_by
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.deadlines import (

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tillbridge.clock import Clock
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.desk import ProblemDesk
-from tillbridge.log import get_logger
 
 log = get_logger()
 

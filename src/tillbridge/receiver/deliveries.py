@@ -10,18 +10,18 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from tillbridge.clock import Clock
 from tillbridge.config import ReceiverSettings
-from tillbridge.errors import LedgerError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.log import get_logger
+from tillbridge.core.tally import Tally
 from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.log import get_logger
 from tillbridge.receiver.connections import SERVER, trust
 from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
 from tillbridge.receiver.refusals import Refusals
 from tillbridge.receiver.secrets import WebhookSecret, current
 from tillbridge.receiver.signature import matches
-from tillbridge.tally import Tally
 
 log = get_logger()
 

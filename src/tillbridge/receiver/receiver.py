@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from tillbridge.clock import Clock
 from tillbridge.config import ReceiverSettings
-from tillbridge.errors import ConfigError, reason_of
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConfigError, reason_of
+from tillbridge.core.i18n import _
+from tillbridge.core.listening import Acceptor, listening_sockets
+from tillbridge.core.log import get_logger
+from tillbridge.core.tally import Tally
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.listening import Acceptor, listening_sockets
-from tillbridge.log import get_logger
 from tillbridge.receiver.connections import SERVER, DeadlineServer
 from tillbridge.receiver.deliveries import Deliveries, Endpoint
 from tillbridge.receiver.echo import Echo
 from tillbridge.receiver.refusals import Crowding, Refusals
 from tillbridge.receiver.secrets import read_secrets
-from tillbridge.tally import Tally
 
 if TYPE_CHECKING:
     from tillbridge.receiver.certificate import LiveCertificate

@@ -5,11 +5,11 @@ from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
+from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
+from tillbridge.core.tally import Tally
 from tillbridge.ledger.desk import ProblemDesk
-from tillbridge.log import get_logger
-from tillbridge.problems import Found, Scope
-from tillbridge.tally import Tally
 
 log = get_logger()
 

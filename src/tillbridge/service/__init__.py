@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tillbridge.errors import (
+    from tillbridge.core.errors import (
         Conflict,
         ConsentLost,
         OutcomeUnknown,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tillbridge.service.types import Integration, IntegrationRequest, Store, Tokens
 
 _HOMES = {
-    "tillbridge.errors": (
+    "tillbridge.core.errors": (
         "Conflict",
         "ConsentLost",
         "OutcomeUnknown",

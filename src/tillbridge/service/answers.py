@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn, TypedDict
 
-from tillbridge.errors import (
+from tillbridge.core.errors import (
     Conflict,
     ConsentLost,
     OutcomeUnknown,
@@ -20,7 +20,7 @@ from tillbridge.errors import (
     ServiceError,
     Unauthorised,
 )
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.numbers import parse_json_float
 from tillbridge.service.retry import Kind
 

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tillbridge.clock import Clock
-from tillbridge.errors import (
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import (
     BridgeError,
     ConsentLost,
     OutcomeUnknown,
@@ -20,7 +20,7 @@ from tillbridge.errors import (
     ServiceDown,
     Unreachable,
 )
-from tillbridge.log import get_logger
+from tillbridge.core.log import get_logger
 from tillbridge.service.tokens import AccessGrant, RenewalLimit
 
 log = get_logger()

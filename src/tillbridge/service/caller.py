@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from tillbridge.errors import (
+from tillbridge.core.errors import (
     Conflict,
     ConsentLost,
     OutcomeUnknown,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from tillbridge.errors import Refused
+from tillbridge.core.errors import Refused
 from tillbridge.model.community import (
     Catalogue,
     DeliveryAttempt,

@@ -6,7 +6,7 @@ Specification: Community (hub) order; Community catalogue, hours, webhook subscr
 
 from typing import Any
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.community import (
     Catalogue,
     ChildOrder,

@@ -1,9 +1,9 @@
 """Which problem a failure of the service is, if any. Pure.
 
-The codes are those of `tillbridge.problems`; who opens and closes them is up to the caller.
+The codes are those of `tillbridge.core.problems`; who opens and closes them is up to the caller.
 """
 
-from tillbridge.errors import (
+from tillbridge.core.errors import (
     ConsentLost,
     OutcomeUnknown,
     ServiceDown,

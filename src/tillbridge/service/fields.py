@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from tillbridge.errors import Refused
-from tillbridge.i18n import _
+from tillbridge.core.errors import Refused
+from tillbridge.core.i18n import _
 from tillbridge.model.instant import from_iso
 from tillbridge.model.numbers import parse_decimal
 

@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import IntEnum
 
-from tillbridge.errors import RateLimited
-from tillbridge.i18n import _
+from tillbridge.core.errors import RateLimited
+from tillbridge.core.i18n import _
 
 
 class GateClosed(RateLimited):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
 from tillbridge.service.caller import (
     Caller,
     Hindrance,

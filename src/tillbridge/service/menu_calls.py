@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tillbridge.errors import Refused
-from tillbridge.log import get_logger
+from tillbridge.core.errors import Refused
+from tillbridge.core.log import get_logger
 from tillbridge.model.table import Table
 from tillbridge.service import types
 from tillbridge.service.caller import Outcome, Settle, Write

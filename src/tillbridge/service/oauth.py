@@ -9,9 +9,9 @@ import secrets
 from collections.abc import Callable
 from urllib.parse import urlencode
 
-from tillbridge.clock import Clock
-from tillbridge.errors import Conflict, ConsentLost, Refused, ServiceError, Unauthorised
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import Conflict, ConsentLost, Refused, ServiceError, Unauthorised
+from tillbridge.core.i18n import _
 from tillbridge.service.answers import BAD_CLIENT, CONSENT_REVOKED
 from tillbridge.service.caller import Caller
 from tillbridge.service.encoding import encode_small

@@ -8,7 +8,7 @@ was cancelled meanwhile; then the next transition is refused, and the orders' fl
 from collections.abc import Mapping
 from typing import Any
 
-from tillbridge.errors import OutcomeUnknown
+from tillbridge.core.errors import OutcomeUnknown
 from tillbridge.model.order import ReasonCode
 from tillbridge.service.caller import Caller, Write
 from tillbridge.service.calls import Calls

@@ -7,8 +7,8 @@ and is not trusted (specification: Menus and items, "poll_url is a path").
 import re
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
-from tillbridge.errors import Refused
-from tillbridge.i18n import _
+from tillbridge.core.errors import Refused
+from tillbridge.core.i18n import _
 
 LEFT_ORIGIN = "answer.foreign_url"
 _PORTS = {"http": 80, "https": 443}

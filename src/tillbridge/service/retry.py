@@ -12,7 +12,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from tillbridge.errors import (
+from tillbridge.core.errors import (
     OutcomeUnknown,
     RateLimited,
     ServiceDown,

@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
-from tillbridge.errors import (
+from tillbridge.core.errors import (
     Conflict,
     ConsentLost,
     Refused,
     ServiceError,
     Unauthorised,
 )
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.service.answers import BAD_CLIENT
 from tillbridge.service.caller import Caller
 from tillbridge.service.encoding import encode_small

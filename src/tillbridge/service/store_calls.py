@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tillbridge.errors import Conflict, Refused
-from tillbridge.i18n import _
+from tillbridge.core.errors import Conflict, Refused
+from tillbridge.core.i18n import _
 from tillbridge.service import types
 from tillbridge.service.caller import Write
 from tillbridge.service.calls import Calls

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from tillbridge.clock import Clock
-from tillbridge.errors import (
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import (
     BridgeError,
     ConsentLost,
     OutcomeUnknown,
@@ -18,8 +18,8 @@ from tillbridge.errors import (
     ServiceDown,
     Unreachable,
 )
-from tillbridge.i18n import _
-from tillbridge.log import get_logger
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.service.types import Tokens
 
 CONSENT_MISSING = "consent.missing"

@@ -13,9 +13,9 @@ import aiohttp
 from yarl import URL
 
 from tillbridge import __version__
-from tillbridge.clock import Clock
-from tillbridge.errors import OutcomeUnknown, Refused, ServiceDown, ServiceError, Unreachable
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown, ServiceError, Unreachable
+from tillbridge.core.i18n import _
 from tillbridge.service.answers import failure_of, parse_json
 from tillbridge.service.fields import unreadable
 from tillbridge.service.origin import LEFT_ORIGIN, Origin

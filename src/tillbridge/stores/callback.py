@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 from tillbridge.stores.consent import ConsentDesk
 
 HEADERS: Mapping[str, str] = {

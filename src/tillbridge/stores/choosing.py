@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 from tillbridge.service.types import Store
 
 

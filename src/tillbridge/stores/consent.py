@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tillbridge.clock import Clock
-from tillbridge.errors import BridgeError, LedgerError
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError, LedgerError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.log import get_logger
 from tillbridge.service.link import ServiceLink
 from tillbridge.service.oauth import authorize_url, new_state, same_state
 from tillbridge.service.tokens import TokenKeeper

@@ -6,9 +6,9 @@ refused with store.not_integrated. Such calls are not made: they are refused her
 
 from collections.abc import Callable
 
-from tillbridge.errors import Refused, ServiceError
-from tillbridge.i18n import _
-from tillbridge.log import get_logger
+from tillbridge.core.errors import Refused, ServiceError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.service.diagnosis import NOT_INTEGRATED
 
 _GUARDED = ("menus.", "items.", "orders.", "tables.", "stores.")

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tillbridge.clock import Clock
 from tillbridge.config import StoreSettings
-from tillbridge.errors import BridgeError, Conflict, Refused
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError, Conflict, Refused
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.log import get_logger
 from tillbridge.service.client import ServiceClient
 from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.store_calls import ALREADY_INTEGRATED

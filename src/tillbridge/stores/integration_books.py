@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection
 
-from tillbridge.clock import Clock
+from tillbridge.core.clock import Clock
 from tillbridge.ledger.facts import all_facts, drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.storefront import INTEGRATION_MADE

@@ -6,9 +6,9 @@ what may be applied, and opens or closes problems. Transitions are told, not rou
 
 from collections.abc import Callable, Collection
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.desk import ProblemDesk
-from tillbridge.log import get_logger
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.service.types import Integration, IntegrationRequest, Store
 
 Value = str | bool

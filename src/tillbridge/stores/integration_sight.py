@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from tillbridge.errors import BridgeError, ConfigError, Refused
-from tillbridge.i18n import _
+from tillbridge.core.errors import BridgeError, ConfigError, Refused
+from tillbridge.core.i18n import _
 from tillbridge.service.client import ServiceClient
 from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.types import Integration, IntegrationRequest, Store

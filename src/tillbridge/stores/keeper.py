@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection
 
-from tillbridge.clock import Clock
-from tillbridge.errors import LedgerError, ServiceError
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError, ServiceError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.log import get_logger
 from tillbridge.service.client import ServiceClient
 from tillbridge.stores import standing
 from tillbridge.stores.standing import Causes, Pause, Planned, Standing, Status, Who, standing_of

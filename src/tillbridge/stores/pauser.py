@@ -3,8 +3,8 @@
 import asyncio
 from collections import deque
 
-from tillbridge.clock import Clock
-from tillbridge.i18n import _
+from tillbridge.core.clock import Clock
+from tillbridge.core.i18n import _
 from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import Pause, PauseRules, Resume, decide_pause, is_unsteady
 

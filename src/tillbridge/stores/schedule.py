@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.hours import (
     DatedHours,
     OpeningHours,

@@ -5,10 +5,10 @@ so a probe asks every few seconds; and a service that answers anything at all, a
 there.
 """
 
-from tillbridge.clock import Clock
-from tillbridge.errors import ServiceError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ServiceError
+from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.desk import ProblemDesk
-from tillbridge.problems import Found, Scope
 from tillbridge.service.caller import Contact
 from tillbridge.service.diagnosis import problem_of
 

@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
 from tillbridge.model.hours import Span, week_json
 from tillbridge.model.restaurant import Restaurant
 

@@ -12,11 +12,11 @@ from functools import partial
 
 from sqlalchemy import Connection
 
-from tillbridge.clock import Clock
 from tillbridge.config import ScheduleSettings
 from tillbridge.configfile.pauses import read_pauses
 from tillbridge.configfile.store_files import StoreFiles, StoreWords, read_store_files
-from tillbridge.errors import (
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import (
     ConfigError,
     ConsentLost,
     LedgerError,
@@ -24,10 +24,10 @@ from tillbridge.errors import (
     Refused,
     ServiceError,
 )
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.log import get_logger
 from tillbridge.model.hours import OpeningHours, hours_from_json, hours_to_json
 from tillbridge.service.client import ServiceClient
 from tillbridge.service.diagnosis import NOT_INTEGRATED

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.model.hours import WEEKDAYS
 from tillbridge.model.money import to_major
 

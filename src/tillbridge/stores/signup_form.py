@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 from tillbridge.service.signup import SignupAddress, SignupRequest
 
 _EMAIL = re.compile(r"[^@\s,;<>]+@[^@\s,;<>.]+(\.[^@\s,;<>.]+)+")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from tillbridge.i18n import _, ngettext
+from tillbridge.core.i18n import _, ngettext
 
 Rates = tuple[str, ...]
 

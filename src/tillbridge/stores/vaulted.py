@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from tillbridge.config import origin_of
-from tillbridge.errors import Refused
+from tillbridge.core.errors import Refused
 from tillbridge.ledger.vault import Vault
 from tillbridge.service.types import Tokens
 

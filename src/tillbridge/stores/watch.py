@@ -5,8 +5,8 @@ Specification: Integration status; Errors. Transitions are told, not calls.
 
 import asyncio
 
-from tillbridge.clock import Clock
-from tillbridge.errors import LedgerError
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger

@@ -18,9 +18,9 @@ from typing import TextIO, cast
 
 from tillbridge.configfile import LoadedSettings
 from tillbridge.configfile.fresh import FreshSettings, load_to_run
-from tillbridge.errors import BridgeError
-from tillbridge.log import configure, get_logger
-from tillbridge.log_keeping import LOG_FOLDER, KeptLines
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.log import configure, get_logger
+from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
 
 log = get_logger()
 

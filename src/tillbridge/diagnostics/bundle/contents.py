@@ -13,21 +13,21 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from tillbridge.adapters.loader import GROUP
 from tillbridge.configfile import LoadedSettings
+from tillbridge.core.i18n import _
+from tillbridge.core.log_keeping import LOG_FOLDER
+from tillbridge.core.secret_options import HARMLESS_OPTION
 from tillbridge.diagnostics.bundle.known import adapter_sections, known_here, personal_of
 from tillbridge.diagnostics.bundle.paper import Bundle, Part
 from tillbridge.diagnostics.bundle.scrubber import Scrubber, pieces_of
 from tillbridge.diagnostics.checks.machine import versions
 from tillbridge.diagnostics.log_lines import LogFilter, latest
-from tillbridge.i18n import _
 from tillbridge.ledger import audit
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
 from tillbridge.ledger.for_support import payloads, row_counts, schema_version, table_codes
 from tillbridge.ledger.problem_history import past_problems
-from tillbridge.log_keeping import LOG_FOLDER
 from tillbridge.model.instant import to_iso
-from tillbridge.secret_options import HARMLESS_OPTION
+from tillbridge.pos.loader import GROUP
 
 Answer = Mapping[str, Any]
 

@@ -13,9 +13,14 @@ from pydantic import ValidationError
 from tillbridge.config import AdapterSection, SecretSource, StoreSettings
 from tillbridge.configfile import LoadedSettings, load
 from tillbridge.configfile.secrets import resolve_secret
-from tillbridge.errors import ConfigError, LedgerError
+from tillbridge.core.errors import ConfigError, LedgerError
+from tillbridge.core.secret_options import (
+    SECRET_NAME,
+    parts_of_address,
+    secret_options,
+    userinfo_of,
+)
 from tillbridge.ledger.vault import Vault
-from tillbridge.secret_options import SECRET_NAME, parts_of_address, secret_options, userinfo_of
 
 _CUSTOMER = re.compile(
     r"customer|guest|contact|recipient|delivery_address|^address$|billing|payer|person"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from urllib.parse import quote, quote_plus
 
-from tillbridge.redaction import MASK, masked
+from tillbridge.core.redaction import MASK, masked
 
 PERSONAL = "[personal]"
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.result import Finding, failed, ok, skipped
 from tillbridge.diagnostics.subject import Telling
-from tillbridge.errors import BridgeError
-from tillbridge.i18n import _
 
 
 async def check_telling(way: Telling) -> Finding:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from tillbridge.config import host_and_port
+from tillbridge.core.errors import BridgeError, LedgerError
+from tillbridge.core.i18n import _
+from tillbridge.core.problems import Found
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.line import trouble_of
 from tillbridge.diagnostics.port_holder import holder_of
 from tillbridge.diagnostics.result import Finding, coded, failed, of_problem, ok, skipped, warning
 from tillbridge.diagnostics.subject import Subject
-from tillbridge.errors import BridgeError, LedgerError
-from tillbridge.i18n import _
-from tillbridge.problems import Found
 
 _SLOW_LOOP_S = 1.0
 _OLD_ORDER_S = 300.0

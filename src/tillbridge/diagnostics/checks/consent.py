@@ -1,12 +1,12 @@
 """A store's consent: is there one, does the service take its token, and how long does it last?"""
 
+from tillbridge.core.errors import ConsentLost, ServiceError
+from tillbridge.core.i18n import _
+from tillbridge.core.problems import Found
+from tillbridge.core.spans import days_left
 from tillbridge.diagnostics.result import Finding, failed, of_problem, ok
 from tillbridge.diagnostics.subject import StoreSubject, Subject
-from tillbridge.errors import ConsentLost, ServiceError
-from tillbridge.i18n import _
-from tillbridge.problems import Found
 from tillbridge.service.diagnosis import problem_of
-from tillbridge.spans import days_left
 
 _DAY_MS = 86_400_000
 

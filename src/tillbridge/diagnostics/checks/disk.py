@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tillbridge.core.i18n import _
+from tillbridge.core.problems import Found
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.result import Finding, failed, of_problem, ok, warning
 from tillbridge.diagnostics.subject import Subject
-from tillbridge.i18n import _
-from tillbridge.problems import Found
 
 _MIB = 2**20
 _LOW = 1024 * _MIB  # or a twentieth of a smaller disk, but never less than

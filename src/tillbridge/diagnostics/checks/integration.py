@@ -1,9 +1,9 @@
 """A store's integration, as the service has it: do deliveries come to where this bridge listens?"""
 
+from tillbridge.core.errors import ConsentLost, ServiceError
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.result import Finding, failed, ok, skipped, warning
 from tillbridge.diagnostics.subject import StoreSubject, Subject
-from tillbridge.errors import ConsentLost, ServiceError
-from tillbridge.i18n import _
 from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.types import Integration
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.result import Finding, coded, failed, ok, skipped, warning
 from tillbridge.diagnostics.subject import Subject
-from tillbridge.i18n import _
 
 _LONG_WAL = 256 * 2**20
 _LOOK_S = 6.0  # a large ledger is not read to its end

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import tillbridge
 from tillbridge.config import SecretSource
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.result import Finding, ok, skipped, warning
 from tillbridge.diagnostics.subject import Subject
-from tillbridge.i18n import _
 
 # The month in which a Python gets its last security fix.
 _PYTHON_ENDS = {(3, 11): "2027-10", (3, 12): "2028-10", (3, 13): "2029-10", (3, 14): "2030-10"}

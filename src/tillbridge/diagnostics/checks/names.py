@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.addresses import any_public, is_literal, is_local_name, is_public
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.line import Trouble, look_up
 from tillbridge.diagnostics.result import Finding, failed, ok, warning
 from tillbridge.diagnostics.subject import Subject
-from tillbridge.i18n import _
 
 Role = Literal["service", "public"]
 

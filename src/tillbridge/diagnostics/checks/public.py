@@ -4,13 +4,13 @@ import asyncio
 import json
 from urllib.parse import quote, urlsplit
 
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.addresses import is_local_name, is_loopback, own_addresses
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.outside import Evidence, Judgement, judge
 from tillbridge.diagnostics.result import Finding, Level, skipped
 from tillbridge.diagnostics.subject import Echo, Subject
-from tillbridge.errors import LedgerError
-from tillbridge.i18n import _
 
 
 async def check_public(subject: Subject) -> Finding:

@@ -8,13 +8,13 @@ import json
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
+from tillbridge.core.i18n import _
+from tillbridge.core.problems import Found
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.line import Exchange, Resolve, Trust, no_trust, resolve, system_trust
 from tillbridge.diagnostics.line import exchange as fetch
 from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok, skipped
 from tillbridge.diagnostics.subject import Subject
-from tillbridge.i18n import _
-from tillbridge.problems import Found
 
 _PATH = "/pos/stores"
 _SKEW_S = 30.0

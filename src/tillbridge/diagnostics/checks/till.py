@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from tillbridge.adapter import ExportUnreadable, Health, PosFailure
-from tillbridge.adapters.duties import check_duties
-from tillbridge.adapters.export_problems import bad_rows_problem, unreadable_problem
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.problems import Found
 from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok
 from tillbridge.diagnostics.subject import StoreSubject
-from tillbridge.errors import ConfigError
-from tillbridge.i18n import _, ngettext
-from tillbridge.problems import Found
+from tillbridge.pos.duties import check_duties
+from tillbridge.pos.export_problems import bad_rows_problem, unreadable_problem
 
 
 async def check_till(store: StoreSubject, part: str) -> Finding:

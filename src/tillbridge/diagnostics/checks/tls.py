@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import urlsplit
 
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.addresses import is_local_name, is_loopback
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.line import (
@@ -21,7 +22,6 @@ from tillbridge.diagnostics.line import (
 )
 from tillbridge.diagnostics.result import Finding, failed, ok, skipped, warning
 from tillbridge.diagnostics.subject import Subject
-from tillbridge.i18n import _
 
 Role = Literal["service", "public"]
 

@@ -1,8 +1,8 @@
 """Caddy before the bridge: it gets certificates by itself, where ports 80 and 443 lead to it."""
 
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.reach.place import OPEN_PATH, Place
 from tillbridge.diagnostics.reach.way import Step, Way
-from tillbridge.i18n import _
 
 
 def way(place: Place) -> Way:

@@ -2,9 +2,9 @@
 
 import re
 
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.reach.place import OPEN_PATH, Place
 from tillbridge.diagnostics.reach.way import Step, Way
-from tillbridge.i18n import _
 
 _TUNNEL = "tillbridge"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tillbridge.config import Settings, host_and_port, is_loopback
-from tillbridge.i18n import _
+from tillbridge.core.i18n import _
 
 # All that has to be open: deliveries arrive below it, and doctor asks for healthz there.
 OPEN_PATH = "/webhooks/"

@@ -1,8 +1,8 @@
 """Tailscale's funnel: a name and a certificate of Tailscale's, led to this machine from inside."""
 
+from tillbridge.core.i18n import _
 from tillbridge.diagnostics.reach.place import OPEN_PATH, Place
 from tillbridge.diagnostics.reach.way import Step, Way
-from tillbridge.i18n import _
 
 _PORTS = (443, 8443, 10000)  # a funnel has no others
 _NAMES = ".ts.net"

@@ -1,0 +1,1 @@
+"""What every package builds on: clock, log, problems, redaction, supervision."""

@@ -1,0 +1,212 @@
+"""Structured logs: events with dotted names and fields, JSON or for a console, never a secret.
+
+Lines go to stderr, since stdout is what a command answers; where systemd's journal reads them they
+begin with their priority. A line has `event`, `level` and `at`
+(UTC with milliseconds), then its fields; lines of libraries come the same way, with `logger`.
+`tillbridge.core.redaction` masks what must not be shown, tracebacks included. A daemon keeps
+the lines, as JSON whatever stderr shows (`log_keeping`).
+"""
+
+import logging
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Literal, TextIO, cast
+
+import structlog
+from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+
+from tillbridge.core.clock import Clock
+from tillbridge.core.journal import goes_to_journal, with_priority
+from tillbridge.core.redaction import learn_secret, masked_field
+from tillbridge.model.instant import to_iso
+
+__all__ = ["configure", "get_logger", "learn_secret"]
+
+Format = Literal["auto", "json", "console"]
+Level = Literal["debug", "info", "warning", "error"]
+
+# Control characters from an export or an order would let a line forge others on a terminal.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_FIRST = ("event", "level", "at")
+
+
+def get_logger() -> FilteringBoundLogger:
+    """Return the logger: `log.info("order.written", order=...)`."""
+    return cast("FilteringBoundLogger", structlog.get_logger())
+
+
+def configure(
+    log_format: Format = "auto",
+    level: Level = "info",
+    *,
+    stream: TextIO | None = None,
+    clock: Clock | None = None,
+    keep: Callable[[str], None] | None = None,
+) -> None:
+    """Set up logs for this process, those of libraries and of threads that die included.
+
+    `keep` is given each line as JSON, with its secrets masked.
+    """
+    target = stream or sys.stderr
+    console = log_format == "console" or (log_format == "auto" and _is_terminal(target))
+    processors = _processors(target, console=console, clock=clock or Clock(), keep=keep)
+    if goes_to_journal(target):
+        processors.append(_with_priority)
+    structlog.configure(
+        processors=[structlog.contextvars.merge_contextvars, *processors],
+        logger_factory=lambda *_: _Lines(target),
+        cache_logger_on_first_use=False,
+    )
+    _take_over_stdlib(processors, _Lines(target))
+    set_level(level)
+    threading.excepthook = _thread_died
+    sys.excepthook = _program_died
+
+
+def set_level(level: Level) -> None:
+    """Write what is at least this severe from now on; loggers that are there already obey too."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
+    # Libraries tell too much at info; what they warn of is wanted always.
+    logging.getLogger().setLevel(
+        logging.DEBUG if number <= logging.DEBUG else max(number, logging.WARNING)
+    )
+
+
+class _Lines:
+    """Writes lines. A log that cannot be written (closed pipe, full disk) stops nothing else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def msg(self, line: str) -> None:
+        try:
+            self._stream.write(line + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            return
+
+    debug = info = warning = error = critical = log = fatal = exception = msg
+
+
+class _Handler(logging.Handler):
+    """Sends the lines of libraries through the same pipe."""
+
+    def __init__(self, processors: list[Processor], lines: _Lines) -> None:
+        super().__init__()
+        self._processors = processors
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        method = record.levelname.lower()
+        try:
+            event: Any = {"event": record.getMessage(), "logger": record.name}
+            if record.exc_info:
+                event["exc_info"] = record.exc_info
+            for processor in self._processors:
+                event = processor(None, method, event)
+        except Exception:  # noqa: BLE001 -- a library's malformed line must not break its caller
+            self.handleError(record)
+            return
+        self._lines.msg(event)
+
+
+def _processors(
+    stream: TextIO, *, console: bool, clock: Clock, keep: Callable[[str], None] | None
+) -> list[Processor]:
+    def stamp(_logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        level = "error" if method == "exception" else method
+        return {
+            "event": event.pop("event", ""),
+            "level": level,
+            "at": to_iso(clock.now_ms()),
+            **event,
+        }
+
+    # ASCII, because the stream's encoding is the system's affair.
+    as_json = structlog.processors.JSONRenderer(default=str)
+
+    def kept(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+        if keep is not None:
+            keep(str(as_json(logger, method, event)))
+        return event
+
+    if not console:
+        return [stamp, _with_traceback, _mask, kept, as_json]
+    renderer = structlog.dev.ConsoleRenderer(
+        colors=_is_terminal(stream),
+        exception_formatter=structlog.dev.plain_traceback,
+        timestamp_key="at",
+        sort_keys=False,
+    )
+    return [stamp, _with_traceback, _mask, kept, _one_line, renderer]
+
+
+def _with_traceback(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Render the exception as text, without the values of local variables."""
+    given = event.pop("exc_info", None)
+    if not given:
+        return event
+    if isinstance(given, BaseException):
+        failure: BaseException | None = given
+    elif isinstance(given, tuple):
+        failure = given[1]
+    else:
+        failure = sys.exc_info()[1]
+    if failure is not None:
+        event["exception"] = "".join(traceback.format_exception(failure)).rstrip()
+    return event
+
+
+def _mask(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    return {
+        name: value if name == "at" else masked_field(name, value) for name, value in event.items()
+    }
+
+
+def _with_priority(_logger: WrappedLogger, method: str, line: EventDict) -> str:
+    # The renderer before this one has made text of the event.
+    return with_priority(method, cast("str", line))
+
+
+def _one_line(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    return {
+        name: _CONTROL.sub(_escaped, value)
+        if isinstance(value, str) and name != "exception"
+        else value
+        for name, value in event.items()
+    }
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()
+
+
+def _take_over_stdlib(processors: list[Processor], lines: _Lines) -> None:
+    logging.getLogger().handlers = [_Handler(processors, lines)]
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # a line for every change
+    logging.captureWarnings(capture=True)
+
+
+def _thread_died(args: threading.ExceptHookArgs) -> None:
+    name = args.thread.name if args.thread else ""
+    get_logger().error("thread.died", thread=name, exc_info=args.exc_value)
+
+
+def _program_died(
+    kind: type[BaseException], failure: BaseException, _trace: TracebackType | None
+) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    get_logger().critical("program.died", exc_info=failure)
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return stream.isatty()
+    except ValueError:  # closed
+        return False

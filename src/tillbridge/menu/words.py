@@ -1,0 +1,279 @@
+"""A difference in words and as JSON: for `menu plan`, for holds, for the page. Pure."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.menu.diff import Diff, ItemChange
+from tillbridge.menu.plan import (
+    PatchItem,
+    Plan,
+    PushBatch,
+    PushFull,
+    SetAvailability,
+    Step,
+)
+from tillbridge.model.catalogue import Catalogue, Item, ItemTax
+from tillbridge.model.money import to_major
+
+_SHOWN = 20  # names in one category of a summary
+
+# The fields of an item that people know, and what they call them.
+FIELD_LABELS: Mapping[str, str] = {
+    "name": _("name"),
+    "price": _("price"),
+    "description": _("description"),
+    "image_url": _("picture"),
+    "available": _("on sale"),
+    "categories": _("categories"),
+    "addon_groups": _("choices"),
+    "variants": _("sizes"),
+    "tax": _("tax"),
+    "menus": _("menus"),
+    "product_type": _("kind"),
+}
+
+
+def summary_of(
+    changes: Diff,
+    before: Catalogue,
+    after: Catalogue,
+    currency: str,
+    suspects: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return counts, and names by category, of what changes: for the ledger and the page.
+
+    Names are in the order of the alphabet; one whose price changes is told with both prices.
+    `suspects` are the items that made the plan wait, as lines, the worst first.
+    """
+    names = {**before.categories, **after.categories}
+    by_category: dict[str, dict[str, list[str]]] = {}
+    for what, items in (
+        ("added", changes.added.values()),
+        ("changed", [each.after for each in changes.content.values()]),
+        ("removed", changes.removed.values()),
+    ):
+        for item in sorted(items, key=_by_name):
+            category = item.categories[0] if item.categories else ""
+            title = names[category].name if category in names else category
+            listed = by_category.setdefault(title, {}).setdefault(what, [])
+            if len(listed) < _SHOWN:
+                listed.append(_named(item, changes.changed.get(item.external_id), currency))
+    words = _Words(changes, before, after, currency)
+    return {
+        "counts": counts_of(changes),
+        "suspects": [words.line(each) for each in suspects[:_SHOWN]],
+        "suspects_count": len(suspects),
+        "by_category": by_category,
+    }
+
+
+def counts_of(changes: Diff) -> dict[str, int]:
+    """Return how many items of each kind of change, and parts that are new or changed."""
+    return {
+        "added": len(changes.added),
+        "changed": len(changes.content),
+        "removed": len(changes.removed),
+        "availability": len(changes.availability),
+        "parts": sum(
+            len(each.put)
+            for each in (
+                changes.categories,
+                changes.add_ons,
+                changes.addon_groups,
+                changes.menus,
+            )
+        ),
+    }
+
+
+def counted(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    """Return how much a plan changes, as (kind, words): "removes 3 items"."""
+    removed, added, changed = (counts.get(each, 0) for each in ("removed", "added", "changed"))
+    told_counts = (
+        ("removed", removed, ngettext("removes {n} item", "removes {n} items", removed)),
+        ("added", added, ngettext("adds {n} item", "adds {n} items", added)),
+        ("changed", changed, ngettext("changes {n} item", "changes {n} items", changed)),
+    )
+    return [(kind, text.format(n=f"{n:,}")) for kind, n, text in told_counts if n]
+
+
+def sentences(
+    changes: Diff,
+    before: Catalogue,
+    after: Catalogue,
+    currency: str,
+    suspects: Sequence[str] = (),
+) -> Iterator[str]:
+    """Yield each change as a line that a person reads, the items of `suspects` first.
+
+    Names and prices instead of ids, which `changes_json` has.
+    """
+    words = _Words(changes, before, after, currency)
+    first = dict.fromkeys(each for each in suspects if words.knows(each))
+    items = (
+        *(item for item in changes.added.values()),
+        *(change.after for change in changes.changed.values()),
+        *(item for item in changes.removed.values()),
+    )
+    yield from (words.line(each) for each in first)
+    order = {**dict.fromkeys(changes.added, 0), **dict.fromkeys(changes.changed, 1)}
+    rest = [item for item in items if item.external_id not in first]
+    for item in sorted(rest, key=lambda each: (order.get(each.external_id, 2), _by_name(each))):
+        yield words.line(item.external_id)
+    for kind, title in (
+        (changes.categories, _("category")),
+        (changes.add_ons, _("option")),
+        (changes.addon_groups, _("choice")),
+        (changes.menus, _("menu")),
+    ):
+        for external_id, part in kind.put.items():
+            sign = "~" if external_id in kind.before else "+"
+            yield f"{sign} {title} {part.name or external_id}"
+
+
+def changes_json(changes: Diff) -> dict[str, Any]:
+    """Return the difference as JSON: prices in minor units, items by external id."""
+    return {
+        "added": [_item(item) for item in changes.added.values()],
+        "changed": [
+            {
+                "external_id": external_id,
+                "name": change.after.name,
+                "fields": {
+                    name: {
+                        "from": _value(getattr(change.before, name)),
+                        "to": _value(getattr(change.after, name)),
+                    }
+                    for name in sorted(change.fields)
+                },
+            }
+            for external_id, change in changes.changed.items()
+        ],
+        "removed": [_item(item) for item in changes.removed.values()],
+        "categories": list(changes.categories.put),
+        "add_ons": list(changes.add_ons.put),
+        "addon_groups": list(changes.addon_groups.put),
+        "menus": list(changes.menus.put),
+    }
+
+
+def calls_of(plan: Plan) -> list[dict[str, Any]]:
+    """Return the calls of a plan: method, path below the store, and how much it tells."""
+    return [_call(step) for step in plan.steps]
+
+
+def _call(step: Step) -> dict[str, Any]:
+    match step:
+        case PushFull():
+            return {"call": "POST menus", "items": len(step.items), "menus": len(step.menus)}
+        case PushBatch():
+            return {
+                "call": "POST menus/batch",
+                "add": len(step.add),
+                "update": len(step.update),
+                "delete": len(step.delete),
+            }
+        case PatchItem():
+            return {
+                "call": "PATCH items/{external_id}",
+                "external_id": step.item.external_id,
+                "fields": sorted(step.fields),
+            }
+        case SetAvailability():
+            return {"call": "POST items/availability", "items": len(step.items)}
+
+
+def _by_name(item: Item) -> tuple[str, str]:
+    return item.name.casefold(), item.external_id
+
+
+def _named(item: Item, change: ItemChange | None, currency: str) -> str:
+    if change is None or "price" not in change.fields or change.before.price == item.price:
+        return item.name
+    was, is_now = to_major(change.before.price, currency), to_major(item.price, currency)
+    return _("{name}: {was}, now {is_now}").format(name=item.name, was=was, is_now=is_now)
+
+
+def _item(item: Item) -> dict[str, Any]:
+    return {"external_id": item.external_id, "name": item.name, "price": item.price}
+
+
+class _Words:
+    """Says of each item of a difference what changes, with the names that both sides have."""
+
+    def __init__(self, changes: Diff, before: Catalogue, after: Catalogue, currency: str) -> None:
+        self._changes = changes
+        self._before = before
+        self._after = after
+        self._currency = currency
+
+    def knows(self, external_id: str) -> bool:
+        """Whether the item changes."""
+        changes = self._changes
+        return any(
+            external_id in each for each in (changes.added, changes.changed, changes.removed)
+        )
+
+    def line(self, external_id: str) -> str:
+        """Return the item's line: a sign, its name, what changes."""
+        if external_id in self._changes.added:
+            item = self._changes.added[external_id]
+            return f"+ {_title(item)}, {self._price(item.price)}"
+        if external_id in self._changes.removed:
+            item = self._changes.removed[external_id]
+            return f"- {_title(item)}, {self._price(item.price)}"
+        change = self._changes.changed[external_id]
+        told = [self._field(change, name) for name in sorted(change.fields) if name in FIELD_LABELS]
+        return f"~ {_title(change.before)}: {'; '.join(filter(None, told)) or _('told again')}"
+
+    def _field(self, change: ItemChange, name: str) -> str:
+        before, after = getattr(change.before, name), getattr(change.after, name)
+        if before == after:
+            return ""
+        if name == "available":
+            return _("on sale") if after else _("off sale")
+        was, is_now = self._value(name, before, 0), self._value(name, after, 1)
+        return f"{FIELD_LABELS[name]} {was or '-'} -> {is_now or '-'}"
+
+    def _value(self, name: str, value: Any, side: int) -> str:  # noqa: ANN401 -- any field of an item
+        catalogue = (self._before, self._after)[side]
+        other = (self._after, self._before)[side]
+        match name:
+            case "price":
+                return self._price(value)
+            case "variants":
+                return ", ".join(
+                    f"{each.variant_name or '?'} {self._price(each.price)}" for each in value
+                )
+            case "tax":
+                return _tax(value)
+            case "categories" | "addon_groups" | "menus":
+                known = {**getattr(other, name), **getattr(catalogue, name)}
+                return ", ".join(known[each].name if each in known else each for each in value)
+            case _:
+                return str(value)
+
+    def _price(self, price: int) -> str:
+        return to_major(price, self._currency)
+
+
+def _title(item: Item) -> str:
+    return item.name or item.external_id
+
+
+def _tax(tax: ItemTax | None) -> str:
+    if tax is None:
+        return ""
+    rates = " + ".join(f"{each.rate} %" for each in tax.components)
+    return f"{tax.name} {rates}".strip()
+
+
+def _value(value: object) -> object:
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    if isinstance(value, tuple):
+        return [_value(each) for each in value]
+    if isinstance(value, Mapping):
+        return dict(value)
+    return {name: _value(getattr(value, name)) for name in getattr(value, "__slots__", ())}

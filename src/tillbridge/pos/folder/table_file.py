@@ -1,0 +1,310 @@
+"""Reading a CSV of any dialect as a table: decoding, delimiter, header, rows.
+
+One reading is all or nothing: a file that changes while it is read, ends inside a row, or is
+empty raises `ExportUnreadable` with `passing`, for it is surely being written. A row that is
+wrong by itself is none of this module's business.
+
+An export of 200,000 rows passes through here whenever the till writes it, and nearly always only
+a few rows are new. So rows are told apart by fingerprint where they are read, and nothing is kept
+of those that are known.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, MutableSet, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import IO, TypeVar
+
+from xxhash import xxh3_64_intdigest
+
+from tillbridge.adapter import ExportUnreadable
+from tillbridge.adapter.decoding import (
+    Decoding,
+    encoding_of,
+    facts_of,
+    guess_by_head,
+    guess_by_whole,
+    head_of,
+    is_cut_short,
+)
+from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
+from tillbridge.adapter.sharing import open_shared
+from tillbridge.model.export_facts import ExportFacts
+from tillbridge.pos.folder.mapping import format_hint
+
+T = TypeVar("T")
+
+_DELIMITERS = ",;\t|"
+_HINT = "sep="  # the first line by which a spreadsheet tells its delimiter
+# Stands after the last line. A quote left open swallows it, which is how one is noticed.
+_END = "\x00end of file\x00"
+_BLOCK_BYTES = 1 << 20
+_FIELD_MARK = "\x1f"
+_MAX_HEADER_LINES = 50
+_MAX_SHOWN = 25  # columns named in a message
+# SQLite's integers are signed.
+_TO_SIGNED = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """A CSV file, the columns wanted of it and the settings that say how it is written.
+
+    `required` and `optional` are our names; `renamed` gives the header for those that differ. In
+    a file of which `must_rename` is False, a column may also have our own name. The columns of a
+    file without a header are called `column 1`, `column 2`, ...
+    """
+
+    path: Path
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    renamed: Mapping[str, str] | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    must_rename: bool = True
+    has_header: bool = True
+    last: LastRead = field(default_factory=LastRead, compare=False)
+
+
+class _LargeBlocks(io.BufferedReader):
+    """A file that is read in large blocks, so that a long reading lets other threads have a turn.
+
+    Each read lets go of the interpreter's lock and takes it back at once. Many small ones wake
+    every thread that waits for it, too late each time, and keep it from ever insisting: reading
+    in the usual blocks of 8 KiB stopped the event loop for a tenth of a second at a time.
+    """
+
+    def read1(self, size: int = -1, /) -> bytes:
+        return super().read1(max(size, _BLOCK_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that is open for reading. `columns` maps our names to positions in a row.
+
+    `first_row` is the number of the first row after the header, as a spreadsheet counts.
+    """
+
+    path: Path
+    header: tuple[str, ...]
+    columns: Mapping[str, int]
+    first_row: int
+    delimiter: str
+    decoding: Decoding
+    chosen_encoding: bool
+    last: LastRead
+
+    def unknown_rows(
+        self, known: MutableSet[int], seed: int
+    ) -> Iterator[tuple[int, list[str], int]]:
+        """Yield number, fields and fingerprint of each row whose fingerprint is not in `known`.
+
+        Each fingerprint that occurs is taken out of `known`, so those left were not seen (and a
+        row that stands twice is known once). Blank rows are left out; rows with too few or too
+        many fields are not. May be called again for another pass.
+
+        Raises ExportUnreadable at the end of a file that stops inside a row.
+        """
+        join, digest, take = _FIELD_MARK.join, xxh3_64_intdigest, known.discard
+        short_row = 0
+        with self._opened() as lines:
+            reader = csv.reader(chain(lines, (_END,)), delimiter=self.delimiter)
+            for _ in range(1, self.first_row):
+                next(reader)
+            try:
+                for number, row in enumerate(reader, self.first_row):
+                    fingerprint = digest(join(row).encode(), seed) - _TO_SIGNED
+                    if fingerprint in known:
+                        take(fingerprint)
+                    elif row and row[-1].endswith(_END):
+                        self._check_end(row, number, short_row)
+                    elif any(map(str.strip, row)):
+                        if len(row) < len(self.header):
+                            short_row = number
+                        yield number, row, fingerprint
+            except csv.Error as failure:
+                raise ExportUnreadable(
+                    f"{self.path.name} is not a table from line {reader.line_num} on: {failure}.",
+                    place=f"{self.path.name}, line {reader.line_num}",
+                    fix="Look for a quotation mark that is never closed, at or above that line.",
+                ) from failure
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield number and fields of every row that is not blank."""
+        for number, row, _ in self.unknown_rows(set(), 0):
+            yield number, row
+
+    def place(self, number: int) -> str:
+        """Return how a person finds row `number`."""
+        return f"{self.path.name}, row {number}"
+
+    def facts(self) -> ExportFacts:
+        """Return how the file is encoded, and what to be warned of."""
+        how = encoding_of(self.path, self.decoding, chosen=self.chosen_encoding)
+        return facts_of(self.path.name, how)
+
+    @contextmanager
+    def _opened(self) -> Iterator[io.TextIOWrapper]:
+        encoding, errors = self.decoding.encoding, self.decoding.errors
+        with _LargeBlocks(io.FileIO(self.path)) as blocks:
+            yield io.TextIOWrapper(blocks, encoding, errors, newline="")
+
+    def _check_end(self, row: list[str], number: int, short_row: int) -> None:
+        if row != [_END]:
+            raise still_being_written(self.path.name, f"ends inside a quotation in row {number}")
+        if self.ends_with_newline():
+            return
+        if short_row == number - 1:
+            raise still_being_written(self.path.name, f"ends in the middle of row {short_row}")
+        # Half of "12.50" is a price, too. A till that never ends its last line is believed later.
+        if self.last.is_being_rewritten(self.path):
+            raise still_being_written(
+                self.path.name, f"ends without a line end in row {number - 1}"
+            )
+
+    def ends_with_newline(self) -> bool:
+        """Return whether the file ends with a line end."""
+        with open_shared(self.path) as file:
+            file.seek(-min(4, file.seek(0, io.SEEK_END)), io.SEEK_END)
+            return file.read().rstrip(b"\0").endswith((b"\n", b"\r"))
+
+
+def read_table(source: TableSource, consume: Callable[[Table], T]) -> T:
+    """Return what `consume` makes of the table; it may be called twice, and must then begin anew.
+
+    Raises ExportUnreadable: the file cannot be read now, or is not the table wanted.
+    """
+    with reading_whole(source.path):
+        decoding = (
+            Decoding(source.encoding) if source.encoding else guess_by_head(head_of(source.path))
+        )
+        try:
+            return _consumed(source, consume, decoding)
+        except UnicodeDecodeError as failure:
+            if is_cut_short(failure):
+                raise still_being_written(source.path.name, "ends inside a character") from failure
+            if source.encoding:
+                raise ExportUnreadable(
+                    f"{source.path.name} is not written in {source.encoding}.",
+                    place=source.path.name,
+                    fix="Mend the option encoding, or leave it out: then it is found out.",
+                ) from failure
+        return _consumed(source, consume, guess_by_whole(source.path, decoding))
+
+
+def _consumed(source: TableSource, consume: Callable[[Table], T], decoding: Decoding) -> T:
+    result = consume(_open(source, decoding))
+    source.last.done(source.path)
+    return result
+
+
+def _open(source: TableSource, decoding: Decoding) -> Table:
+    with io.TextIOWrapper(
+        open_shared(source.path), encoding=decoding.encoding, errors=decoding.errors, newline=""
+    ) as lines:
+        before, line = _header_line(lines)
+    if not line:
+        raise still_being_written(source.path.name, "holds no row at all")
+    hint = before[-1] if before and before[-1].lower().startswith(_HINT) else ""
+    delimiter = source.delimiter or hint[len(_HINT) : len(_HINT) + 1] or _sniff(line, source)
+    header = _split(line, delimiter)
+    if not source.has_header:
+        header = [f"column {number}" for number in range(1, len(header) + 1)]
+    columns = _columns(source, header)
+    promised = {*source.required, *((source.renamed or ()) if source.must_rename else ())}
+    missing = [name for name in _names(source) if name in promised and name not in columns]
+    if missing:
+        # A file of one unfinished line: the till has only begun.
+        if not line.endswith(("\n", "\r")):
+            raise still_being_written(source.path.name, "ends inside its header")
+        raise _missing(source, header, missing)
+    return Table(
+        path=source.path,
+        header=tuple(header),
+        columns=columns,
+        first_row=len(before) + 1 + source.has_header,
+        delimiter=delimiter,
+        decoding=decoding,
+        chosen_encoding=source.encoding is not None,
+        last=source.last,
+    )
+
+
+def _header_line(lines: IO[str]) -> tuple[list[str], str]:
+    """Return the lines that stand above the header (blank ones, a hint), and the header's."""
+    before: list[str] = []
+    for _ in range(_MAX_HEADER_LINES):
+        line = lines.readline()
+        text = line.strip().lstrip("\ufeff")
+        if not line or (text and not text.lower().startswith(_HINT)):
+            return before, line
+        before.append(text)
+    return before, ""
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    return [_plain(cell) for cell in next(csv.reader([line], delimiter=delimiter))]
+
+
+def _plain(name: str) -> str:
+    return " ".join(name.replace("\ufeff", "").replace("\x00", "").split())
+
+
+def _sniff(line: str, source: TableSource) -> str:
+    """Return the delimiter that finds most of the wanted columns, else most columns."""
+
+    def found(delimiter: str) -> tuple[int, int]:
+        header = _split(line, delimiter)
+        return len(_columns(source, header)), len(header)
+
+    return max(_DELIMITERS, key=found)
+
+
+def _names(source: TableSource) -> tuple[str, ...]:
+    return (*source.required, *source.optional)
+
+
+def _columns(source: TableSource, header: list[str]) -> dict[str, int]:
+    positions: dict[str, int] = {}
+    for position, name in enumerate(header):
+        positions.setdefault(name.casefold(), position)
+    renamed = source.renamed or {}
+    columns = {}
+    for ours in _names(source):
+        theirs = _plain(renamed.get(ours, ours)).casefold()
+        if theirs not in positions and not source.must_rename:
+            theirs = ours
+        if theirs in positions:
+            columns[ours] = positions[theirs]
+    return columns
+
+
+def _missing(source: TableSource, header: list[str], missing: list[str]) -> ExportUnreadable:
+    renamed = source.renamed or {}
+    wanted = ", ".join(
+        f'{ours} (as "{renamed[ours]}")' if ours in renamed else ours for ours in missing
+    )
+    example = ", ".join(f'{ours} = "..."' for ours in missing)
+    fix = (
+        f"Say which of them it is, with the option columns = {{ {example} }}; "
+        "if the columns run together, set the option delimiter."
+    )
+    if found := format_hint(header, source.path):
+        fix = found
+    elif "external_id" in missing:
+        fix += ' If the till has no ids, set ids = "derived".'
+    return ExportUnreadable(
+        f"{source.path.name} has no column {wanted}. Its columns are: {shown_header(header)}.",
+        place=f"{source.path.name}, row 1",
+        fix=fix,
+    )
+
+
+def shown_header(header: Sequence[str]) -> str:
+    """Return the columns of a file for a person, as many as one wants to read."""
+    names = [name for name in header if name]
+    more = ", ..." if len(names) > _MAX_SHOWN else ""
+    return ", ".join(names[:_MAX_SHOWN]) + more

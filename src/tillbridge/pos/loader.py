@@ -1,0 +1,185 @@
+"""Finding an adapter by its name and opening it with its options.
+
+Adapters are registered under the entry points `tillbridge.pos`, each an
+`tillbridge.adapter.Adapter`. Only the one that is asked for is imported. The adapters
+folder and process are built in, and there even where the program was not installed.
+"""
+
+import warnings
+from collections.abc import Mapping
+from importlib import import_module, metadata
+from operator import attrgetter
+from typing import Any
+
+from pydantic import ValidationError
+
+from tillbridge.adapter import API_VERSION, Adapter, AdapterContext, AdapterOptions, registration
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.core.nearest import nearest
+
+GROUP = "tillbridge.adapters"
+
+# Where an adapter stands: `package.module:ADAPTER`, by its name.
+_BUILT_IN = {
+    "folder": "tillbridge.pos.folder:ADAPTER",
+    "process": "tillbridge.pos.process:ADAPTER",
+}
+
+
+def find_adapters() -> dict[str, Adapter]:
+    """Return every adapter that can be used, by name; one that cannot be is logged."""
+    adapters: dict[str, Adapter] = {}
+    for name, place in sorted(_places().items()):
+        try:
+            adapters[name] = _load(name, place)
+        except ConfigError as failure:
+            get_logger().warning("adapter.unusable", adapter=name, detail=str(failure))
+    return adapters
+
+
+def find_adapter(name: str) -> Adapter:
+    """Return the adapter of that name, or of a module: `package.module:ADAPTER`.
+
+    The second is for an adapter that is being written and not installed yet. Raises ConfigError.
+    """
+    place = _place_of(name)
+    if place is None:
+        names = sorted(_places())
+        near = nearest(name, names)
+        fix = _("Did you mean {name!r}?").format(name=near) if near else ""
+        installed = _("Installed are: {names}.").format(names=", ".join(names))
+        raise ConfigError(
+            _("adapter: there is no adapter {name!r}.").format(name=name),
+            fix=f"{fix} {installed}".strip(),
+        )
+    return _load(name, place)
+
+
+def module_of(name: str) -> str | None:
+    """Return the module of an adapter, not imported; None where there is no such adapter."""
+    place = _place_of(name)
+    return place.partition(":")[0] if place else None
+
+
+def open_adapter(
+    name: str, options: Mapping[str, Any], context: AdapterContext, *, table: str = "pos"
+) -> object:
+    """Return the adapter's object for a store, whose methods are its capabilities.
+
+    `table` is the part of the store's configuration the options are from: `pos` or `orders`.
+    Raises ConfigError, which names the key and the nearest valid one.
+    """
+    adapter = find_adapter(name)
+    where = f"stores.{context.store}.{table}"
+    try:
+        checked = adapter.options.model_validate(dict(options))
+    except ValidationError as failure:
+        raise _not_valid(failure, adapter, where) from failure
+    try:
+        return adapter.open(checked, context)
+    except ValueError as failure:
+        raise ConfigError(
+            f"[{where}] {failure}",
+            fix=_("Mend the options of the adapter {name}.").format(name=name),
+        ) from failure
+
+
+def _place_of(name: str) -> str | None:
+    if ":" in name:
+        return name
+    return _BUILT_IN.get(name) or _places().get(name)
+
+
+def _places() -> dict[str, str]:
+    # What takes longer than opening the adapter: the metadata of all that is installed.
+    found = metadata.entry_points(group=GROUP)
+    return {entry.name: f"{entry.module}:{entry.attr}" for entry in found} | _BUILT_IN
+
+
+def _load(name: str, place: str) -> Adapter:
+    module, _colon, attribute = place.partition(":")
+    try:
+        adapter = attrgetter(attribute)(import_module(module))
+    except Exception as failure:  # whatever the import of somebody else's code raises
+        raise ConfigError(
+            _("The adapter {name} cannot be loaded: {detail}").format(
+                name=name, detail=f"{type(failure).__name__}: {failure}"
+            ),
+            fix=_("Install it again, in a version that fits this bridge."),
+        ) from failure
+    if not isinstance(adapter, Adapter):
+        raise ConfigError(
+            _("The adapter {name} does not register an Adapter.").format(name=name),
+            fix=_("Tell its vendor: the entry point must name a tillbridge.adapter.Adapter."),
+        )
+    _check_version(name, adapter)
+    return adapter
+
+
+def _check_version(name: str, adapter: Adapter) -> None:
+    """Refuse what this bridge cannot work with; warn of what the next one will not."""
+    theirs = adapter.api_version
+    if theirs == API_VERSION:
+        return
+    if until := registration.OLD_API_VERSIONS.get(theirs):
+        warnings.warn(
+            f"The adapter {name} is for version {theirs} of the adapter API, which works until"
+            f" {until}; this is {API_VERSION}. docs/adapters/policy.md tells what to change.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        get_logger().warning("adapter.api_old", adapter=name, api_version=theirs, until=until)
+        return
+    raise ConfigError(
+        _("The adapter {name} is for version {theirs} of the adapter API; this is {ours}.").format(
+            name=name, theirs=theirs, ours=API_VERSION
+        ),
+        fix=_("Install a newer version of the adapter, which fits this bridge.")
+        if theirs < API_VERSION
+        else _("Install a newer bridge, or an older version of the adapter."),
+    )
+
+
+def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> ConfigError:
+    """Return the first thing that is wrong, in words; a person mends one after the other."""
+    first = failure.errors(include_url=False, include_context=False)[0]
+    parts = [str(part) for part in first["loc"] if part != "[key]"]
+    key = ".".join((where, *parts))
+    if first["type"] == "extra_forbidden":
+        return ConfigError(
+            _("{key}: the adapter {name} has no such option.").format(key=key, name=adapter.name),
+            fix=_nearest(parts[-1], adapter.options),
+        )
+    if first["type"] == "missing":
+        text = _("{key} is missing: the adapter {name} needs it.")
+        return ConfigError(
+            text.format(key=key, name=adapter.name), fix=_about(parts, adapter.options)
+        )
+    if first["type"] == "literal_error":
+        return ConfigError(
+            _("{key}: {problem}").format(key=key, problem=first["msg"]),
+            fix=_nearest_of(str(first["input"]), first["msg"]),
+        )
+    message = first["msg"].removeprefix("Value error, ")
+    return ConfigError(f"{key}: {message}.", fix=_about(parts, adapter.options))
+
+
+def _nearest(name: str, options: type[AdapterOptions]) -> str:
+    names = [field.alias or each for each, field in options.model_fields.items()]
+    near = nearest(name, names)
+    if near:
+        return _("Did you mean {name}?").format(name=near)
+    return _("It has: {names}.").format(names=", ".join(sorted(names)))
+
+
+def _nearest_of(value: str, message: str) -> str:
+    allowed = message.split("'")[1::2]
+    near = nearest(value, allowed)
+    return _("Did you mean {name}?").format(name=near) if near else ""
+
+
+def _about(parts: list[str], options: type[AdapterOptions]) -> str:
+    field = options.model_fields.get(parts[0]) if parts else None
+    return field.description or "" if field is not None else ""

@@ -1,0 +1,321 @@
+"""The adapter: what the program can do, as methods; its answers, as values and failures."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Never
+
+from pydantic import ValidationError
+
+from tillbridge.adapter import (
+    Adapter,
+    AdapterContext,
+    AtCapacity,
+    AvailabilityReading,
+    BadRow,
+    Catalogue,
+    Change,
+    ExportUnreadable,
+    Health,
+    ItemUnavailable,
+    Order,
+    PosFailure,
+    PosOffline,
+    PriceMismatch,
+    StoreClosed,
+    TablesReading,
+    Ticket,
+    TicketOutcomeUnknown,
+    TicketUpdate,
+)
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.core.redaction import learn_secret
+from tillbridge.core.secret_options import secret_options
+from tillbridge.model.money import exponent
+from tillbridge.pos.process.child import environment
+from tillbridge.pos.process.keeper import (
+    Keeper,
+    Limits,
+    NotAnswered,
+    NotAsked,
+    Unusable,
+    first,
+)
+from tillbridge.pos.process.options import ProcessOptions
+from tillbridge.pos.process.wire import (
+    BridgeHello,
+    ChildHello,
+    Event,
+    Failure,
+    NoResult,
+    value_of,
+)
+from tillbridge.pos.process.words import Words
+
+_FAILURES: Mapping[str, type[PosFailure]] = {
+    "PosOffline": PosOffline,
+    "StoreClosed": StoreClosed,
+    "AtCapacity": AtCapacity,
+    "PriceMismatch": PriceMismatch,
+    "PosFailure": PosFailure,
+    "TicketOutcomeUnknown": TicketOutcomeUnknown,
+}
+_CHANGES = {
+    "catalogue_changed": Change.CATALOGUE,
+    "availability_changed": Change.AVAILABILITY,
+    "tables_changed": Change.TABLES,
+    "health_changed": Change.HEALTH,
+    "order_status": Change.UPDATES,
+}
+
+
+class NotUnderstood(Exception):
+    """The program answered with something that is no answer to the question: its defect."""
+
+
+class ProcessAdapter:
+    """A till behind a program. It has the methods of the capabilities that the program declares."""
+
+    def __init__(self, options: ProcessOptions, context: AdapterContext) -> None:
+        self._options = options
+        self._lock = threading.Lock()
+        self._pushed: dict[str, TicketUpdate] = {}
+        self._hear: Callable[[Change], None] = lambda _change: None
+        self._cwd = (context.base_dir / options.cwd).resolve()
+        _learn_secrets(options, os.environ)
+        self._keeper = Keeper(
+            _found(options.command, self._cwd),
+            cwd=self._cwd,
+            env=environment(options.env, os.environ),
+            hello=_hello(options, context),
+            limits=Limits(options.start_s, options.restart_cap_s, options.steady_s),
+            words=Words(context.store),
+        )
+        self._keeper.listen(self._told, self._ready)
+        try:
+            hello = self._keeper.start()
+        except Unusable as failure:
+            self._keeper.close()
+            raise ValueError(str(failure)) from failure
+        self._files = hello.files if hello is not None else None
+        self._can = frozenset(options.capabilities if hello is None else hello.capabilities)
+        for capability, names in _PARTS.items():
+            if capability in self._can:
+                for name in names:
+                    setattr(self, name, getattr(self, f"_{name}"))
+
+    # -- what every program has: whether it is there at all
+
+    def health(self) -> Health:
+        """Return what the program says of the till; of one that says nothing, whether it runs."""
+        try:
+            if "health" not in self._can:
+                absence = self._keeper.absence()
+                return Health(online=not absence, detail=absence)
+            found: Health = self._ask("health", {}, self._options.answer_s)
+        except (NotAsked, NotAnswered) as failure:
+            return Health(online=False, detail=str(failure))
+        except PosFailure as failure:
+            return Health(online=False, detail=failure.message, fix=failure.fix)
+        return found
+
+    def trouble(self) -> str:
+        """Return why the program keeps ending."""
+        return self._keeper.trouble()
+
+    def close(self) -> None:
+        """Ask the program to end, and end it where it does not."""
+        self._keeper.close()
+
+    def kill(self) -> None:
+        """End the program as a crash would. For tests of adapters."""
+        self._keeper.kill()
+
+    # -- what it may declare
+
+    def _read_catalogue(self) -> Catalogue:
+        found: Catalogue = self._read("read_catalogue")
+        return found
+
+    def _read_availability(self) -> AvailabilityReading:
+        found: AvailabilityReading = self._read("read_availability")
+        return found
+
+    def _read_tables(self) -> TablesReading:
+        found: TablesReading = self._read("read_tables")
+        return found
+
+    def _write_ticket(self, order: Order, key: str) -> Ticket:
+        try:
+            ticket: Ticket = self._ask(
+                "write_ticket", {"key": key, "order": order.payload}, self._options.answer_s
+            )
+        except NotAsked as failure:
+            raise PosOffline(str(failure)) from failure
+        except NotAnswered as failure:
+            raise TicketOutcomeUnknown(str(failure)) from failure
+        return ticket
+
+    def _find_ticket(self, key: str) -> Ticket | None:
+        ticket: Ticket | None = self._about_tickets("find_ticket", {"key": key})
+        return ticket
+
+    def _cancel_ticket(self, order: Order, key: str, reason: str) -> None:
+        self._about_tickets("cancel_ticket", {"key": key, "reason": reason, "order": order.payload})
+
+    def _read_updates(self) -> Sequence[TicketUpdate]:
+        told: tuple[TicketUpdate, ...] = self._about_tickets("read_updates", {})
+        known = {update.key for update in told}
+        with self._lock:
+            return (*told, *(each for key, each in self._pushed.items() if key not in known))
+
+    def _update_handled(self, update: TicketUpdate) -> None:
+        self._about_tickets("update_handled", {"key": update.key})
+        with self._lock:
+            self._pushed.pop(update.key, None)
+
+    def _unreadable_updates(self) -> Sequence[BadRow]:
+        found: tuple[BadRow, ...] = self._about_tickets("unreadable_updates", {})
+        return found
+
+    def _on_change(self, hear: Callable[[Change], None]) -> None:
+        self._hear = hear
+
+    def _catalogue_files(self) -> Sequence[Path]:
+        return self._paths(() if self._files is None else self._files.catalogue)
+
+    def _availability_files(self) -> Sequence[Path]:
+        return self._paths(() if self._files is None else self._files.availability)
+
+    def _table_files(self) -> Sequence[Path]:
+        return self._paths(() if self._files is None else self._files.tables)
+
+    def _update_folders(self) -> Sequence[Path]:
+        return self._paths(() if self._files is None else self._files.updates)
+
+    # -- inside
+
+    def _paths(self, names: Sequence[str]) -> Sequence[Path]:
+        return tuple(self._cwd / name for name in names)
+
+    def _told(self, event: Event) -> None:
+        if event.update is not None:
+            with self._lock:
+                self._pushed[event.update.key] = event.update.value()
+        self._hear(_CHANGES[event.event])
+
+    def _ready(self) -> None:
+        """Look at everything again: whatever changed while it was away was not told."""
+        hello = self._keeper.hello()
+        if hello is not None and hasattr(self, "_can"):
+            _compare(self._can, hello)
+        for change in Change:
+            self._hear(change)
+
+    def _read(self, method: str) -> Any:  # noqa: ANN401 -- each method has a result of its own
+        try:
+            return self._ask(method, {}, self._options.read_s)
+        except (NotAsked, NotAnswered) as failure:
+            raise ExportUnreadable(
+                str(failure),
+                place=Path(self._options.command[0]).name,
+                fix=_("It is started again by itself. If this stays, look into the log."),
+                passing=True,
+            ) from failure
+
+    def _about_tickets(self, method: str, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- (as above)
+        try:
+            return self._ask(method, params, self._options.answer_s)
+        except (NotAsked, NotAnswered) as failure:
+            raise PosOffline(str(failure)) from failure
+
+    def _ask(self, method: str, params: Mapping[str, Any], limit_s: float) -> Any:  # noqa: ANN401 -- (as above)
+        line = self._keeper.ask(method, params, limit_s)
+        try:
+            found = value_of(method, line)
+        except ValidationError as odd:
+            # Not as its cause: that would tell the values, which may be a customer's.
+            raise NotUnderstood(f"{method}: {first(odd)}") from None
+        except NoResult:
+            raise NotUnderstood(f"{method}: it has neither result nor error") from None
+        if isinstance(found, Failure):
+            _raise(method, found)
+        return found
+
+
+def _raise(method: str, failure: Failure) -> Never:
+    """Raise what the program says went wrong."""
+    if failure.kind == "ExportUnreadable":
+        raise ExportUnreadable(
+            failure.message, place=failure.place, fix=failure.fix, passing=failure.passing
+        )
+    if failure.kind == "ItemUnavailable":
+        raise ItemUnavailable(failure.message, external_ids=failure.external_ids)
+    if failure.kind not in _FAILURES:
+        raise NotUnderstood(f"{method}: {failure.kind} is no failure of a till")
+    raise _FAILURES[failure.kind](failure.message)
+
+
+def _hello(options: ProcessOptions, context: AdapterContext) -> Mapping[str, Any]:
+    return BridgeHello(
+        store=context.store,
+        currency=context.currency,
+        decimals=exponent(context.currency),
+        location_id=context.location_id,
+        base_dir=str(context.base_dir.resolve()),
+        options=options.options,
+    ).model_dump()
+
+
+def _learn_secrets(options: ProcessOptions, environ: Mapping[str, str]) -> None:
+    """Mask what the program is given, should it ever write it: to stderr, or into a failure."""
+    named = (environ.get(name, "") for name in options.env)
+    handed_on = (value for value in named if not value.startswith("/"))  # a path is no secret
+    for secret in (*secret_options(options.options), *handed_on):
+        learn_secret(secret)
+
+
+def _found(command: Sequence[str], cwd: Path) -> Sequence[str]:
+    """Return the command with its program found from its folder, where it is named by a path."""
+    program = command[0]
+    return (str(cwd / program), *command[1:]) if Path(program).parent != Path() else command
+
+
+def _compare(expected: frozenset[str], hello: ChildHello) -> None:
+    """Log what a program declares that was not known when the bridge started."""
+    found = frozenset(hello.capabilities)
+    if found != expected:
+        get_logger().warning(
+            "adapter.capabilities_differ",
+            adapter=hello.name,
+            new=sorted(found - expected),
+            gone=sorted(expected - found),
+        )
+
+
+_PARTS: Mapping[str, Sequence[str]] = {
+    "catalogue": ("read_catalogue",),
+    "availability": ("read_availability",),
+    "tables": ("read_tables",),
+    "tickets": ("write_ticket", "find_ticket"),
+    "cancel": ("cancel_ticket",),
+    "updates": ("read_updates", "update_handled"),
+    "unreadable_updates": ("unreadable_updates",),
+    "files": ("catalogue_files", "availability_files", "table_files", "update_folders"),
+    "changes": ("on_change",),
+}
+
+
+def open_process(options: ProcessOptions, context: AdapterContext) -> ProcessAdapter:
+    """Start the program. Raises ValueError where it cannot be, or refuses."""
+    return ProcessAdapter(options, context)
+
+
+ADAPTER = Adapter(
+    name="process",
+    summary="A program of your own in any language, by JSON lines over stdin and stdout",
+    options=ProcessOptions,
+    open=open_process,
+)

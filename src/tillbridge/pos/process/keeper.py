@@ -1,0 +1,360 @@
+"""Keeps one program running: started, greeted, asked, ended when it hangs, started again.
+
+Again after half a second, then twice as long each time, until it has run well for `steady_s`.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.pos.process.child import Child
+from tillbridge.pos.process.wire import (
+    PROTOCOL,
+    ChildHello,
+    Event,
+    Refusal,
+    line_of,
+    request_of,
+)
+from tillbridge.pos.process.words import Words
+
+_FIRST_S = 0.5
+_OFTEN = 3  # so many ends in a row are trouble
+_GOODBYE_S = 1.0
+
+
+class NotAsked(Exception):
+    """The program is not there or busy: it surely has not been asked. The text says why."""
+
+
+class NotAnswered(Exception):
+    """The program was asked, and ended or hung before it answered. The text says why."""
+
+
+class Unusable(Exception):
+    """The program cannot work as it is configured; only a person can mend it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long things may take, in seconds: see the options of the adapter."""
+
+    start_s: float
+    restart_cap_s: float
+    steady_s: float
+
+
+@dataclass(slots=True)
+class _Question:
+    """Somebody who waits for an answer."""
+
+    child: Child
+    line: bytes | None = None
+    lost: str = ""
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class Keeper:
+    """One program, kept running by a thread of its own from `start` to `close`."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        hello: Mapping[str, Any],
+        limits: Limits,
+        words: Words,
+    ) -> None:
+        self._command = tuple(command)
+        self._cwd = cwd
+        self._env = env
+        self._hello = line_of(hello)
+        self._limits = limits
+        self._words = words
+        self._state = threading.Condition()
+        self._turn = threading.Lock()
+        self._child: Child | None = None
+        self._said_hello: ChildHello | None = None
+        self._ready_at: float | None = None  # monotonic seconds; None while it is not ready
+        self._starting = True
+        self._ends = 0  # in a row
+        self._why = ""
+        self._unusable = ""
+        self._closed = False
+        self._last_number = 0
+        self._questions: dict[int, _Question] = {}
+        self._on_event: Callable[[Event], None] = lambda _event: None
+        self._on_ready: Callable[[], None] = lambda: None
+
+    def start(self) -> ChildHello | None:
+        """Start it and wait for its hello; None where it gave none, and is tried again and again.
+
+        Raises Unusable.
+        """
+        threading.Thread(target=self._keep, name=f"keep-{self._command[0]}", daemon=True).start()
+        with self._state:
+            self._state.wait_for(lambda: not self._starting, self._limits.start_s + _GOODBYE_S)
+            if self._unusable:
+                raise Unusable(self._unusable)
+            return self._said_hello
+
+    def listen(self, on_event: Callable[[Event], None], on_ready: Callable[[], None]) -> None:
+        """Call `on_event` with what it says unasked, `on_ready` whenever it was started again."""
+        self._on_event, self._on_ready = on_event, on_ready
+
+    def hello(self) -> ChildHello | None:
+        """Return what it said of itself, now or the last time; None where it never did."""
+        return self._said_hello
+
+    def absence(self) -> str:
+        """Return why it cannot be asked now; "" where it can."""
+        with self._state:
+            if self._ready_at is not None:
+                return ""
+            return self._why or _("The program has not said hello yet.")
+
+    def trouble(self) -> str:
+        """Return why it keeps ending; "" while it does not."""
+        with self._state:
+            if self._ready_at is not None and self._is_steady(self._ready_at):
+                self._ends = 0
+            return self._why if self._ends >= _OFTEN else ""
+
+    def ask(self, method: str, params: Mapping[str, Any], limit_s: float) -> bytes:
+        """Return the line of its answer. Raises NotAsked, NotAnswered; ends it when it hangs."""
+        until = time.monotonic() + limit_s
+        with self._my_turn(until):
+            number, question = self._asked(until)
+            question.child.send(request_of(number, method, params))
+            if not question.done.wait(max(0.0, until - time.monotonic())):
+                why = _("it had not answered {method} after {seconds:g} seconds").format(
+                    method=method, seconds=limit_s
+                )
+                with self._state:
+                    self._questions.pop(number, None)
+                question.child.kill(why)
+                raise NotAnswered(_("The program was ended: {why}.").format(why=why))
+        if question.line is None:
+            raise NotAnswered(
+                _("The program did not answer {method}: {why}.").format(
+                    method=method, why=question.lost
+                )
+            )
+        return question.line
+
+    def kill(self) -> None:
+        """End the program as a crash would, and start it no more. For tests of adapters."""
+        with self._state:
+            self._closed = True
+            child = self._child
+            self._state.notify_all()
+        if child is not None:
+            child.kill(_("it was ended by a test"))
+
+    def close(self) -> None:
+        """Ask it to end, and start it no more."""
+        with self._state:
+            self._closed = True
+            child = self._child
+            self._state.notify_all()
+        if child is not None:
+            child.close(_GOODBYE_S)
+
+    # -- what the program's threads tell
+
+    def line(self, child: Child, line: bytes) -> None:
+        """Take a line of its stdout."""
+        try:
+            said = json.loads(line)
+            kind = said.get("type")
+        except (ValueError, AttributeError, RecursionError):
+            self._words.rubbish(len(line))
+            return
+        try:
+            match kind:
+                case "answer":
+                    self._answered(child, said.get("id"), line)
+                case "event":
+                    self._on_event(Event.model_validate_json(line))
+                case "hello":
+                    self._greeted(child, ChildHello.model_validate_json(line))
+                case "refuse":
+                    self._refused(child, Refusal.model_validate_json(line).message)
+                case _:
+                    self._words.rubbish(len(line))
+        except ValidationError as failure:
+            self._words.odd(str(kind), failure)
+            if kind in {"hello", "refuse"}:
+                child.kill(_("its hello is not as it must be: {what}").format(what=first(failure)))
+
+    def words(self, text: str) -> None:
+        """Take a line of its stderr."""
+        self._words.said(text)
+
+    def ended(self, child: Child, why: str) -> None:
+        """Take note of its end."""
+        with self._state:
+            for number, question in list(self._questions.items()):
+                if question.child is child:
+                    question.lost = why
+                    question.done.set()
+                    del self._questions[number]
+            if self._child is child:
+                self._child = None
+                self._over(why)
+
+    # -- inside
+
+    def _keep(self) -> None:
+        while True:
+            with self._state:
+                if self._closed:
+                    return
+                self._starting = True
+            self._words.fresh()
+            self._start()
+            with self._state:
+                self._state.wait_for(self._is_settled, self._limits.start_s)
+                late = self._child if self._ready_at is None else None
+            if late is not None:
+                late.kill(
+                    _("it had not said hello after {seconds:g} seconds").format(
+                        seconds=self._limits.start_s
+                    )
+                )
+            with self._state:
+                self._state.wait_for(lambda: self._closed or self._child is None)
+                if self._is_closed():
+                    return
+                wait_s = min(self._limits.restart_cap_s, _FIRST_S * 2 ** min(self._ends - 1, 12))
+                if not self._is_closed():
+                    get_logger().warning(
+                        "adapter.ended", **self._words.place, reason=self._why, again_in_s=wait_s
+                    )
+                self._state.wait_for(lambda: self._closed, wait_s)
+
+    def _start(self) -> None:
+        with self._state:
+            if self._closed:
+                return
+            try:
+                child = Child(self._command, cwd=self._cwd, env=self._env, ear=self)
+            except (OSError, ValueError) as failure:
+                self._over(_("it cannot be started: {why}").format(why=failure), unusable=True)
+                return
+            self._child = child
+        child.send(self._hello)
+
+    def _is_closed(self) -> bool:
+        return self._closed
+
+    def _is_settled(self) -> bool:
+        return self._closed or self._child is None or self._ready_at is not None
+
+    def _is_steady(self, since: float) -> bool:
+        return time.monotonic() - since >= self._limits.steady_s
+
+    def _over(self, why: str, *, unusable: bool = False) -> None:
+        """Take note of an end (the state is held)."""
+        if self._ready_at is not None and self._is_steady(self._ready_at):
+            self._ends = 0
+        self._ends += 1
+        self._ready_at = None
+        self._starting = False
+        self._why = _("The program {command} is not there: {why}.").format(
+            command=Path(self._command[0]).name
+            if self._said_hello is None
+            else self._said_hello.name,
+            why=why,
+        )
+        if unusable:
+            self._unusable = self._why
+        self._state.notify_all()
+
+    def _greeted(self, child: Child, hello: ChildHello) -> None:
+        if hello.protocol != PROTOCOL:
+            self._refused(
+                child,
+                _("it speaks version {theirs} of the protocol; this bridge speaks {ours}").format(
+                    theirs=hello.protocol, ours=PROTOCOL
+                ),
+            )
+            return
+        with self._state:
+            if child is not self._child or self._ready_at is not None:
+                return
+            self._said_hello = hello
+            self._ready_at = time.monotonic()
+            self._starting = False
+            self._unusable = ""
+            self._state.notify_all()
+        get_logger().info(
+            "adapter.ready",
+            **self._words.place,
+            program=hello.name,
+            program_version=hello.version,
+            pid=child.pid,
+        )
+        self._on_ready()
+
+    def _refused(self, child: Child, message: str) -> None:
+        with self._state:
+            self._unusable = message
+        child.kill(message)
+
+    def _answered(self, child: Child, number: object, line: bytes) -> None:
+        with self._state:
+            if not isinstance(number, int) or isinstance(number, bool):
+                self._words.stray()
+                return
+            question = self._questions.get(number)
+            if question is None or question.child is not child:
+                self._words.stray()
+                return
+            del self._questions[number]
+            question.line = line
+            question.done.set()
+
+    @contextmanager
+    def _my_turn(self, until: float) -> Iterator[None]:
+        """Ask one thing at a time, where the program cannot do two."""
+        if self._said_hello is not None and self._said_hello.parallel:
+            yield
+            return
+        if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
+            raise NotAsked(_("The program is busy with something else."))
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def _asked(self, until: float) -> tuple[int, _Question]:
+        with self._state:
+            # One that is just being started is waited for; one that rests after its end is not.
+            self._state.wait_for(
+                lambda: self._closed or not self._starting, max(0.0, until - time.monotonic())
+            )
+            if self._child is None or self._ready_at is None or self._closed:
+                raise NotAsked(self._why or _("The program has not said hello yet."))
+            self._last_number += 1
+            question = _Question(self._child)
+            self._questions[self._last_number] = question
+            return self._last_number, question
+
+
+def first(failure: ValidationError) -> str:
+    """Return what is wrong first, with its place; never a value, which may be a customer's."""
+    error = failure.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, error["loc"]))
+    return f"{place}: {error['msg']}" if place else error["msg"]

@@ -1,0 +1,52 @@
+"""Making the package of a new adapter from the template beside this file."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
+
+_TEMPLATE = Path(__file__).with_name("template")
+_NAME = re.compile(r"[a-z][a-z0-9_]{1,30}")
+_SUFFIX = ".template"
+
+
+@dataclass(frozen=True, slots=True)
+class MadePackage:
+    """What was made; `files` relative to `folder`."""
+
+    folder: Path
+    files: tuple[Path, ...]
+
+
+def make_package(name: str, folder: Path) -> MadePackage:
+    """Make `folder/name`. Raises ConfigError for a bad name, BridgeError where something is."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            _("{name} cannot be an adapter's name.").format(name=repr(name)),
+            fix=_("Take 2 to 31 small letters, digits and _, a letter first."),
+        )
+    home = folder / name
+    if home.exists():
+        raise BridgeError(
+            _("{folder} is there already.").format(folder=home),
+            fix=_("Take another name, or another folder: --in FOLDER."),
+        )
+    words = name.replace("_", " ")
+    replaced = {"mytill": name, "MyTill": words.title().replace(" ", ""), "my till": words}
+    files = []
+    for source in sorted(_TEMPLATE.rglob(f"*{_SUFFIX}")):
+        relative = Path(_filled(str(source.relative_to(_TEMPLATE)), replaced))
+        relative = relative.with_name(relative.name.removesuffix(_SUFFIX))
+        target = home / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(_filled(source.read_text("utf-8"), replaced), "utf-8")
+        files.append(relative)
+    return MadePackage(home, tuple(files))
+
+
+def _filled(text: str, replaced: dict[str, str]) -> str:
+    for old, new in replaced.items():
+        text = text.replace(old, new)
+    return text

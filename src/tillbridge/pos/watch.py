@@ -1,0 +1,216 @@
+"""Noticing that files changed, and when they are quiet.
+
+What counts is how a file looks (its number, size and times), not what events say. It is looked at
+when an event hints at it, and every `poll_s` seconds in any case. A file counts as changed once it
+has looked the same for `settle_ms`, counted from its own last change: other files that keep
+changing beside it delay nothing, and a file that is being written is left alone until it is done.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from stat import S_ISREG
+
+from tillbridge.pos.folder_events import FolderEvents
+from tillbridge.pos.worker import Worker
+
+_Signature = tuple[int, ...]
+_Listing = frozenset[tuple[str, int, int]]  # name, time of the last change, size
+
+_NOTICED_WITHIN_S = 1.0  # an event would have told of a change by then
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a file looked like. `signature` is None where it is not there."""
+
+    signature: _Signature | None
+    changed_ns: tuple[int, ...] = field(default=(), compare=False)
+
+
+@dataclass(slots=True)
+class _File:
+    path: Path
+    settle_s: float
+    on_change: Callable[[], None]
+    told: _Look = _Look(None)  # as it was when it was last told of
+    pending: _Look | None = None  # as it is since it changed
+    due: float = 0.0  # when that is told, on the monotonic clock
+
+
+@dataclass(slots=True)
+class _Folder:
+    path: Path
+    on_change: Callable[[], None]
+    told: _Listing = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One look at everything."""
+
+    files: Sequence[_Look]
+    folders: Sequence[_Listing]
+    parents: tuple[_Signature | None, ...]
+    at_ns: int
+
+
+class FileWatch:
+    """The files of one store; `run` is one supervised task.
+
+    A thread of its own looks at them, so that a share that hangs delays no other store. Subscribe
+    before `run` begins: the first look tells of every file that is there.
+    """
+
+    def __init__(self, events: FolderEvents, *, store: str, poll_s: float) -> None:
+        self._events = events
+        self._store = store
+        self._poll_s = poll_s
+        self._files: list[_File] = []
+        self._folders: list[_Folder] = []
+        self._parents: tuple[Path, ...] = ()
+        self._known_parents: tuple[_Signature | None, ...] | None = None
+        self._hinted = asyncio.Event()
+
+    def subscribe(
+        self, files: Sequence[Path], settle_ms: int, on_change: Callable[[], None]
+    ) -> None:
+        """Call `on_change` in the loop whenever one of `files` changed, came or went, and settled.
+
+        Several files that change together may be told of once each.
+        """
+        for path in files:
+            absolute = path.absolute()
+            self._files.append(_File(absolute, settle_ms / 1000, on_change))
+            self._add_parent(absolute.parent)
+            names = frozenset({absolute.name})
+            self._events.listen(absolute.parent, names, self._hint, settle_ms=settle_ms)
+
+    def subscribe_folder(self, folder: Path, on_change: Callable[[], None]) -> None:
+        """Call `on_change` in the loop as soon as a file in `folder` came, went or changed.
+
+        Hidden files and sub-folders do not count.
+        """
+        absolute = folder.absolute()
+        self._folders.append(_Folder(absolute, on_change))
+        self._add_parent(absolute)
+        self._events.listen(absolute, None, self._hint)
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        worker = Worker(f"{self._store}-watch")
+        next_poll = time.monotonic()
+        try:
+            while True:
+                polled = time.monotonic() >= next_poll
+                if polled:
+                    next_poll = time.monotonic() + self._poll_s
+                self._hinted.clear()
+                view = await worker.run(self._view)
+                self._take(view, polled=polled)
+                await self._rest(next_poll)
+        finally:
+            worker.close()
+
+    async def _rest(self, next_poll: float) -> None:
+        """Wait for a hint, or until something is due."""
+        due = [file.due for file in self._files if file.pending is not None]
+        wait_s = min((next_poll, *due)) - time.monotonic()
+        if wait_s > 0:
+            try:
+                async with asyncio.timeout(wait_s):
+                    await self._hinted.wait()
+            except TimeoutError:
+                return
+
+    def _hint(self) -> None:
+        self._hinted.set()
+
+    def _add_parent(self, folder: Path) -> None:
+        self._parents = tuple(dict.fromkeys((*self._parents, folder)))
+
+    def _view(self) -> _View:
+        """Look at everything (in the worker's thread)."""
+        parents = tuple(_identity(folder) for folder in self._parents)
+        files = tuple(_look(file.path) for file in self._files)
+        folders = tuple(_listing(folder.path) for folder in self._folders)
+        return _View(files, folders, parents, time.time_ns())
+
+    def _take(self, view: _View, *, polled: bool) -> None:
+        """Compare a look with what was told, and tell what is due."""
+        now = time.monotonic()
+        missed = False  # by the events
+        for file, look in zip(self._files, view.files, strict=True):
+            if look == file.told:
+                file.pending = None
+            elif look != file.pending:
+                missed = missed or (polled and _is_old(look, view.at_ns))
+                file.pending = look
+                file.due = now + _left_to_settle(look, file.settle_s, view.at_ns)
+            elif now >= file.due:
+                file.told = look
+                file.pending = None
+                file.on_change()
+        for folder, listing in zip(self._folders, view.folders, strict=True):
+            if listing != folder.told:
+                folder.told = listing
+                folder.on_change()
+        if self._known_parents is None:
+            self._known_parents = view.parents
+        elif missed or view.parents != self._known_parents:
+            self._known_parents = view.parents
+            self._events.renew()
+
+
+def _look(path: Path) -> _Look:
+    try:
+        status = path.stat()
+    except OSError:
+        return _Look(None)
+    times = (status.st_ctime_ns, status.st_mtime_ns)
+    return _Look((status.st_dev, status.st_ino, status.st_size, *times), times)
+
+
+def _identity(folder: Path) -> _Signature | None:
+    try:
+        status = folder.stat()
+    except OSError:
+        return None
+    return (status.st_dev, status.st_ino)
+
+
+def _listing(folder: Path) -> _Listing:
+    found = set()
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if not entry.name.startswith("."):
+                    status = entry.stat(follow_symlinks=False)
+                    if S_ISREG(status.st_mode):
+                        found.add((entry.name, status.st_mtime_ns, status.st_size))
+    except OSError:  # not there now, or changing at this moment: the next look will tell
+        return frozenset(found)
+    return frozenset(found)
+
+
+def _ages_s(look: _Look, at_ns: int) -> list[float]:
+    return [(at_ns - changed_ns) / 1e9 for changed_ns in look.changed_ns]
+
+
+def _is_old(look: _Look, at_ns: int) -> bool:
+    """Return whether an event should have told of this long before."""
+    return all(age_s > _NOTICED_WITHIN_S for age_s in _ages_s(look, at_ns))
+
+
+def _left_to_settle(look: _Look, settle_s: float, at_ns: int) -> float:
+    """Return how long the file must yet stay as it is, in seconds.
+
+    It has been quiet since the times it bears, where they can be believed: a share's clock may be
+    off, ours may have jumped, a file may have been given a time of its own. Else it is from now.
+    """
+    latest_s = settle_s + _NOTICED_WITHIN_S
+    believable = [age_s for age_s in _ages_s(look, at_ns) if 0 <= age_s <= latest_s]
+    return max(0.0, settle_s - min(believable, default=0.0))

@@ -1,0 +1,160 @@
+"""What was said and tested on the page and does not stand in the configuration yet. Pure.
+
+It holds no secret: the app's goes to the vault when it is given. It is kept in the ledger, so that
+a person goes on where they were after a restart.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+from tillbridge.config import OrderSettings, PosSettings
+from tillbridge.configfile.lines import Path as KeyPath
+from tillbridge.setup.steps import Finding
+
+# Keys of [stores.NAME.pos] and [stores.NAME.orders] that are the bridge's own, not an adapter's.
+_OWN_POS = frozenset(PosSettings.model_fields)
+_OWN_ORDERS = frozenset(OrderSettings.model_fields)
+# What has to be found out again once a step is taken anew.
+_AFTER: Mapping[str, tuple[str, ...]] = {
+    "service": ("app", "sign_in", "store"),
+    "app": ("sign_in", "store"),
+    "sign_in": ("store",),
+    "menu": ("adapter",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The answers so far; "" and {} where nothing was said.
+
+    `pos` and `orders` are an adapter and its options as they are to stand in the file; without
+    `orders` the till's own adapter writes them. `found` says by step what its test found; beside
+    the steps there are `app`, whose id and secret the service knows, and `menu`, which the till's
+    adapter reads while another one still has to be found for its orders.
+    `written` is the digest of the file that these answers were written into.
+    """
+
+    base_url: str = ""
+    client_id: str = ""
+    secret_given: bool = False
+    redirect_uri: str = ""
+    store: str = "main"
+    store_id: str = ""
+    store_name: str = ""
+    location_id: str = ""
+    currency: str = ""
+    pos: Mapping[str, Any] = field(default_factory=dict)
+    orders: Mapping[str, Any] = field(default_factory=dict)
+    listen: str = ""
+    public_url: str = ""
+    found: Mapping[str, str] = field(default_factory=dict)
+    written: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as the ledger keeps it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, kept: object) -> "Draft | None":
+        """Return what the ledger kept; None for nothing, or what another version wrote."""
+        if not isinstance(kept, Mapping):
+            return None
+        known = {each.name: kept[each.name] for each in fields(cls) if each.name in kept}
+        blank = cls()
+        if any(type(value) is not type(getattr(blank, name)) for name, value in known.items()):
+            return None
+        return cls(**known)
+
+    def passed(self, step: str, text: str, **said: Any) -> "Draft":  # noqa: ANN401 -- of any field
+        """Return the draft after a step's test has succeeded; what depends on it is open again."""
+        found = {
+            name: told for name, told in self.found.items() if name not in _AFTER.get(step, ())
+        }
+        return replace(self, found={**found, step: text}, **said)
+
+    def failed(self, step: str, **said: Any) -> "Draft":  # noqa: ANN401 -- of any field
+        """Return the draft after a step's test has failed: what was typed stays in its form."""
+        again = self.passed(step, "", **said)
+        found = {name: told for name, told in again.found.items() if name != step}
+        return replace(again, found=found)
+
+    def findings(self) -> dict[str, Finding]:
+        """Return a finding for each step that has been tested."""
+        return {name: Finding(done=True, text=text) for name, text in self.found.items()}
+
+
+def draft_of(document: Mapping[str, Any]) -> Draft:
+    """Return what a file says already, of its first store."""
+    service, receiver = _table(document, "service"), _table(document, "receiver")
+    stores = _table(document, "stores")
+    name = next(iter(stores), "main")
+    store = _table(stores, name)
+    return Draft(
+        base_url=_text(service, "base_url"),
+        client_id=_text(service, "client_id"),
+        redirect_uri=_text(service, "redirect_uri"),
+        store=name,
+        store_id=_text(store, "store_id"),
+        location_id=_text(store, "location_id"),
+        currency=_text(store, "currency"),
+        pos=_adapter_part(_table(store, "pos"), _OWN_POS),
+        orders=_adapter_part(_table(store, "orders"), _OWN_ORDERS),
+        listen=_text(receiver, "listen"),
+        public_url=_text(receiver, "public_url"),
+    )
+
+
+def changes_of(draft: Draft, document: Mapping[str, Any]) -> dict[KeyPath, Any]:
+    """Return what the draft changes in a file: only what was said, and differs."""
+    pos: KeyPath = ("stores", draft.store, "pos")
+    orders: KeyPath = ("stores", draft.store, "orders")
+    wanted: dict[KeyPath, Any] = {}
+    texts = {
+        ("service", "base_url"): draft.base_url,
+        ("service", "client_id"): draft.client_id,
+        ("service", "redirect_uri"): draft.redirect_uri,
+        ("receiver", "listen"): draft.listen,
+        ("receiver", "public_url"): draft.public_url,
+        ("stores", draft.store, "store_id"): draft.store_id,
+        ("stores", draft.store, "location_id"): draft.location_id,
+        ("stores", draft.store, "currency"): draft.currency,
+    }
+    wanted |= {path: text for path, text in texts.items() if text}
+    if draft.secret_given:
+        wanted["service", "client_secret"] = {"vault": True}
+    if draft.pos and not _table(document, *pos):
+        # Nobody has seen yet what this till's export comes to.
+        wanted["stores", draft.store, "menu", "approve_first"] = True
+    for path, said, own in ((pos, draft.pos, _OWN_POS), (orders, draft.orders, _OWN_ORDERS)):
+        if said:
+            there = _table(document, *path)
+            wanted |= {(*path, key): None for key in there if key not in own and key not in said}
+            wanted |= {(*path, key): value for key, value in said.items()}
+    return {path: value for path, value in wanted.items() if _at(document, path) != value}
+
+
+def _table(document: Mapping[str, Any], *path: str | int) -> Mapping[str, Any]:
+    found = _at(document, path)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _at(document: Mapping[str, Any], path: KeyPath) -> Any:  # noqa: ANN401 -- any TOML value
+    value: Any = document
+    for part in path:
+        if not isinstance(value, Mapping) or part not in value:
+            return None
+        value = value[part]
+    return value
+
+
+def _adapter_part(table: Mapping[str, Any], own: frozenset[str]) -> dict[str, Any]:
+    """Return an adapter and its options, of a table that also holds settings of the bridge's."""
+    if "adapter" not in table:
+        return {}
+    return {key: value for key, value in table.items() if key == "adapter" or key not in own}
+
+
+def _text(table: Mapping[str, Any], key: str) -> str:
+    value = table.get(key)
+    return value if isinstance(value, str) else ""

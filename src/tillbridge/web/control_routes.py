@@ -1,0 +1,179 @@
+"""`/control/...`: commands ask a running bridge, with the token that only this user can read."""
+
+import hmac
+import re
+from json import JSONDecodeError
+from typing import Any
+
+from aiohttp import web
+
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.web.acting import acting_as
+from tillbridge.web.asking import Ask, Body, Route, count, flag, text, texts
+from tillbridge.web.community_routes import community_routes
+from tillbridge.web.diagnostic_routes import diagnostic_routes
+from tillbridge.web.ports import Control
+from tillbridge.web.setup_routes import setup_routes
+from tillbridge.web.store_routes import store_routes
+
+
+def control_routes(control: Control, token: str) -> list[web.RouteDef]:
+    """Return the routes; each wants `Authorization: Bearer <token>` and answers JSON.
+
+    A `BridgeError` is answered 409 with `error: {kind, text, fix}`.
+    """
+
+    def route(method: str, path: str, ask: Ask) -> web.RouteDef:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            if not _allowed(request, token):
+                return web.json_response(_error("Unauthorised", "No.", ""), status=401)
+            try:
+                body = await _body(request)
+                with acting_as(_who(request), "technician"):
+                    return web.json_response(await ask(request, body))
+            except BridgeError as failure:
+                told = _error(_kind(failure), failure.text, failure.fix)
+                return web.json_response(told, status=409)
+            except (KeyError, TypeError, ValueError) as slip:
+                told = _error("BadRequest", f"The request is not understood: {slip}", "")
+                return web.json_response(told, status=400)
+
+        return web.route(method, f"/control/{path}", handle)
+
+    return [
+        route("GET", "status", lambda _request, _body: control.status()),
+        route(
+            "GET",
+            "audit",
+            lambda request, _body: control.audit.list(count(request.query.get("limit", "100"))),
+        ),
+        route("GET", "audit/verify", lambda _request, _body: control.audit.verify()),
+        route("GET", "fleet/key", lambda _request, _body: control.fleet.key()),
+        route("POST", "alerts/test", lambda _request, _body: control.alerts.test()),
+        *_problem_routes(control, route),
+        *_connect_routes(control, route),
+        *store_routes(control, route),
+        *_order_routes(control, route),
+        route(
+            "POST",
+            "token/reporting",
+            lambda _request, body: control.reporting_token(text(body, "scope")),
+        ),
+        *setup_routes(control, route),
+        *diagnostic_routes(control.diagnostics, route),
+        *community_routes(control, route),
+    ]
+
+
+def _problem_routes(control: Control, route: Route) -> list[web.RouteDef]:
+    return [
+        route("GET", "problems", lambda _request, _body: control.problems.list()),
+        route(
+            "GET",
+            "problems/{code}",
+            lambda request, _body: control.problems.show(request.match_info["code"]),
+        ),
+        route(
+            "POST",
+            "problems/{code}/ack",
+            lambda request, body: control.problems.acknowledge(
+                request.match_info["code"],
+                store=text(body, "store") if body.get("store") is not None else None,
+                by=text(body, "by"),
+            ),
+        ),
+    ]
+
+
+def _connect_routes(control: Control, route: Route) -> list[web.RouteDef]:
+    return [
+        route(
+            "POST",
+            "connect",
+            lambda _request, body: control.connect(
+                text(body, "store"),
+                reintegrate=flag(body, "reintegrate"),
+                store_id=str(body.get("store_id") or ""),
+                email=str(body.get("email") or ""),
+            ),
+        ),
+        route(
+            "POST",
+            "connect/choose",
+            lambda _request, body: control.connect_choose(
+                text(body, "store"),
+                store_id=text(body, "store_id"),
+                reintegrate=flag(body, "reintegrate"),
+            ),
+        ),
+        route(
+            "POST",
+            "signup",
+            lambda _request, body: control.signup(
+                text(body, "store"),
+                form=texts(body, "form"),
+                flow_type=str(body.get("flow_type") or ""),
+            ),
+        ),
+        route(
+            "GET",
+            "connect/{state}",
+            lambda request, _body: control.connect_result(request.match_info["state"]),
+        ),
+    ]
+
+
+def _order_routes(control: Control, route: Route) -> list[web.RouteDef]:
+    return [
+        route(
+            "POST",
+            "orders/retry",
+            lambda _request, body: control.orders.retry(text(body, "order")),
+        ),
+        route(
+            "POST",
+            "orders/cancel",
+            lambda _request, body: control.orders.cancel(
+                text(body, "order"), reason_code=text(body, "reason_code")
+            ),
+        ),
+        route(
+            "POST",
+            "orders/done",
+            lambda _request, body: control.orders.done(text(body, "order"), how=text(body, "how")),
+        ),
+    ]
+
+
+def _kind(failure: BridgeError) -> str:
+    """Return the name by which a command knows what to end with."""
+    return "ConfigError" if isinstance(failure, ConfigError) else type(failure).__name__
+
+
+def _allowed(request: web.Request, token: str) -> bool:
+    given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+    return hmac.compare_digest(given, f"Bearer {token}".encode())
+
+
+def _who(request: web.Request) -> str:
+    """Return who gave the command: as it says itself; only the bridge's user has the token."""
+    name = re.sub(r"[^\w.@-]", "", request.headers.get("X-Tillbridge-User", ""))[:64]
+    return f"command:{name or '?'}"
+
+
+async def _body(request: web.Request) -> Body:
+    if not request.can_read_body:
+        return {}
+    try:
+        body = await request.json()
+    except (JSONDecodeError, UnicodeDecodeError):
+        msg = "the body is not JSON"
+        raise ValueError(msg) from None
+    if not isinstance(body, dict):
+        msg = "the body is not an object"
+        raise TypeError(msg)
+    return body
+
+
+def _error(kind: str, text: str, fix: str) -> dict[str, Any]:
+    return {"error": {"kind": kind, "text": text, "fix": fix}}

@@ -1,0 +1,337 @@
+"""The status as one JSON document: `status --json`, `/api/status`, what the page shows. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from tillbridge.core.compatibility import compatibility
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.problems import PROBLEMS, Severity
+from tillbridge.ledger.acknowledgement import FACT as ACKNOWLEDGED
+from tillbridge.ledger.acknowledgement import acknowledgement
+from tillbridge.ledger.figures import StoreFigures
+from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.model.instant import to_iso
+from tillbridge.web.evidence import Evidence
+from tillbridge.web.facts import BridgeFacts
+from tillbridge.web.store_part import standing_in, store_part
+from tillbridge.web.words import clock_time, waiting
+
+_RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
+_DAY_MS = 86_400_000
+# While one of these is open guests cannot order, though nothing is broken.
+_CLOSED = {
+    "integration.removed",
+    "store.paused",
+    "store.closed_in_till",
+    "store.paused_by_staff",
+    "store.paused_elsewhere",
+}
+_NOTHING_ARRIVES_STARTS = ("public_address.", "reach.")
+# How a consent stands, by the problem that is open.
+_CONSENTS = {
+    "consent.missing": "none",
+    "consent.revoked": "withdrawn",
+    "consent.expired": "ended",
+    "consent.ending": "ending",
+}
+_NOT_INTEGRATED = {"removed", "disabled", "pending", "not_integrated"}
+# Problems that keep orders from arriving at all, and how the verdict says why.
+_NOTHING_ARRIVES: Mapping[str, str] = {
+    "bridge.stopped": _("the bridge is not running"),
+    "receiver.all_refused": _("the signature of every delivery is refused"),
+    "integration.missing": _("the store is not integrated with this bridge"),
+    "integration.disabled": _("the ordering service has disabled the integration"),
+    "integration.pending": _("the integration is not active yet"),
+    "integration.secret_missing": _("the webhook secret is missing"),
+    "ledger.unwritable": _("the ledger cannot be written"),
+    "receiver.certificate_expired": _("the receiver's certificate has expired"),
+}
+
+
+def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
+    """Return the document of the contract at `now_ms`; the worst problem comes first."""
+    problems = [problem for problem in facts.problems if problem.code in PROBLEMS]
+    if not facts.running:
+        problems.append(_not_running(facts, now_ms))
+    noted = facts.facts.get(ACKNOWLEDGED)
+    problems.sort(key=lambda each: (acknowledgement(noted, each) is not None, *_badness(each)))
+    known = {name: facts.stores.get(name) or StoreSnapshot() for name in facts.adapters}
+    uptime = None
+    if facts.running and facts.started_at is not None:
+        uptime = max(0, now_ms - facts.started_at) // 1000
+    told: dict[str, Any] = {
+        "verdict": _verdict(problems, noted, known, facts.last_delivery_at, now_ms),
+        "problems": [_problem(problem, noted) for problem in problems],
+        "stores": {
+            name: _store(
+                store,
+                facts.adapters[name],
+                now_ms,
+                facts.pos_seen.get(name),
+                facts.figures.get(name) or StoreFigures(),
+                facts.tills.get(name, ()),
+                Evidence(facts.facts.get("addresses"), name),
+                {each.code for each in problems if each.store == name},
+            )
+            for name, store in known.items()
+        },
+        "bridge": {
+            "version": facts.version,
+            "compatibility": compatibility(),
+            "running": facts.running,
+            "uptime_s": uptime,
+            "pid": facts.pid if facts.running else None,
+        },
+    }
+    if facts.communities:
+        from tillbridge.web.communities import (  # noqa: PLC0415 -- only where there are any
+            community,
+        )
+
+        told["communities"] = {
+            name: community(each, facts.stores.get(f"communities/{name}") or StoreSnapshot())
+            for name, each in facts.communities.items()
+        }
+    return told
+
+
+def _badness(problem: OpenProblem) -> tuple[int, bool, int, str]:
+    """Return how bad a problem is, the worst first: where nobody can order little else matters."""
+    rank = _RANK[problem.kind.severity]
+    away = _keeps_orders_away(problem) or problem.code in _CLOSED
+    return rank, not away, problem.since, problem.code
+
+
+def _not_running(facts: BridgeFacts, now_ms: int) -> OpenProblem:
+    """Return why no bridge runs: its last start failed, or nobody has started it."""
+    stopped_at = now_ms if facts.stopped_at is None else facts.stopped_at
+    failed = facts.failed_start
+    if failed is None or failed.at_ms < (facts.stopped_at or 0):
+        return OpenProblem("bridge.stopped", "", "", stopped_at)
+    detail = {"at": clock_time(failed.at_ms, now_ms), "detail": failed.text}
+    if failed.fix:
+        detail["remedy"] = failed.fix
+    since = failed.at_ms if facts.stopped_at is None else facts.stopped_at
+    return OpenProblem("bridge.not_started", "", "", since, detail)
+
+
+def _keeps_orders_away(problem: OpenProblem) -> bool:
+    reached = not problem.code.startswith(_NOTHING_ARRIVES_STARTS)
+    down = problem.kind.severity is Severity.DOWN
+    return problem.code in _NOTHING_ARRIVES or (down and not reached)
+
+
+def _verdict(
+    problems: Sequence[OpenProblem],
+    noted: object,
+    stores: Mapping[str, StoreSnapshot],
+    last_delivery_at: int | None,
+    now_ms: int,
+) -> dict[str, Any]:
+    """Return the verdict: what is worst of that which nobody handles yet; then what is handled."""
+    count = sum(store.waiting for store in stores.values())
+    since = [s.oldest_waiting_at for s in stores.values() if s.oldest_waiting_at is not None]
+    orders = waiting(count, (now_ms - min(since)) / 1000 if since else None)
+    if not problems:
+        text = " ".join(filter(None, [_all_well(stores, now_ms), orders]))
+        return {"level": "ok", "text": text, "handled": False}
+    worst = problems[0]
+    # What says that no order comes is wrong once one has come since.
+    came = (
+        last_delivery_at is not None
+        and last_delivery_at > worst.since
+        and (not worst.store or len(stores) == 1)
+    )
+    text = _sentence(worst) if came else _nothing_arrives(worst, now_ms)
+    if worst.store and len(stores) > 1:
+        text = f"{worst.store}: {text}"
+    level = "down" if worst.kind.severity is Severity.DOWN else "warning"
+    by = acknowledgement(noted, worst)
+    if by is not None:
+        level = "warning"
+        text = _("{who} is handling this: {text}").format(who=by["by"], text=text)
+    more = len(problems) - 1
+    others = ngettext("(And {n} more problem.)", "(And {n} more problems.)", more).format(n=more)
+    text = " ".join(filter(None, [text, others if more else "", orders]))
+    return {"level": level, "text": text, "handled": by is not None}
+
+
+def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
+    """Return that orders are taken, or that the schedule keeps every store closed."""
+    closed = [standing_in(store.facts) for store in stores.values()]
+    if not closed or any(each.status == "active" for each in closed):
+        return _("Taking orders.")
+    ends = [each.until_ms for each in closed if each.until_ms is not None]
+    if not ends:
+        return _("Closed by the schedule.")
+    return _("Closed by the schedule until {time}.").format(time=clock_time(min(ends), now_ms))
+
+
+def _nothing_arrives(problem: OpenProblem, now_ms: int) -> str:
+    """Return the problem as a sentence, which begins with what it means where no order comes."""
+    text = _sentence(problem)
+    if not _keeps_orders_away(problem):
+        return text
+    reason = _NOTHING_ARRIVES.get(problem.code, text[:1].lower() + text[1:].rstrip("."))
+    return _("No orders can arrive since {time}: {reason}.").format(
+        time=clock_time(problem.since, now_ms), reason=reason
+    )
+
+
+def _sentence(problem: OpenProblem) -> str:
+    # What lists several things does so on lines of their own, which are the problem's to tell.
+    first = problem.text.partition("\n")[0].rstrip(": ")
+    return first if first.endswith((".", "!", "?")) else f"{first}."
+
+
+def _problem(problem: OpenProblem, noted: object) -> dict[str, Any]:
+    by = acknowledgement(noted, problem)
+    return {
+        "code": problem.code,
+        "severity": str(problem.kind.severity),
+        "store": problem.store,
+        "subject": problem.subject,
+        "text": problem.text,
+        "fix": problem.fix,
+        "since": to_iso(problem.since),
+        # who has taken note of it, so that alerts about it have stopped
+        "acknowledged": by and {"at": to_iso(by["at"]), "by": by["by"]},
+    }
+
+
+def _store(
+    store: StoreSnapshot,
+    adapter: str,
+    now_ms: int,
+    pos_seen: int | None,
+    figures: StoreFigures,
+    tills: Sequence[Mapping[str, str]],
+    evidence: Evidence,
+    codes: Collection[str],
+) -> dict[str, Any]:
+    held = store.held
+    unwanted = _mapping(store.facts.get("menu_dismissed")).get("digest")
+    dismissed = held is not None and unwanted is not None and held.digest == unwanted
+    if dismissed:
+        held = None
+    oldest = store.oldest_waiting_at
+    return {
+        "service": _service(store.facts, now_ms, evidence, codes),
+        "pos": {
+            "adapter": adapter,
+            **_pos(store.facts.get("pos_health")),
+            "last_seen_at": _iso(pos_seen),
+            "adapters": [dict(each) for each in tills],
+        },
+        "menu": {
+            "acknowledged_items": store.acknowledged_items,
+            "pending": _pending(store),
+            "refused_items": store.refused_items,
+            "held": held is not None,
+            "dismissed": dismissed,
+            "held_reasons": list(held.reasons) if held else [],
+            "held_since": to_iso(held.since) if held else None,
+            "last_synced_at": _iso(store.facts.get("last_synced_at")),
+        },
+        "orders": {
+            "waiting": store.waiting,
+            "by_state": dict(store.by_state),
+            "oldest_waiting_s": None if oldest is None else max(0, now_ms - oldest) // 1000,
+            "untold": store.untold,
+            "figures": figures.to_json(),
+        },
+        "tables": _tables(store),
+        "store": store_part(store.facts, now_ms),
+    }
+
+
+def _tables(store: StoreSnapshot) -> dict[str, Any]:
+    hold = _mapping(store.facts.get("tables_hold"))
+    held = bool(hold) and not hold.get("approved")
+    return {
+        "active": store.tables,
+        "held": held,
+        "held_reasons": list(hold.get("reasons", ())) if held else [],
+        "held_since": _iso(hold.get("since")) if held else None,
+        "last_synced_at": _iso(store.facts.get("tables_synced_at")),
+        # the names of the tables whose printed QR code is dead
+        "codes_changed": list(store.facts.get("tables_dead") or ()),
+    }
+
+
+def _pending(store: StoreSnapshot) -> int:
+    """Changes the service has not accepted yet; without a count, the pushes that are under way."""
+    counted = store.facts.get("menu_pending")
+    return counted if isinstance(counted, int) else store.pushes_running
+
+
+def _service(
+    facts: Mapping[str, Any], now_ms: int, evidence: Evidence, codes: Collection[str]
+) -> dict[str, Any]:
+    consent = _mapping(facts.get("consent"))
+    integration = _mapping(facts.get("integration"))
+    stands = standing_in(facts)
+    contact = _mapping(facts.get("service_contact"))
+    expires = consent.get("expires_at")
+    left = round(max(0, expires - now_ms) / _DAY_MS, 1) if isinstance(expires, int) else None
+    consent_is = _consent(left, codes)
+    removed = _mapping(facts.get("integration_removed"))
+    secret = _mapping(facts.get("webhook_secret"))
+    plan = _mapping(facts.get("integration_plan"))
+    # As the service has it: what was accepted, but for what was found otherwise since.
+    found = {each["field"]: each["now"] for each in plan.get("changes", ())}
+    has = {**integration, **found}
+    status = "removed" if removed else integration.get("status")
+    old_until = secret.get("old_until_ms")
+    return {
+        "store_id": facts.get("service_store_id"),
+        "store_name": facts.get("service_store_name"),
+        "integrated": bool(integration) and status not in _NOT_INTEGRATED,
+        "integration_status": status,
+        "menu_sync_direction": has.get("menu_sync_direction"),
+        "webhook_url": has.get("webhook_url"),
+        "auto_accept_orders": has.get("auto_accept_orders"),
+        "location_id": has.get("external_store_id"),
+        "connected_at": _iso(integration.get("connected_at")),
+        "removed_since": _iso(removed.get("at")),
+        "integration_checked_at": _iso(_mapping(facts.get("integration_checked")).get("at")),
+        # what differs from the configuration and is not applied yet, as lines for people
+        "pending_changes": list(plan.get("lines", ())),
+        "integration_under_way": _mapping(facts.get("integration_intent")).get("kind"),
+        "secret_since": _iso(secret.get("since_ms")),
+        "old_secret_until": _iso(old_until) if (old_until or 0) > now_ms else None,
+        "last_contact_at": _iso(evidence.of_service(contact.get("ok_at"))),
+        "consent": consent_is,
+        "consent_expires_at": _iso(expires),
+        "consent_days_left": 0.0 if consent_is in {"ended", "withdrawn"} else left,
+        "paused": stands.status == "inactive",
+        "paused_since": _iso(stands.since_ms),
+    }
+
+
+def _consent(left: float | None, codes: Collection[str]) -> str:
+    """Return how the consent stands: the open problems know more than the calendar."""
+    for code, stands in _CONSENTS.items():
+        if code in codes:
+            return stands
+    if left is None:
+        return "none"
+    return "ok" if left > 0 else "ended"
+
+
+def _pos(health: object) -> dict[str, Any]:
+    told = _mapping(health)
+    return {
+        "online": told.get("online"),
+        "since": _iso(told.get("since_ms")),
+        "detail": told.get("detail") or "",
+    }
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _iso(at_ms: object) -> str | None:
+    return to_iso(at_ms) if isinstance(at_ms, int) else None

@@ -1,0 +1,297 @@
+"""The second listener: the page, JSON, metrics, the OAuth callback, and commands.
+
+What only some bridges need (pages, passwords, metrics) is imported when it is asked for.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from aiohttp import web
+
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.listening import Acceptor, listening_sockets
+from tillbridge.core.log import get_logger
+from tillbridge.core.tally import Tally
+from tillbridge.web.doorkeeper import AccessRules, Doorkeeper, Turned
+from tillbridge.web.held_address import HeldAddress
+from tillbridge.web.pages import HEADERS, callback_page
+from tillbridge.web.ports import Control, OnCallback, Trail
+from tillbridge.web.rendering import STATIC
+from tillbridge.web.roles import Visitor
+
+if TYPE_CHECKING:
+    from tillbridge.web.live import LiveHub
+    from tillbridge.web.site.site import Site, SiteParts
+
+_STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|svg)")
+_MOST_CONNECTIONS = 128
+_KEEPALIVE_S = 75.0
+_A_YEAR = "max-age=31536000, immutable"
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class MerchantReturn:
+    """Where a merchant comes back to after consent: the path of redirect_uri, and who takes it."""
+
+    path: str
+    take: OnCallback
+
+
+class StatusListener:
+    """Serves the technician's page on `host:port` until it is closed.
+
+    `merchant` is None where another port serves redirect_uri. `on_change` is told whom to call
+    whenever something may look different.
+    """
+
+    def __init__(
+        self,
+        control: Control,
+        *,
+        token: str,
+        tally: Tally,
+        clock: Clock,
+        trail: Trail | None = None,
+        access: AccessRules | None = None,
+        merchant: MerchantReturn | None = None,
+        on_change: Callable[[Callable[[], None]], None] | None = None,
+    ) -> None:
+        self._control = control
+        self._tally = tally
+        self._clock = clock
+        self._trail = trail or _NoTrail()
+        self._merchant = merchant
+        self._on_change = on_change
+        # The pages there are, where not all of them.
+        self.site_parts: Callable[[], SiteParts] | None = None
+        # Whether another life of the bridge takes over: then no connection is kept.
+        self.parting: Callable[[], bool] = lambda: False
+        self._access = access or AccessRules()
+        self._doorkeeper = Doorkeeper(self._access, clock)
+        self._token = token
+        self._commands: web.UrlDispatcher | None = None
+        self._opened_site: Site | None = None
+        self._hub: LiveHub | None = None
+        application = web.Application(middlewares=[self._guarded], client_max_size=65_536)
+        application.add_routes(
+            [
+                web.get("/api/status", self._api_status),
+                web.get("/metrics", self._prometheus),
+                web.get("/healthz", self._healthz),
+                web.get("/events", self._events),
+                web.get("/static/{name}", self._static),
+                web.route("*", "/control/{path:.*}", self._command),
+            ]
+        )
+        if merchant is not None:
+            application.router.add_get(merchant.path, self._callback)
+        application.router.add_route("*", "/{path:.*}", self._page)
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            handle_signals=False,
+            keepalive_timeout=_KEEPALIVE_S,
+            shutdown_timeout=2,
+        )
+        self._acceptor: Acceptor | None = None
+        self._accepting: asyncio.Task[None] | None = None
+
+    def follow(self, doorkeeper: Doorkeeper | None) -> Doorkeeper:
+        """Let stay whom the listener of the bridge's life before knows, and may; before `start`.
+
+        Return who is at the door now, for the life after this.
+        """
+        if doorkeeper is not None:
+            doorkeeper.obey(self._access)
+            self._doorkeeper = doorkeeper
+        return self._doorkeeper
+
+    def obey(self, access: AccessRules) -> None:
+        """Let other rules of who may come count from now on."""
+        self._doorkeeper.obey(access)
+
+    async def start(self, host: str, port: int, held: HeldAddress | None = None) -> tuple[str, int]:
+        """Listen; return the address, whose port is a real one also for port 0. Raises OSError.
+
+        Where the address is `held`, whoever came while nobody served it is served now.
+        """
+        await self._runner.setup()
+        server = cast("web.Server", self._runner.server)  # there since the setup
+        sockets = await (
+            listening_sockets(host, port) if held is None else held.sockets(host, port)
+        )
+
+        def make_room() -> bool:
+            server.connections[0].close()  # the oldest; one that has a request finishes it first
+            return len(server.connections) < 2 * _MOST_CONNECTIONS
+
+        self._acceptor = Acceptor(
+            sockets,
+            server,
+            max_connections=_MOST_CONNECTIONS,
+            connections=lambda: len(server.connections),
+            make_room=make_room,
+        )
+        self._accepting = asyncio.create_task(self._acceptor.run(), name="status_page.accept")
+        address, actual = sockets[0].getsockname()[:2]
+        log.info("status_page.listening", address=address, port=actual)
+        return address, actual
+
+    def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
+        """Return what runs beside it, after `start`; each is supervised."""
+        accepting = self._accepting
+        return {} if accepting is None else {"status_page.accept": _awaited(accepting)}
+
+    async def close(self) -> None:
+        """Stop listening, and end what is live at once."""
+        if self._hub is not None:
+            self._hub.close()
+        if self._acceptor is not None and self._accepting is not None:
+            self._accepting.cancel()
+            await asyncio.gather(self._accepting, return_exceptions=True)
+            self._acceptor.close()
+        await self._runner.cleanup()
+
+    async def _command(self, request: web.Request) -> web.StreamResponse:
+        if self._commands is None:
+            # Put together for the first command that asks; a bridge is seldom asked.
+            from tillbridge.web.control_routes import (  # noqa: PLC0415 -- see above
+                control_routes,
+            )
+
+            self._commands = web.UrlDispatcher()
+            self._commands.add_routes(control_routes(self._control, self._token))
+        found = await self._commands.resolve(request)
+        if found.http_exception is not None:
+            return await self._page(request)
+        request.match_info.update(found)
+        return await found.handler(request)
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        if self._opened_site is None:
+            # Some megabytes that a bridge nobody looks at need not carry.
+            from tillbridge.web.site.site import Site  # noqa: PLC0415 -- see above
+
+            self._opened_site = Site(
+                self._control,
+                self._doorkeeper,
+                self._trail,
+                clock=self._clock,
+                parts=None if self.site_parts is None else self.site_parts(),
+            )
+        return await self._opened_site.handle(request)
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        visitor = self._doorkeeper.visitor(request, person=False)
+        if not isinstance(visitor, Visitor):
+            return _turned_away(visitor)
+        if self._hub is None:
+            from tillbridge.web.live import LiveHub  # noqa: PLC0415 -- only where one looks
+
+            self._hub = LiveHub()
+            if self._on_change is not None:
+                self._on_change(self._hub.change)
+        return await self._hub.stream(
+            request,
+            self._doorkeeper.browser(request),
+            lambda: isinstance(self._doorkeeper.visitor(request, person=False), Visitor),
+        )
+
+    async def _api_status(self, request: web.Request) -> web.StreamResponse:
+        visitor = await self._doorkeeper.machine(request)
+        if not isinstance(visitor, Visitor):
+            return _turned_away(visitor)
+        return web.json_response(await self._control.status())
+
+    async def _prometheus(self, request: web.Request) -> web.StreamResponse:
+        visitor = await self._doorkeeper.machine(request)
+        if not isinstance(visitor, Visitor):
+            return _turned_away(visitor)
+        # A megabyte that a bridge nobody measures need not carry.
+        from tillbridge.web.metrics import (  # noqa: PLC0415 -- see above
+            CONTENT_TYPE,
+            exposition,
+        )
+
+        text = exposition(await self._control.measures(), self._tally)
+        return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
+
+    async def _healthz(self, _request: web.Request) -> web.StreamResponse:
+        return web.Response(text="ok\n")
+
+    async def _static(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        if not _STATIC_NAME.fullmatch(name) or not (STATIC / name).is_file():
+            raise web.HTTPNotFound
+        # Its address changes with its content.
+        kept = {"Cache-Control": _A_YEAR} if request.query_string else {}
+        return web.FileResponse(STATIC / name, headers=kept)
+
+    async def _callback(self, request: web.Request) -> web.StreamResponse:
+        if self._merchant is None:
+            raise web.HTTPNotFound
+        answer = await self._merchant.take(dict(request.query))
+        return web.Response(
+            text=callback_page(answer),
+            content_type="text/html",
+            status=200 if answer.ok else 400,
+        )
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Answer only to known names, which stops DNS rebinding, and set the headers."""
+        if not self._doorkeeper.knows_host(request):
+            return web.Response(status=421, text=_UNKNOWN_NAME)
+        try:
+            response = await handler(request)
+        except web.HTTPException as refusal:
+            response = web.Response(status=refusal.status, text=f"{refusal.status}\n")
+        except BridgeError as failure:
+            log.error("status_page.failed", path=request.path, error=str(failure))
+            response = web.Response(status=503, text=f"{failure}\n")
+        except Exception:  # a defect of ours, which must not show itself to strangers
+            log.exception("status_page.failed", path=request.path)
+            response = web.Response(status=500, text=_DEFECT)
+        if self.parting():
+            response.force_close()
+        if not response.prepared:
+            for name, value in HEADERS.items():
+                response.headers.setdefault(name, value)
+        return response
+
+
+async def _awaited(accepting: "asyncio.Task[None]") -> None:
+    await asyncio.shield(accepting)
+
+
+_DEFECT = "This page has a defect. The bridge goes on; its log has the details.\n"
+_UNKNOWN_NAME = (
+    "This page answers to 127.0.0.1 and localhost, to the address it listens on, and to the names\n"
+    "in allowed_hosts of [status_page] in bridge.toml. Open it by one of them, or add this one.\n"
+)
+
+
+class _NoTrail:
+    """Where nothing is written down: a listener without a ledger."""
+
+    async def note(
+        self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object
+    ) -> None:
+        """Do nothing."""
+
+
+def _turned_away(turned: Turned | None) -> web.Response:
+    if turned is not None:
+        return web.Response(status=turned.status, text=f"{turned.text}\n")
+    return web.Response(
+        status=401,
+        text="Sign in first: a user of [status_page.users], by HTTP Basic.\n",
+        headers={"WWW-Authenticate": 'Basic realm="tillbridge", charset="UTF-8"'},
+    )

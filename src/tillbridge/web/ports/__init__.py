@@ -1,0 +1,16 @@
+"""What the status listener asks of the rest of the bridge; the daemon hands it in."""
+
+from tillbridge.web.ports.answer import Answer, CallbackAnswer, OnCallback
+from tillbridge.web.ports.bridge import DiagnosticsControl, Trail
+from tillbridge.web.ports.control import Control
+from tillbridge.web.ports.stores import CommunitiesControl
+
+__all__ = [
+    "Answer",
+    "CallbackAnswer",
+    "CommunitiesControl",
+    "Control",
+    "DiagnosticsControl",
+    "OnCallback",
+    "Trail",
+]

@@ -1,0 +1,122 @@
+"""What is asked about the bridge's own health, and who did what."""
+
+from typing import Protocol
+
+from tillbridge.web.ports.answer import Answer
+
+
+class ProblemsControl(Protocol):
+    """What is asked about problems; as `Control`."""
+
+    async def list(self) -> Answer:
+        """Return `problems` as the status document has them, the worst first, and `verdict`."""
+        ...
+
+    async def show(self, code: str) -> Answer:
+        """Return a kind of problem: its words, `ends`, `docs`, and what is `open` of it."""
+        ...
+
+    async def acknowledge(self, code: str, *, store: str | None, by: str) -> Answer:
+        """Stop the alerts about what is open of this code: everywhere, or in one store."""
+        ...
+
+
+class AlertsControl(Protocol):
+    """What is asked about alerts; as `Control`."""
+
+    async def test(self) -> Answer:
+        """Send a test by every way; return `ways`, each with `way`, `ok`, `text` and `fix`."""
+        ...
+
+
+class DiagnosticsControl(Protocol):
+    """What is asked about the bridge's own health."""
+
+    async def begin(self) -> Answer:
+        """Begin to examine every link, or join who has begun; return `run`."""
+        ...
+
+    async def result(self, run: str) -> Answer:
+        """Return the report so far: `ok`, `level`, `text`, `counts`, `results`, `took_ms`.
+
+        `done` is false while links are still looked at; `running` names them. A result has `name`,
+        `store`, `level` (ok, warning, failed, skipped), `text`, `fix`, `took_ms`, `details`.
+        """
+        ...
+
+    async def latest(self) -> Answer:
+        """Return the last examination: `began_at`, and `report` as `result`; None before any.
+
+        Also `versions` of what runs here, by name.
+        """
+        ...
+
+    async def logs(
+        self,
+        *,
+        level: str = "",
+        event: str = "",
+        text: str = "",
+        store: str = "",
+        order: str = "",
+        limit: int = 200,
+    ) -> Answer:
+        """Return the last `lines` of the log that fit, the newest first; whether any are `kept`.
+
+        A line has `at`, `level`, `event` and fields of its own; `exception` is a traceback.
+        """
+        ...
+
+    async def bundle(self) -> Answer:
+        """Begin to put a support bundle together, or join who has begun."""
+        ...
+
+    async def bundle_state(self) -> Answer:
+        """Return `state` (none, making, ready, failed).
+
+        Once it is ready also `name`, `made_at`, `size` and `files`, each with `name`, `size` and
+        its `first` lines; where it failed, why as `text`.
+        """
+        ...
+
+    async def bundle_file(self) -> Answer:
+        """Return the bundle that is ready: `name`, and the zip as `base64`."""
+        ...
+
+    async def reach(self) -> Answer:
+        """Return how the internet may reach the receiver.
+
+        `public_url`, `receiver`, `path`, `cautions`, `fits` and `ways`; a way has `name`, `title`,
+        `text`, `cautions`, `steps`, `installed` and `running`.
+        """
+        ...
+
+
+class FleetControl(Protocol):
+    """What is asked about the reports of this bridge."""
+
+    async def key(self) -> Answer:
+        """Return `name`, as it stands in the reports, and the public `key` of their signatures."""
+        ...
+
+
+class AuditControl(Protocol):
+    """What is asked about the audit trail."""
+
+    async def list(self, limit: int, *, before: int | None = None) -> Answer:
+        """Return `entries`, newest first, each with `id`, `at`, `who`, `action`, ...; `more`."""
+        ...
+
+    async def verify(self) -> Answer:
+        """Return `ok`, `text`, `entries`, `head`, and `broken` {entry, text} where it breaks."""
+        ...
+
+
+class Trail(Protocol):
+    """Where what people do is written down; who it was is known from `acting_as`."""
+
+    async def note(
+        self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object
+    ) -> None:
+        """Add an entry. Never raises: what was done is done, and the log tells a failure."""
+        ...

@@ -1,0 +1,133 @@
+"""All that is asked of a running bridge, subject by subject."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from tillbridge.web.ports.answer import Answer
+from tillbridge.web.ports.bridge import (
+    AlertsControl,
+    AuditControl,
+    DiagnosticsControl,
+    FleetControl,
+    ProblemsControl,
+)
+from tillbridge.web.ports.orders import OrdersControl
+from tillbridge.web.ports.selling import ItemsControl, MenuControl, TablesControl
+from tillbridge.web.ports.setup import SetupControl
+from tillbridge.web.ports.stores import CommunitiesControl, IntegrationControl, StoreControl
+
+
+class Control(Protocol):
+    """What commands ask of a running bridge. JSON out; failures are `BridgeError`s.
+
+    Instants are ms since the epoch. Each answer of an action holds `text`, one sentence for the
+    person who asked, and `ok` (false: it was not done, and the command fails).
+    """
+
+    @property
+    def tables(self) -> TablesControl:
+        """What is asked about tables."""
+        ...
+
+    @property
+    def store(self) -> StoreControl:
+        """What is asked about a store itself."""
+        ...
+
+    @property
+    def audit(self) -> AuditControl:
+        """What is asked about the audit trail."""
+        ...
+
+    @property
+    def diagnostics(self) -> DiagnosticsControl:
+        """What is asked about the bridge's own health."""
+        ...
+
+    @property
+    def orders(self) -> OrdersControl:
+        """What is asked about orders."""
+        ...
+
+    @property
+    def items(self) -> ItemsControl:
+        """What is asked about items."""
+        ...
+
+    @property
+    def menu(self) -> MenuControl:
+        """What is asked about menus."""
+        ...
+
+    @property
+    def communities(self) -> CommunitiesControl:
+        """What is asked about communities."""
+        ...
+
+    @property
+    def problems(self) -> ProblemsControl:
+        """What is asked about problems."""
+        ...
+
+    @property
+    def fleet(self) -> FleetControl:
+        """What is asked about the reports of this bridge."""
+        ...
+
+    @property
+    def alerts(self) -> AlertsControl:
+        """What is asked about alerts."""
+        ...
+
+    @property
+    def setup(self) -> SetupControl:
+        """What is asked about setting the bridge up."""
+        ...
+
+    @property
+    def integration(self) -> IntegrationControl:
+        """What is asked about integrations."""
+        ...
+
+    async def status(self) -> Answer:
+        """Return the status document."""
+        ...
+
+    async def measures(self) -> Answer:
+        """Return what `/metrics` is made of: `status`, `pushes`, `ledger_bytes`, ..."""
+        ...
+
+    async def overview(self) -> Answer:
+        """Return the status document with `chain`, `waiting` and `day` (see `overview`)."""
+        ...
+
+    async def connect(
+        self, store: str, *, reintegrate: bool, store_id: str = "", email: str = ""
+    ) -> Answer:
+        """Begin to connect a store; return `url`, which the merchant opens, and `state`.
+
+        `store_id` says which of the merchant's stores it is, `email` who the merchant is.
+        """
+        ...
+
+    async def connect_choose(self, store: str, *, store_id: str, reintegrate: bool) -> Answer:
+        """Go on with one of the stores that `connect_result` told as `choose`; answers as it."""
+        ...
+
+    async def signup(self, store: str, *, form: Mapping[str, str], flow_type: str) -> Answer:
+        """Begin to sign a merchant up; as `connect`, and `as_login` where the merchant exists.
+
+        `form` has the fields of `tillbridge signup`, by their options.
+        """
+        ...
+
+    async def connect_result(self, state: str) -> Answer:
+        """Return `done`; once it is true also `ok`, `text`, `fix` and `webhook_url`."""
+        ...
+
+    async def reporting_token(self, scope: str) -> Answer:
+        """Return `access_token` for the reporting API, with `expires_at`, `audience`, `scope`.
+
+        It is minted only where none is cached; `scope` is space-separated.
+        """
+        ...

@@ -1,0 +1,154 @@
+"""What a subject of the page is made of: pages, files, and actions that ask before they act."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp import web
+
+from tillbridge.core.clock import Clock
+from tillbridge.web.ports import Control
+from tillbridge.web.roles import Role, Visitor
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A visitor's request, as a subject needs it.
+
+    `params` are the parts of the path in braces, decoded; `query` what follows the question mark;
+    `form` the fields of a POST (the first value of each; `many` has them all).
+    """
+
+    control: Control
+    clock: Clock
+    visitor: Visitor
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    form: Mapping[str, str] = field(default_factory=dict)
+    many: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    @property
+    def now_ms(self) -> int:
+        """This instant, ms since the epoch."""
+        return self.clock.now_ms()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What came of an action, shown on the page `to` once (POST, redirect, GET).
+
+    `ok` false: it was not done. `link` is an address to follow next, with its `link_text`.
+    """
+
+    text: str
+    ok: bool = True
+    fix: str = ""
+    to: str = ""
+    link: str = ""
+    link_text: str = ""
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any], *, to: str = "") -> "Done":
+        """Return what an operation of `Control` answered."""
+        return cls(
+            str(answer.get("text", "")),
+            ok=answer.get("ok") is not False,
+            fix=str(answer.get("fix", "")),
+            to=to,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of a question. With `choices` (value, label) it is a list to choose from."""
+
+    name: str
+    label: str
+    choices: Sequence[tuple[str, str]] = ()
+    value: str = ""
+    required: bool = True
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked before an action: in words, what will happen; `button` says yes.
+
+    `risky` colours the button; `points` are shown as a list.
+    """
+
+    text: str
+    button: str
+    title: str = ""
+    points: Sequence[str] = ()
+    fields: Sequence[Field] = ()
+    risky: bool = False
+
+
+Filled = Mapping[str, Any]
+Fill = Callable[[Visit], Awaitable[Filled]]
+Give = Callable[[Visit], Awaitable[web.Response]]
+Ask = Callable[[Visit], Awaitable[Question]]
+Do = Callable[[Visit], Awaitable[Done]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: GET `path`, whose template is filled with what `fill` returns.
+
+    `title` went through `_()`; `section` is the path of the navigation's line that
+    is marked; a `live` page refreshes its marked regions.
+    """
+
+    path: str
+    title: str
+    template: str
+    fill: Fill
+    role: Role = Role.LOOK
+    section: str = ""
+    live: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """Something else to GET: a CSV export, a picture, a fragment."""
+
+    path: str
+    give: Give
+    role: Role = Role.LOOK
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something to do: POST `path`. Everyone who may must have `role` at least.
+
+    `audit` is its name in the audit trail. GET `path` shows the question of `ask`; without one it
+    acts at a touch (for what is undone as easily). `back` is the page to return to, with the same
+    parts in braces.
+    """
+
+    path: str
+    title: str
+    audit: str
+    role: Role
+    do: Do
+    ask: Ask | None = None
+    back: str = "/"
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A module's pages, files and actions."""
+
+    pages: Sequence[Page] = ()
+    files: Sequence[File] = ()
+    actions: Sequence[Action] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NavigationLine:
+    """A line of the navigation: shown once its page is there, to those who may see it."""
+
+    path: str
+    title: str

@@ -1,0 +1,201 @@
+"""Diagnostics: examine every link, read the log, and make the file for support."""
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.model.instant import from_iso
+from tillbridge.web.roles import Role
+from tillbridge.web.site.book import Action, Done, File, Filled, Page, Subject, Visit
+from tillbridge.web.words import local_second, short_span
+
+_LEVELS: Mapping[str, str] = {
+    "": _("everything"),
+    "warning": _("warnings and worse"),
+    "error": _("errors"),
+}
+_LEVEL_KINDS: Mapping[str, str] = {"warning": "warn", "error": "bad", "critical": "bad"}
+_FEW, _MANY = 100, 500
+_LONGEST_VALUE = 400
+_LONGEST_TRACEBACK = 4000
+_RESULT_KINDS: Mapping[str, tuple[str, str]] = {
+    "ok": (_("works"), "good"),
+    "warning": (_("look here"), "warn"),
+    "failed": (_("broken"), "bad"),
+    "skipped": (_("not looked at"), ""),
+}
+
+
+async def _fill(visit: Visit) -> Filled:
+    told = await visit.control.diagnostics.latest()
+    report = told["report"]
+    wrong, groups = _sorted([] if report is None else report["results"])
+    return {
+        "report": report,
+        "began_at": told["began_at"],
+        "took": "" if report is None else short_span(report["took_ms"]),
+        "wrong": wrong,
+        "groups": groups,
+        "versions": told["versions"],
+    }
+
+
+def _sorted(
+    results: Sequence[Mapping[str, Any]],
+) -> tuple[list[Filled], list[tuple[str, list[Filled]]]]:
+    """Return what is wrong, the worst first, and the rest by whose it is: (title, results)."""
+    wrong: list[Filled] = []
+    groups: list[tuple[str, str, list[Filled]]] = []
+    for each in results:
+        if not groups or groups[-1][0] != each["store"]:
+            title = _("The machine") if groups else _("The bridge")
+            if each["store"]:
+                title = _("Store {name}").format(name=each["store"])
+            groups.append((each["store"], title, []))
+        words, kind = _RESULT_KINDS[each["level"]]
+        of_it = wrong if each["level"] in {"failed", "warning"} else groups[-1][2]
+        of_it.append({**each, "words": words, "kind": kind})
+    wrong.sort(key=lambda each: each["level"] != "failed")
+    return wrong, [(title, sound) for _store, title, sound in groups if sound]
+
+
+async def _examine(visit: Visit) -> Done:
+    await visit.control.diagnostics.begin()
+    return Done(_("Every link is looked at now."))
+
+
+async def _fill_logs(visit: Visit) -> Filled:
+    status = await visit.control.status()
+    stores = list(status["stores"])
+    asked = {
+        "level": visit.query.get("level", "") if visit.query.get("level") in _LEVELS else "",
+        "event": visit.query.get("event", "")[:60],
+        "q": visit.query.get("q", "")[:100],
+        "store": visit.query.get("store", "") if visit.query.get("store") in stores else "",
+        "order": visit.query.get("order", "")[:100],
+    }
+    many = visit.query.get("many") == "1"
+    told = await visit.control.diagnostics.logs(
+        level=asked["level"],
+        event=asked["event"],
+        text=asked["q"],
+        store=asked["store"],
+        order=asked["order"],
+        limit=(_MANY if many else _FEW) + 1,
+    )
+    shown = told["lines"][: _MANY if many else _FEW]
+    return {
+        "lines": [_line(each) for each in shown],
+        "more": not many and len(told["lines"]) > len(shown),
+        "many": many,
+        "kept": told["kept"],
+        "asked": asked,
+        "is_asked": any(asked.values()),
+        "levels": list(_LEVELS.items()),
+        "stores": stores,
+    }
+
+
+def _line(line: Mapping[str, Any]) -> Filled:
+    level = str(line.get("level", ""))
+    return {
+        "at": _second(line.get("at")),
+        "level": level,
+        "kind": _LEVEL_KINDS.get(level, ""),
+        "event": str(line.get("event", "")),
+        "fields": [
+            (str(name), _cut(_value(value), _LONGEST_VALUE))
+            for name, value in line.items()
+            if name not in {"at", "level", "event", "exception"}
+        ],
+        "exception": _cut(str(line.get("exception") or ""), _LONGEST_TRACEBACK),
+    }
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _second(at: object) -> str:
+    try:
+        return local_second(from_iso(str(at)))
+    except (ValueError, OverflowError, OSError):  # a file that somebody wrote into
+        return _cut(str(at), 30)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+async def _fill_bundle(visit: Visit) -> Filled:
+    told = await visit.control.diagnostics.bundle_state()
+    return {
+        "told": told,
+        "files": [{**each, "size": _size(each["size"])} for each in told.get("files", [])],
+        "size": _size(told.get("size", 0)),
+    }
+
+
+async def _make_bundle(visit: Visit) -> Done:
+    return Done.of(await visit.control.diagnostics.bundle())
+
+
+async def _give_bundle(visit: Visit) -> web.Response:
+    told = await visit.control.diagnostics.bundle_file()
+    try:
+        data = base64.b64decode(told["base64"], validate=True)
+    except ValueError:
+        raise BridgeError(_("The support bundle is damaged."), fix=_("Make a new one.")) from None
+    return web.Response(
+        body=data,
+        content_type="application/zip",
+        headers={"Content-Disposition": f'attachment; filename="{told["name"]}"'},
+    )
+
+
+def _size(count: int) -> str:
+    if count < 1000:
+        return ngettext("{n} byte", "{n} bytes", count).format(n=count)
+    return f"{count / 1000:.1f} kB"
+
+
+SUBJECT = Subject(
+    pages=(
+        Page("/diagnostics", _("Diagnostics"), "diagnostics.html", _fill),
+        Page("/diagnostics/logs", _("Log"), "logs.html", _fill_logs, section="/diagnostics"),
+        Page(
+            "/diagnostics/bundle",
+            _("Support bundle"),
+            "bundle.html",
+            _fill_bundle,
+            role=Role.TECHNICIAN,
+            section="/diagnostics",
+        ),
+    ),
+    files=(File("/diagnostics/bundle/file", _give_bundle, role=Role.TECHNICIAN),),
+    actions=(
+        Action(
+            "/diagnostics/examine",
+            _("Examine every link"),
+            "diagnostics.examine",
+            Role.STAFF,
+            _examine,
+            back="/diagnostics",
+            section="/diagnostics",
+        ),
+        Action(
+            "/diagnostics/bundle/make",
+            _("Put a support bundle together"),
+            "diagnostics.bundle",
+            Role.TECHNICIAN,
+            _make_bundle,
+            back="/diagnostics/bundle",
+            section="/diagnostics",
+        ),
+    ),
+)

@@ -1,0 +1,249 @@
+"""The menu: what the till says, what the storefront has, and what waits for a person."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from tillbridge.core.i18n import _
+from tillbridge.menu.words import counted
+from tillbridge.model.instant import from_iso
+from tillbridge.web.push_words import how_long, told, what
+from tillbridge.web.roles import Role
+from tillbridge.web.site.book import Action, Done, Filled, Page, Question, Subject, Visit
+from tillbridge.web.words import local_second
+
+_LATEST = 8
+_READ_AT_ONCE = 24
+_MOST_LINES = 500
+_KINDS = {"success": "good", "running": "", "partial": "warn", "failed": "bad", "lost": "warn"}
+
+
+async def _fill(visit: Visit) -> Filled:
+    stores = []
+    for name in (await visit.control.status())["stores"]:
+        shown = await visit.control.menu.show(name)
+        history = await visit.control.menu.history(name)
+        hold = shown["hold"]
+        stores.append(
+            {
+                **shown,
+                "name": name,
+                "hold": None if hold is None else _understood(hold),
+                "pushes": [_worded(each) for each in history["pushes"][:_LATEST]],
+            }
+        )
+    return {"stores": stores}
+
+
+async def _fill_items(visit: Visit) -> Filled:
+    store, asked_at = visit.params["store"], visit.query.get("at", "")
+    at_ms = _moment(asked_at)
+    found = await visit.control.menu.items(
+        store,
+        text=visit.query.get("q", "")[:60],
+        page=_number(visit.query.get("page", "")),
+        at_ms=at_ms,
+    )
+    return {
+        **found,
+        "store": store,
+        "q": visit.query.get("q", "")[:60],
+        "asked_at": asked_at if at_ms is not None else "",
+        "local_at": "" if at_ms is None else local_second(at_ms)[:16].replace(" ", "T"),
+        "wrong_at": bool(asked_at) and at_ms is None,
+    }
+
+
+async def _fill_difference(visit: Visit) -> Filled:
+    store = visit.params["store"]
+    plan = await visit.control.menu.plan(store)
+    lines = list(plan.get("lines", ()))
+    return {
+        "store": store,
+        "held": list(plan.get("held", ())),
+        "lines": [{"sign": line[:1], "text": line[1:].strip()} for line in lines[:_MOST_LINES]],
+        "more": max(0, len(lines) - _MOST_LINES),
+        "bad_rows": list(plan.get("bad_rows", ())),
+        "first": list(plan.get("first_import_lines", ())),
+        "calls": len(plan.get("calls", ())),
+    }
+
+
+async def _fill_history(visit: Visit) -> Filled:
+    store = visit.params["store"]
+    before = visit.query.get("before", "")
+    found = await visit.control.menu.history(
+        store, before=int(before) if before.isascii() and before.isdecimal() else None
+    )
+    return {
+        "store": store,
+        "pushes": [_worded(each) for each in found["pushes"]],
+        "before": found["pushes"][-1]["id"] if found["more"] else None,
+    }
+
+
+def _understood(hold: Mapping[str, Any]) -> Filled:
+    """Return a hold with its counts in words, and its categories opened as far as one reads."""
+    categories, read = [], 0
+    for each in hold["categories"]:
+        names = sum(len(each[kind]) for kind in ("removed", "added", "changed"))
+        read += names
+        categories.append({**each, "names": names, "open": read <= _READ_AT_ONCE})
+    return {**hold, "lines": counted(hold["counts"]), "categories": categories}
+
+
+def _worded(push: Mapping[str, Any]) -> Filled:
+    return {
+        **push,
+        "what": what(push),
+        "told": told(push),
+        "took": how_long(push),
+        "badge": _KINDS.get(push["state"], ""),
+    }
+
+
+def _moment(text: str) -> int | None:
+    """Return the instant; without a zone it is this machine's time, as a browser's field has it."""
+    try:
+        return from_iso(datetime.fromisoformat(text).astimezone().isoformat()) if text else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100_000 else 1
+
+
+async def _ask_approve(visit: Visit) -> Question:
+    plan = await visit.control.menu.plan(visit.params["store"])
+    return Question(
+        _("The menu change of {store} that is held goes to the storefront as it is.").format(
+            store=visit.params["store"]
+        ),
+        _("Release it"),
+        points=_reviewed(plan),
+        risky=True,
+    )
+
+
+def _reviewed(plan: Mapping[str, Any]) -> list[str]:
+    """Return what a person should read before a change goes out: why it waits, the worst first."""
+    lines = list(plan.get("lines", ()))
+    points = [*plan.get("held", ()), *plan.get("first_import_lines", ()), *lines[:_READ_AT_ONCE]]
+    more = len(lines) - _READ_AT_ONCE
+    return [*points, _("and {n} more").format(n=f"{more:,}")] if more > 0 else points
+
+
+async def _approve(visit: Visit) -> Done:
+    return Done.of(await visit.control.menu.approve(visit.params["store"]))
+
+
+async def _ask_dismiss(visit: Visit) -> Question:
+    return Question(
+        _("The storefront of {store} stays as it is.").format(store=visit.params["store"]),
+        _("Dismiss the change"),
+        points=(
+            _("This very change is not offered again."),
+            _("When the till tells something else, that is looked at anew."),
+            _("What is sold out goes on being told all the time."),
+        ),
+    )
+
+
+async def _dismiss(visit: Visit) -> Done:
+    return Done.of(await visit.control.menu.dismiss(visit.params["store"]))
+
+
+async def _ask_push(visit: Visit) -> Question:
+    return Question(
+        _("What differs between the till and the storefront of {store} is pushed now.").format(
+            store=visit.params["store"]
+        ),
+        _("Push the menu"),
+    )
+
+
+async def _push(visit: Visit) -> Done:
+    return Done.of(await visit.control.menu.push(visit.params["store"], full=False))
+
+
+async def _ask_push_all(visit: Visit) -> Question:
+    return Question(
+        _("The whole menu of {store} is pushed again.").format(store=visit.params["store"]),
+        _("Push all of the menu"),
+    )
+
+
+async def _push_all(visit: Visit) -> Done:
+    return Done.of(await visit.control.menu.push(visit.params["store"], full=True))
+
+
+SUBJECT = Subject(
+    pages=(
+        Page("/menu", _("Menu"), "menu.html", _fill),
+        Page(
+            "/stores/{store}/menu/items",
+            _("What the storefront has"),
+            "menu_items.html",
+            _fill_items,
+            section="/menu",
+        ),
+        Page(
+            "/stores/{store}/menu/difference",
+            _("What differs"),
+            "menu_difference.html",
+            _fill_difference,
+            section="/menu",
+            live=False,
+        ),
+        Page(
+            "/stores/{store}/menu/history",
+            _("Pushes of the menu"),
+            "menu_history.html",
+            _fill_history,
+            section="/menu",
+        ),
+    ),
+    actions=(
+        Action(
+            "/stores/{store}/menu/approve",
+            _("Review the change"),
+            "menu.approve",
+            Role.TECHNICIAN,
+            _approve,
+            _ask_approve,
+            back="/menu",
+            section="/menu",
+        ),
+        Action(
+            "/stores/{store}/menu/dismiss",
+            _("Keep the storefront as it is"),
+            "menu.dismiss",
+            Role.TECHNICIAN,
+            _dismiss,
+            _ask_dismiss,
+            back="/menu",
+            section="/menu",
+        ),
+        Action(
+            "/stores/{store}/menu/push",
+            _("Push the menu now"),
+            "menu.push",
+            Role.TECHNICIAN,
+            _push,
+            _ask_push,
+            back="/menu",
+            section="/menu",
+        ),
+        Action(
+            "/stores/{store}/menu/push-all",
+            _("Push all of the menu"),
+            "menu.push",
+            Role.TECHNICIAN,
+            _push_all,
+            _ask_push_all,
+            back="/menu",
+            section="/menu",
+        ),
+    ),
+)

@@ -1,0 +1,416 @@
+"""Orders: the live list, one order's life and what was ordered, and what can be done about it."""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from tillbridge.core.i18n import _
+from tillbridge.ledger.order_search import STATES
+from tillbridge.model.instant import from_iso
+from tillbridge.model.money import to_major
+from tillbridge.model.order import ReasonCode
+from tillbridge.web.csv_export import Cell, csv_file
+from tillbridge.web.roles import Role
+from tillbridge.web.site.book import (
+    Action,
+    Done,
+    Field,
+    File,
+    Filled,
+    Page,
+    Question,
+    Subject,
+    Visit,
+)
+from tillbridge.web.words import local_second, short_span
+
+_SPAN = "7d"
+_MOST_PAGES = 400  # of fifty orders: as many as a spreadsheet is pleasant with
+_HEADS = (
+    _("store"), _("order"), _("number"), _("placed"), _("received"), _("in the till"), _("over"),
+    _("how it stands"), _("state"), _("ticket"), _("reference"), _("tries"), _("last failure"),
+    _("reason"), _("handled by"), _("total"), _("currency"),
+)  # fmt: skip
+_STATE_WORDS: Mapping[str, str] = {
+    "waiting": _("wait for the till"),
+    "open": _("not over yet"),
+    "over": _("over"),
+    "cancelled": _("cancelled"),
+    "failed": _("cancelled or not written"),
+    "by_hand": _("a person stepped in"),
+}
+_REASONS: Mapping[ReasonCode, str] = {
+    ReasonCode.ITEM_OUT_OF_STOCK: _("something is sold out"),
+    ReasonCode.STORE_CLOSED: _("the store is closed"),
+    ReasonCode.POS_OFFLINE: _("the till cannot be reached"),
+    ReasonCode.CAPACITY: _("too much to do"),
+    ReasonCode.PRICE_MISMATCH: _("the prices do not fit"),
+    ReasonCode.OTHER: _("something else"),
+}
+
+
+def _asked(visit: Visit, stores: Collection[str]) -> dict[str, str]:
+    """Return which orders are asked for; what makes no sense asks for all."""
+    return {
+        "q": visit.query.get("q", "")[:100],
+        "state": visit.query.get("state", "") if visit.query.get("state") in STATES else "",
+        "store": visit.query.get("store", "") if visit.query.get("store") in stores else "",
+    }
+
+
+async def _fill(visit: Visit) -> Filled:
+    status = await visit.control.status()
+    stores = list(status["stores"])
+    asked = _asked(visit, stores)
+    found = await visit.control.orders.list(
+        text=asked["q"],
+        state=asked["state"],
+        store=asked["store"],
+        page=_number(visit.query.get("page", "")),
+    )
+    return {
+        **found,
+        "orders": [{**each, **_worded(each)} for each in found["orders"]],
+        "asked": asked,
+        "stores": stores,
+        "states": [(value, _STATE_WORDS[value]) for value in STATES],
+        "figures": [
+            (name, _figures(part["orders"]["figures"][_SPAN]))
+            for name, part in status["stores"].items()
+            if asked["store"] in {"", name}
+        ],
+    }
+
+
+async def _export(visit: Visit) -> web.Response:
+    """Give the orders that are asked for as CSV; nothing in it names a customer."""
+    status = await visit.control.status()
+    asked = _asked(visit, status["stores"])
+    found: dict[tuple[str, str], Mapping[str, Any]] = {}
+    page, pages = 0, 1
+    while page < min(pages, _MOST_PAGES):
+        page += 1
+        told = await visit.control.orders.list(
+            text=asked["q"], state=asked["state"], store=asked["store"], page=page
+        )
+        pages = told["pages"]
+        # What arrives meanwhile moves the pages: an order may be on two of them.
+        found |= {(each["store"], each["id"]): each for each in told["orders"]}
+    return csv_file("tillbridge-orders.csv", _HEADS, [_row(each) for each in found.values()])
+
+
+def _row(order: Mapping[str, Any]) -> tuple[Cell, ...]:
+    handled = order["handled"]
+    return (
+        order["store"],
+        order["id"],
+        order["order_number"],
+        *(_second(order[name]) for name in ("placed_at", "received_at", "written_at", "closed_at")),
+        _worded(order)["words"],
+        order["state"],
+        order["ticket"],
+        order["ticket_reference"],
+        order["attempts"],
+        order["last_failure"],
+        order["reason_code"],
+        handled["by"] if handled else "",
+        _amount(order.get("total"), str(order.get("currency") or "")),
+        order.get("currency") or "",
+    )
+
+
+def _second(at: str | None) -> str:
+    return local_second(from_iso(at)) if at else ""
+
+
+def _amount(amount: int | None, currency: str) -> Cell:
+    """Return an amount as a number that spreadsheets add up; "" where it is not known."""
+    if amount is None:
+        return ""
+    try:
+        return float(to_major(amount, currency))
+    except (ArithmeticError, LookupError, ValueError):
+        return amount
+
+
+async def _fill_one(visit: Visit) -> Filled:
+    order = await visit.control.orders.show(visit.params["order"])
+    may_read = visit.visitor.role >= Role.STAFF
+    ordered = order["ordered"]
+    life = [
+        {**each, "after": "" if each["after_ms"] is None else short_span(each["after_ms"])}
+        for each in order["life"]
+    ]
+    return {
+        "order": {**order, **_worded(order)},
+        "lines": _lines(ordered),
+        "total": "" if ordered is None else _money(ordered["total"], ordered["currency"]),
+        "instructions": ordered["instructions"] if ordered and may_read else "",
+        "life": life,
+        "may_read": may_read,
+        "reason": _reason(order["reason_code"]),
+    }
+
+
+async def _fill_payload(visit: Visit) -> Filled:
+    order = await visit.control.orders.show(visit.params["order"])
+    payload = order["order"]
+    text = "" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False)
+    text = text.encode("utf-8", "replace").decode()  # halves of characters are no text
+    return {"order": order, "payload": text}
+
+
+async def _ask_retry(visit: Visit) -> Question:
+    return Question(
+        _("Order {order} is tried again at once.").format(order=visit.params["order"]),
+        _("Try it again"),
+        points=(_("The till is asked first whether it has the order already."),),
+    )
+
+
+async def _retry(visit: Visit) -> Done:
+    return Done.of(await visit.control.orders.retry(visit.params["order"]))
+
+
+async def _ask_cancel(visit: Visit) -> Question:
+    order = visit.params["order"]
+    return Question(
+        _("Order {order} is cancelled: the guest gets the money back and is told why.").format(
+            order=order
+        ),
+        _("Cancel the order"),
+        points=(
+            _("A ticket that the till has already is taken back, where the till can do that."),
+            _("This cannot be undone."),
+        ),
+        fields=(
+            Field(
+                "reason_code",
+                _("Why"),
+                choices=tuple((code.value, words) for code, words in _REASONS.items()),
+                value=ReasonCode.ITEM_OUT_OF_STOCK.value,
+            ),
+        ),
+        risky=True,
+    )
+
+
+async def _cancel(visit: Visit) -> Done:
+    code = visit.form.get("reason_code", "")
+    if code not in {each.value for each in ReasonCode}:
+        return Done(_("Choose a reason first."), ok=False)
+    return Done.of(await visit.control.orders.cancel(visit.params["order"], reason_code=code))
+
+
+async def _ask_done(visit: Visit) -> Question:
+    order = await visit.control.orders.show(visit.params["order"])
+    points: list[str] = []
+    fields: tuple[Field, ...] = ()
+    if order["may"]["typed"]:
+        choices = (
+            ("typed", _("typed it into the till")),
+            ("settled", _("seen to it in another way")),
+        )
+        fields = (Field("how", _("What have you done?"), choices=choices, value="typed"),)
+        if order["on_paper"]:
+            points.append(_("It is on paper, and not in the till: NOT IN TILL."))
+        points.append(_("Typed into the till: it is accepted at the service."))
+        points.append(_("Seen to in another way: the service hears nothing more from the bridge."))
+        if order["ticket"] == "writing":
+            points.append(_("The till may have it already: look there before you type it."))
+    return Question(
+        _what_done_does(order).format(order=order["order_number"] or order["id"]),
+        _("Handled by hand"),
+        points=points,
+        fields=fields,
+        risky=True,
+    )
+
+
+def _what_done_does(order: Mapping[str, Any]) -> str:
+    if order["may"]["typed"]:
+        return _("The bridge stops trying to bring order {order} into the till.")
+    if order["closed_at"] is not None:
+        return _("Order {order} is over; with this you say that you have seen to it.")
+    if order["ticket"] == "written":
+        return _(
+            "Order {order} is in the till. The bridge does nothing more for it: what the till says "
+            "of it from now on is not told to the service."
+        )
+    return _("Order {order} is left to you: the service hears nothing more of it from the bridge.")
+
+
+async def _done(visit: Visit) -> Done:
+    how = visit.form.get("how", "settled")  # not asked where only that makes sense
+    if how not in {"typed", "settled"}:
+        return Done(_("Say first what you have done."), ok=False)
+    return Done.of(await visit.control.orders.done(visit.params["order"], how=how))
+
+
+async def _seen(visit: Visit) -> Done:
+    return Done.of(await visit.control.orders.seen())
+
+
+def _worded(order: Mapping[str, Any]) -> Filled:
+    """Return how an order stands, in words and as a kind of badge."""
+    state, wanted, ticket = order["state"], order["wanted"], order["ticket"]
+    stands = _STANDS.get(state, state)
+    if order["handled"]:
+        words, kind = _("handled by hand by {who}").format(who=order["handled"]["by"]), "warn"
+    elif wanted == "cancelled" or state == "cancelled":
+        words, kind = (_("cancelled") if state == "cancelled" else _("being cancelled")), "bad"
+    elif order["on_paper"]:
+        words, kind = _("on paper, not in the till"), "bad"
+    elif ticket in {"waiting", "writing"} and order["closed_at"] is None:
+        words, kind = _("waits for the till"), "warn"
+    elif ticket == "refused" and state != "completed":
+        words, kind = _("not in the till"), "bad"
+    else:
+        words, kind = stands, "good" if order["closed_at"] is None else ""
+    return {
+        "words": words,
+        "kind": kind,
+        "told": _("nothing yet") if state == "created" else stands,
+        "to_tell": _STANDS.get(wanted, wanted) if wanted != state else "",
+        "worth": _money(order.get("total"), str(order.get("currency") or "")),
+    }
+
+
+_STANDS: Mapping[str, str] = {
+    "created": _("in the till, not accepted yet"),
+    "accepted": _("accepted"),
+    "preparing": _("being prepared"),
+    "ready": _("ready"),
+    "completed": _("completed"),
+    "cancelled": _("cancelled"),
+}
+
+
+def _reason(code: str | None) -> str:
+    return "" if code is None else _REASONS[ReasonCode(code)]
+
+
+def _lines(ordered: Mapping[str, Any] | None) -> list[Filled]:
+    if ordered is None:
+        return []
+    return [
+        {
+            **line,
+            "price": _money(line["unit_price"], ordered["currency"]),
+            "then": _then(line, ordered["currency"]),
+            "options": [
+                {**option, "price": _money(option["unit_price"], ordered["currency"])}
+                for option in line["options"]
+            ],
+        }
+        for line in ordered["lines"]
+    ]
+
+
+def _then(line: Mapping[str, Any], currency: str) -> str:
+    """Return how the menu of that moment differs from the line; "" where it does not."""
+    menu = line["menu"]
+    if menu is None:
+        return _("not on the menu then, as far as the bridge knows")
+    found = []
+    # A line is called by its variant too: "Margherita (Large)".
+    same = menu["name"] in line["name"] if line["variant"] else menu["name"] == line["name"]
+    if line["name"] and not same:
+        found.append(_("called {name}").format(name=menu["name"]))
+    if line["unit_price"] is not None and menu["price"] != line["unit_price"]:
+        found.append(_("at {price}").format(price=_money(menu["price"], currency)))
+    if not menu["on_sale"]:
+        found.append(_("off sale"))
+    return _("the menu had it then: {what}").format(what=", ".join(found)) if found else ""
+
+
+def _money(amount: int | None, currency: str) -> str:
+    if amount is None:
+        return ""
+    try:
+        return f"{to_major(amount, currency)} {currency}"
+    except (ArithmeticError, LookupError, ValueError):
+        return f"{amount} {currency}".strip()
+
+
+def _figures(figures: Mapping[str, Any]) -> Filled:
+    def both(times: Mapping[str, float] | None) -> tuple[str, str]:
+        if times is None:
+            return "-", ""
+        slow = _("95 of 100 within {span}").format(span=short_span(round(times["p95"] * 1000)))
+        return short_span(round(times["median"] * 1000)), slow
+
+    share = figures["needed_a_hand_share"]
+    return {
+        "ticket": both(figures["time_to_ticket_s"]),
+        "accept": both(figures["time_to_accept_s"]),
+        "by_hand": "-" if share is None else f"{share:.1%}",
+        "hands": figures["needed_a_hand"],
+        "orders": figures["orders"],
+        "lost": figures["lost"],
+    }
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and 0 < int(text) < 100_000 else 1
+
+
+SUBJECT = Subject(
+    pages=(
+        Page("/orders", _("Orders"), "orders.html", _fill),
+        Page("/orders/{order}", _("Order"), "order.html", _fill_one, section="/orders"),
+        Page(
+            "/orders/{order}/payload",
+            _("What the service sent"),
+            "order_payload.html",
+            _fill_payload,
+            role=Role.STAFF,
+            section="/orders",
+            live=False,
+        ),
+    ),
+    files=(File("/orders.csv", _export),),
+    actions=(
+        Action(
+            "/orders/{order}/retry",
+            _("Try it again"),
+            "order.retry",
+            Role.STAFF,
+            _retry,
+            _ask_retry,
+            back="/orders/{order}",
+            section="/orders",
+        ),
+        Action(
+            "/orders/{order}/cancel",
+            _("Cancel the order"),
+            "order.cancel",
+            Role.STAFF,
+            _cancel,
+            _ask_cancel,
+            back="/orders/{order}",
+            section="/orders",
+        ),
+        Action(
+            "/orders/{order}/done",
+            _("Handled by hand"),
+            "order.done",
+            Role.STAFF,
+            _done,
+            _ask_done,
+            back="/orders/{order}",
+            section="/orders",
+        ),
+        Action(
+            "/orders/seen",
+            _("I have seen them"),
+            "orders.seen",
+            Role.STAFF,
+            _seen,
+            back="/orders",
+            section="/orders",
+        ),
+    ),
+)

@@ -1,0 +1,55 @@
+"""The page's subjects and its navigation: a new page is a line here."""
+
+from collections.abc import Sequence
+
+from tillbridge.core.i18n import _
+from tillbridge.web.site import (
+    audit,
+    board,
+    communities,
+    diagnostics,
+    integration,
+    menu,
+    orders,
+    overview,
+    reach,
+    setup,
+    store,
+    tables,
+)
+from tillbridge.web.site.book import Action, File, NavigationLine, Page, Subject
+
+SUBJECTS = (
+    overview.SUBJECT,
+    integration.SUBJECT,
+    communities.SUBJECT,
+    orders.SUBJECT,
+    menu.SUBJECT,
+    board.SUBJECT,
+    tables.SUBJECT,
+    store.SUBJECT,
+    diagnostics.SUBJECT,
+    reach.SUBJECT,
+    audit.SUBJECT,
+    setup.SUBJECT,
+)
+
+# Shown in this order; a line whose page is not there yet is left out.
+NAVIGATION = (
+    NavigationLine("/", _("Overview")),
+    NavigationLine("/orders", _("Orders")),
+    NavigationLine("/menu", _("Menu")),
+    NavigationLine("/86", _("86")),
+    NavigationLine("/tables", _("Tables")),
+    NavigationLine("/store", _("Store")),
+    NavigationLine("/diagnostics", _("Diagnostics")),
+    NavigationLine("/setup", _("Set-up")),
+)
+
+
+def everything(subjects: Sequence[Subject] = SUBJECTS) -> list[Page | File | Action]:
+    """Return all that the subjects bring."""
+    all_of_it: list[Page | File | Action] = []
+    for subject in subjects:
+        all_of_it += [*subject.pages, *subject.files, *subject.actions]
+    return all_of_it

@@ -1,0 +1,209 @@
+"""Serves the pages: who asks, for what, may they, from where; the subject does the rest."""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.web.acting import acting_as
+from tillbridge.web.asking import form_of
+from tillbridge.web.door import foreign_write
+from tillbridge.web.doorkeeper import Doorkeeper, Turned
+from tillbridge.web.ports import Control, Trail
+from tillbridge.web.roles import NOBODY, Role, Visitor
+from tillbridge.web.site import sign_in
+from tillbridge.web.site.book import Action, Done, File, Page, Subject, Visit
+from tillbridge.web.site.frame import Frame
+from tillbridge.web.site.registry import NAVIGATION, SUBJECTS, everything
+from tillbridge.web.site.routing import Found, Routes, path_of
+
+_FLASHES = 100
+_What = Page | File | Action
+
+log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class SiteParts:
+    """The subjects that are served; `home` is where "/" leads, "" where it is a page itself."""
+
+    subjects: Sequence[Subject]
+    home: str = ""
+
+
+class Site:
+    """The page of a running bridge."""
+
+    def __init__(
+        self,
+        control: Control,
+        doorkeeper: Doorkeeper,
+        trail: Trail,
+        *,
+        clock: Clock,
+        parts: SiteParts | None = None,
+    ) -> None:
+        parts = parts or SiteParts(SUBJECTS)
+        self._home = parts.home
+        self._control = control
+        self._doorkeeper = doorkeeper
+        self._trail = trail
+        self._clock = clock
+        self._sign_in = sign_in.SignIn(doorkeeper, trail, clock=clock)
+        self._pages = Routes[_What](
+            (each.path, each) for each in (*everything(parts.subjects), sign_in.PAGE)
+        )
+        self._frame = Frame(
+            NAVIGATION, parts.subjects, asks_for_passwords=doorkeeper.asks_for_passwords
+        )
+        self._flashes: OrderedDict[str, Done] = OrderedDict()
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request for a page."""
+        person = "X-Live" not in request.headers
+        visitor = self._doorkeeper.visitor(request, person=person)
+        if isinstance(visitor, Turned):
+            return self._trouble(NOBODY, visitor.status, visitor.text)
+        known = visitor or NOBODY
+        path = request.rel_url.raw_path
+        if path in {"/login", "/logout"} and request.method == "POST":
+            if reason := foreign_write(request.headers):
+                return self._foreign(known, request, reason)
+            return await (self._sign_in.enter if path == "/login" else self._sign_in.leave)(request)
+        found = self._pages.find(path)
+        if found is None and self._home and request.method == "GET":
+            return web.Response(status=303, headers={"Location": self._home})
+        if found is None:
+            return self._trouble(known, 404, _("There is no such page."))
+        if found.what.role > known.role:
+            return self._not_yet(request, known)
+        try:
+            return await self._answer(request, found, known)
+        except BridgeError as failure:
+            log.warning("status_page.failed", path=path, kind=type(failure).__name__)
+            return self._trouble(known, 503, failure.text, failure.fix)
+
+    async def _answer(
+        self, request: web.Request, found: Found[_What], visitor: Visitor
+    ) -> web.StreamResponse:
+        what = found.what
+        if request.method in {"GET", "HEAD"}:
+            visit = self._visit(request, found.params, visitor)
+            if isinstance(what, File):
+                return await what.give(visit)
+            if isinstance(what, Page):
+                return self._shown(what, visit, await what.fill(visit))
+            if what.ask is None:
+                raise web.HTTPMethodNotAllowed(request.method, ["POST"])
+            question = await what.ask(visit)
+            cancel = _came_from(request) or _back(what, visit)
+            text = self._frame.question(visit, what, question, cancel=cancel)
+            return _html(text)
+        if request.method != "POST" or not isinstance(what, Action):
+            raise web.HTTPMethodNotAllowed(request.method, ["GET"])
+        if reason := foreign_write(request.headers):
+            return self._foreign(visitor, request, reason)
+        return await self._act(request, what, found.params, visitor)
+
+    async def _act(
+        self, request: web.Request, action: Action, params: Mapping[str, str], visitor: Visitor
+    ) -> web.StreamResponse:
+        fields = await form_of(request)
+        many: dict[str, list[str]] = {}
+        for name, value in fields.items():
+            if isinstance(value, str):
+                many.setdefault(name, []).append(value)
+        visit = self._visit(request, params, visitor, many)
+        with acting_as(visitor.who, visitor.role.word) as actor:
+            try:
+                done = await action.do(visit)
+            except BridgeError as failure:
+                done = Done(failure.text, ok=False, fix=failure.fix)
+            if not actor.noted:
+                target = "/".join(part for name, part in params.items() if name != "store")
+                await self._trail.note(
+                    action.audit, store=params.get("store", ""), target=target, ok=done.ok
+                )
+        return self._redirect(done, done.to or _back(action, visit))
+
+    def _shown(self, page: Page, visit: Visit, filled: Mapping[str, Any]) -> web.Response:
+        flash = self._flashes.pop(visit.query.get("said", ""), None)
+        return _html(self._frame.page(page, visit.visitor, filled, visit.now_ms, flash))
+
+    def _redirect(self, done: Done, to: str) -> web.Response:
+        said = secrets.token_urlsafe(12)
+        self._flashes[said] = done
+        while len(self._flashes) > _FLASHES:
+            self._flashes.popitem(last=False)
+        joint = "&" if "?" in to else "?"
+        return web.Response(status=303, headers={"Location": f"{to}{joint}said={said}"})
+
+    def _not_yet(self, request: web.Request, visitor: Visitor) -> web.Response:
+        if visitor.role is not Role.ANYBODY:
+            text = _("The role {role} may not do that.").format(role=visitor.role.word)
+            return self._trouble(visitor, 403, text, _("Sign in as someone who may."))
+        if request.method == "GET" and "X-Live" not in request.headers:
+            to = path_of("/login", {}, {"next": request.rel_url.raw_path_qs})
+            return web.Response(status=303, headers={"Location": to})
+        return self._trouble(visitor, 401, _("Sign in first."), _("Open the page again."))
+
+    def _foreign(self, visitor: Visitor, request: web.Request, reason: str) -> web.Response:
+        log.warning("status_page.foreign_write", path=request.path, reason=reason)
+        return self._trouble(
+            visitor,
+            403,
+            _("This did not come from the bridge's own page, so nothing was done."),
+            _(
+                "Open the page again and repeat it there. Behind a proxy, let the proxy pass the "
+                "Host header on; see docs/page.md."
+            ),
+        )
+
+    def _trouble(self, visitor: Visitor, status: int, text: str, fix: str = "") -> web.Response:
+        return _html(self._frame.trouble(visitor, status, text, fix, self._clock.now_ms()), status)
+
+    def _visit(
+        self,
+        request: web.Request,
+        params: Mapping[str, str],
+        visitor: Visitor,
+        many: Mapping[str, list[str]] | None = None,
+    ) -> Visit:
+        fields = many or {}
+        return Visit(
+            self._control,
+            self._clock,
+            visitor,
+            params,
+            dict(request.query),
+            {name: values[0] for name, values in fields.items()},
+            fields,
+        )
+
+
+def _back(action: Action, visit: Visit) -> str:
+    return path_of(action.back, visit.params)
+
+
+def _came_from(request: web.Request) -> str:
+    """Return the page of ours that led to this one; empty where another did, or nobody knows."""
+    came = urlsplit(request.headers.get("Referer", ""))
+    if came.netloc != request.host or not came.path.startswith("/") or came.path[:2] == "//":
+        return ""
+    if came.path == request.rel_url.raw_path:
+        return ""
+    return f"{came.path}?{came.query}" if came.query else came.path
+
+
+def _html(text: str, status: int = 200) -> web.Response:
+    # A half of a character, as JSON can hold it, must not cost the whole page.
+    body = text.encode("utf-8", "replace")
+    return web.Response(status=status, body=body, content_type="text/html", charset="utf-8")

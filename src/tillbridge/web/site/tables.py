@@ -1,0 +1,165 @@
+"""Tables: the floor plan as the service has it, and the sheet of QR codes to print."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.web.roles import Role
+from tillbridge.web.site.book import Action, Done, File, Filled, Page, Question, Subject, Visit
+
+PAPERS = (("a4", "A4"), ("letter", "Letter"))
+_PER_PAGE = (2, 4, 6, 8, 12, 20)
+_USUAL_PER_PAGE = 6
+_MOST_LINES = 40
+
+
+async def _fill(visit: Visit) -> Filled:
+    status = await visit.control.status()
+    stores = []
+    for name, part in status["stores"].items():
+        answer = await visit.control.tables.list(name)
+        tables = answer["tables"]
+        stores.append(
+            {
+                "name": name,
+                "title": answer["title"],
+                "told": answer["told"],
+                "held": answer["held"],
+                "tables": tables,
+                "zones": sorted({each["zone"] for each in tables if each["zone"]}),
+                "dead": part.get("tables", {}).get("codes_changed", []),
+                "synced_at": part.get("tables", {}).get("last_synced_at"),
+            }
+        )
+    return {"stores": stores, "papers": PAPERS, "per_page": _PER_PAGE, "usual": _USUAL_PER_PAGE}
+
+
+async def _sheet(visit: Visit) -> web.Response:
+    """Give the printable sheet; it has a style of its own, so it is a file to save and open."""
+    # Two megabytes that only whoever prints needs.
+    from tillbridge.qr_sheets.files import sheet_name  # noqa: PLC0415 -- see above
+    from tillbridge.qr_sheets.paper import Paper  # noqa: PLC0415 -- see above
+    from tillbridge.qr_sheets.sheet import QrTable, make_sheet  # noqa: PLC0415 -- see above
+
+    store = visit.params["store"]
+    answer = await visit.control.tables.list(store)
+    zone = visit.query.get("zone", "")
+    chosen = _with_codes(answer["tables"], zone)
+    if not chosen:
+        raise BridgeError(
+            _("There are no QR codes to print for {store}.").format(store=store),
+            fix=_("Push the floor plan, then try again."),
+        )
+    sheet = make_sheet(
+        [
+            QrTable(each["external_id"], each["name"], each["zone"], each["qr_url"])
+            for each in chosen
+        ],
+        answer["title"],
+        size=Paper.LETTER if visit.query.get("paper") == Paper.LETTER else Paper.A4,
+        per_page=_chosen_number(visit.query.get("per_page", "")),
+    )
+    name = sheet_name(store, zone or None)
+    return web.Response(
+        text=sheet.html,
+        content_type="text/html",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+def _chosen_number(text: str) -> int:
+    return int(text) if text.isdecimal() and int(text) in _PER_PAGE else _USUAL_PER_PAGE
+
+
+def _with_codes(tables: Sequence[Mapping[str, Any]], zone: str) -> list[Mapping[str, Any]]:
+    return [each for each in tables if each["qr_url"] and zone in {"", each["zone"]}]
+
+
+async def _ask_printed(visit: Visit) -> Question:
+    answer = await visit.control.tables.list(visit.params["store"])
+    count = len(_with_codes(answer["tables"], ""))
+    return Question(
+        ngettext(
+            "The code of {n} table counts as printed from now on.",
+            "The codes of {n} tables count as printed from now on.",
+            count,
+        ).format(n=count),
+        _("They hang on the tables"),
+        points=(_("When the service changes one of them, you are told that it is dead."),),
+    )
+
+
+async def _printed(visit: Visit) -> Done:
+    store = visit.params["store"]
+    answer = await visit.control.tables.list(store)
+    codes = {each["external_id"]: each["code"] for each in _with_codes(answer["tables"], "")}
+    return Done.of(await visit.control.tables.printed(store, codes))
+
+
+async def _ask_approve(visit: Visit) -> Question:
+    plan = await visit.control.tables.plan(visit.params["store"])
+    return Question(
+        _("The floor plan of {store} that is held goes to the service as it is.").format(
+            store=visit.params["store"]
+        ),
+        _("Release it"),
+        points=[*plan.get("held", ()), *plan.get("lines", ())][:_MOST_LINES],
+        risky=True,
+    )
+
+
+async def _approve(visit: Visit) -> Done:
+    return Done.of(await visit.control.tables.approve(visit.params["store"]))
+
+
+async def _ask_push(visit: Visit) -> Question:
+    return Question(
+        _("The floor plan of {store} is pushed now.").format(store=visit.params["store"]),
+        _("Push the floor plan"),
+        points=(_("Tables that are missing from it are deactivated."),),
+    )
+
+
+async def _push(visit: Visit) -> Done:
+    return Done.of(await visit.control.tables.push(visit.params["store"]))
+
+
+SUBJECT = Subject(
+    pages=(Page("/tables", _("Tables"), "tables.html", _fill),),
+    files=(File("/stores/{store}/tables/sheet", _sheet),),
+    actions=(
+        Action(
+            "/stores/{store}/tables/approve",
+            _("Review the change"),
+            "tables.approve",
+            Role.TECHNICIAN,
+            _approve,
+            _ask_approve,
+            back="/tables",
+            section="/tables",
+        ),
+        Action(
+            "/stores/{store}/tables/push",
+            _("Push the floor plan now"),
+            "tables.push",
+            Role.TECHNICIAN,
+            _push,
+            _ask_push,
+            back="/tables",
+            section="/tables",
+        ),
+        Action(
+            "/stores/{store}/tables/printed",
+            _("I have printed them"),
+            "tables.printed",
+            Role.STAFF,
+            _printed,
+            _ask_printed,
+            back="/tables",
+            section="/tables",
+        ),
+    ),
+)

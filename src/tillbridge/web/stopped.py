@@ -1,0 +1,69 @@
+"""The status of a bridge that does not answer: what its ledger knows. Light to import."""
+
+import sqlite3
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tillbridge
+from tillbridge.ledger.failed_start import failed_start
+from tillbridge.ledger.figures import StoreFigures, read_figures
+from tillbridge.ledger.snapshot import Snapshot, read_snapshot
+from tillbridge.web.document import document
+from tillbridge.web.facts import BridgeFacts
+
+
+def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the status document of a bridge that does not answer."""
+    now_ms = time.time_ns() // 1_000_000
+    path = data_dir / "ledger.db"
+    snapshot = read_snapshot(path) if path.exists() else Snapshot({}, (), {})
+    running = snapshot.facts.get("running")
+    stopped = running.get("stopped_at") if isinstance(running, dict) else None
+    facts = BridgeFacts(
+        version=tillbridge.__version__,
+        running=False,
+        adapters=_adapters(configured),
+        stores=snapshot.stores,
+        problems=snapshot.problems,
+        stopped_at=stopped if isinstance(stopped, int) else None,
+        facts=snapshot.facts,
+        last_delivery_at=snapshot.last_delivery_at,
+        failed_start=failed_start(data_dir),
+        figures=_figures(path, now_ms),
+        communities=_communities(configured),
+    )
+    return document(facts, now_ms)
+
+
+def _figures(path: Path, now_ms: int) -> dict[str, StoreFigures]:
+    try:
+        return read_figures(path, now_ms)
+    except sqlite3.Error:  # as from a folder this user may not write to: the rest is told
+        return {}
+
+
+def _adapters(configured: Mapping[str, Any]) -> dict[str, str]:
+    """Return the stores of a file that nobody has checked."""
+    stores = configured.get("stores")
+    if not isinstance(stores, dict):
+        return {}
+    adapters = {}
+    for name, store in stores.items():
+        pos = store.get("pos") if isinstance(store, dict) else None
+        adapter = pos.get("adapter") if isinstance(pos, dict) else None
+        adapters[name] = adapter if isinstance(adapter, str) else ""
+    return adapters
+
+
+def _communities(configured: Mapping[str, Any]) -> dict[str, str]:
+    """Return the communities of a file that nobody has checked."""
+    communities = configured.get("communities")
+    if not isinstance(communities, dict):
+        return {}
+    return {
+        name: str(each.get("community_id", ""))
+        for name, each in communities.items()
+        if isinstance(each, dict)
+    }
