@@ -9,7 +9,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.support.fresh_machine import Fresh, fresh_machine, practice_service
 from tests.support.world import SECRET
-from tillbridge.configfile import load
+from tillbridge.config import load
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 

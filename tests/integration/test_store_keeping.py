@@ -10,7 +10,7 @@ import pytest
 from tests.integration.test_stores_standing import Bench, standing
 from tests.support.bridge_process import until
 from tillbridge.config import ScheduleSettings
-from tillbridge.configfile.store_files import StoreFiles
+from tillbridge.config.restaurant import StoreFiles
 from tillbridge.core.errors import ConfigError, Refused, ServiceDown
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.menu import acknowledge_items

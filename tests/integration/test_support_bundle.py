@@ -21,7 +21,7 @@ import pytest
 from sqlalchemy import Connection, insert
 
 from tests.support.ledger_house import delivery, opened
-from tillbridge.configfile import load
+from tillbridge.config import load
 from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
 from tillbridge.diagnostics.bundle.contents import gather
 from tillbridge.diagnostics.bundle.paper import Bundle

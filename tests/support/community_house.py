@@ -13,7 +13,7 @@ from tillbridge.communities.flow import CommunityFlow
 from tillbridge.communities.hours import Hours
 from tillbridge.communities.shared import Shared
 from tillbridge.config import CommunitySettings, ReceiverSettings
-from tillbridge.configfile.store_files import StoreFiles
+from tillbridge.config.restaurant import StoreFiles
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.receiver.receiver import Receiver

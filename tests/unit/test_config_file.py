@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.configfile import ConfigFaults, load
+from tillbridge.config import ConfigFaults, load
 from tillbridge.core.errors import ConfigError
 
 GOOD = """\

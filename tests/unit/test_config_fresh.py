@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.configfile import LoadedSettings
-from tillbridge.configfile.fresh import FreshSettings, load_to_run
+from tillbridge.config import LoadedSettings
+from tillbridge.config.loading import UnconfiguredSettings, load_to_run
 from tillbridge.core.errors import ConfigError
 
 
@@ -26,7 +26,7 @@ def _written(folder: Path, text: str) -> Path:
 )
 def test_a_file_without_stores_is_enough_for_the_page(tmp_path: Path, text: str) -> None:
     fresh = load_to_run(_written(tmp_path, text))
-    assert isinstance(fresh, FreshSettings)
+    assert isinstance(fresh, UnconfiguredSettings)
     assert fresh.data_dir.is_absolute()
     assert fresh.status_page.listen == "127.0.0.1:8089"
     assert fresh.base_dir == tmp_path

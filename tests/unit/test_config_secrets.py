@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from tillbridge.cli.settings import load_file
 from tillbridge.config import SecretSource
-from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import ConfigError
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tillbridge.configfile.writing import (
+from tillbridge.config.writing import (
     changed,
     difference,
     edited,

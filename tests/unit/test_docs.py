@@ -15,10 +15,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from tillbridge.cli.app import app
-from tillbridge.config import AssumptionSettings, Settings
-from tillbridge.configfile import load
-from tillbridge.configfile.schema import json_schema
-from tillbridge.configfile.translate import TABLES, toml_value
+from tillbridge.config import AssumptionSettings, Settings, load
+from tillbridge.config.settings import json_schema
+from tillbridge.config.translate import TABLES, toml_value
 from tillbridge.core.problems import PROBLEMS
 
 CommandLike = Any  # a command of typer, whose classes are not public

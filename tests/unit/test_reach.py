@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.configfile import load
+from tillbridge.config import load
 from tillbridge.diagnostics.reach.guidance import WAYS, fitting, guidance
 from tillbridge.diagnostics.reach.place import Place, place_of
 from tillbridge.diagnostics.reach.seen import Seen, look, running_names

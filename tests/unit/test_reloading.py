@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.ledger_house import StoppedClock, opened
-from tillbridge.config import Settings
-from tillbridge.configfile import LoadedSettings, load
+from tillbridge.config import LoadedSettings, Settings, load
 from tillbridge.core.errors import ConfigError
 from tillbridge.daemon.reloading import LIVE, Change, Reloader, compare
 from tillbridge.ledger.desk import ProblemDesk

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tillbridge.configfile.writing import changed
+from tillbridge.config.writing import changed
 from tillbridge.setup.draft import Draft, changes_of, draft_of
 
 DOCUMENT: dict[str, Any] = {

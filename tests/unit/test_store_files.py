@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.configfile.hours_file import HoursFile, read_hours_file
-from tillbridge.configfile.store_files import StoreFiles, read_store_files
+from tillbridge.config.hours import HoursFile, read_hours_file
+from tillbridge.config.restaurant import StoreFiles, read_store_files
 from tillbridge.core.errors import ConfigError
 from tillbridge.model.hours import DatedHours, Span
 

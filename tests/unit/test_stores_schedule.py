@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.configfile.pauses import pause_faults, read_pauses
+from tillbridge.config.hours import pause_faults, read_pauses
 from tillbridge.model.hours import DatedHours, OpeningHours, PlannedPause, Span
 from tillbridge.stores.schedule import Schedule, planned_at
 

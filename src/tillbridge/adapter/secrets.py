@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from tillbridge.adapter.registration import AdapterContext
 from tillbridge.config import Secret, SecretSource
-from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.redaction import learn_secret
 

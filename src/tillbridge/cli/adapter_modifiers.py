@@ -71,7 +71,7 @@ def write_modifiers(
 
 def _write(path: Path, text: str) -> None:
     """Write the file; one that is there keeps its owner, and a copy. Raises ConfigError."""
-    from tillbridge.configfile.writing import replace_file
+    from tillbridge.config.writing import replace_file
 
     if path.exists():
         replace_file(path, text)

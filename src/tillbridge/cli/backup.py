@@ -13,7 +13,7 @@ from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.core.i18n import _, ngettext
 
 if TYPE_CHECKING:
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings
 
 
 def backup(

@@ -16,7 +16,7 @@ from tillbridge.core.i18n import _
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings
     from tillbridge.web.ports import CommunitiesControl
 
     _ByItself = Callable[[CommunitiesControl], Awaitable[Answer]]

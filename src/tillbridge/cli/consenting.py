@@ -14,7 +14,7 @@ from tillbridge.cli.reach import Answer
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings
 
 _POLL_S = 0.5
 CONSENT_S = 600.0

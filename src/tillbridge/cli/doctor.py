@@ -15,7 +15,7 @@ from tillbridge.cli.settings import load_settings
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings
 
 Answer = dict[str, Any]
 

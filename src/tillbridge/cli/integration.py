@@ -14,7 +14,7 @@ from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.i18n import _, ngettext
 
 if TYPE_CHECKING:
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings
     from tillbridge.web.ports import Control
 
 app = typer.Typer(

@@ -14,8 +14,7 @@ from tillbridge.cli.until import until_ms
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.config import StoreSettings
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings, StoreSettings
 
 app = typer.Typer(help=_("Take items off sale and put them back."), no_args_is_help=True)
 

@@ -7,7 +7,7 @@ from tillbridge.cli.control import NotRunning, RunningBridge, find_running, os_u
 from tillbridge.cli.progress import progress
 
 if TYPE_CHECKING:
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings
     from tillbridge.web.ports import Control
 
 Answer = dict[str, Any]

@@ -15,7 +15,7 @@ def run(context: typer.Context) -> None:
 
     Example: tillbridge --config bridge.toml run
     """
-    from tillbridge.configfile.fresh import load_to_run
+    from tillbridge.config.loading import load_to_run
 
     loaded = load_to_run(config_path(context))
     set_up_kept_log(loaded)

@@ -14,7 +14,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings
 
 _PACKAGED = Path("/usr/lib/systemd/system/tillbridge.service")
 _SHOWN = "LoadState,ActiveState,SubState,UnitFileState,MainPID,NRestarts,Result,StatusText"

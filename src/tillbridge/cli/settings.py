@@ -11,9 +11,8 @@ from tillbridge.core.nearest import nearest
 if TYPE_CHECKING:
     import typer
 
-    from tillbridge.config import StoreSettings
-    from tillbridge.configfile import LoadedSettings
-    from tillbridge.configfile.fresh import FreshSettings
+    from tillbridge.config import LoadedSettings, StoreSettings
+    from tillbridge.config.loading import UnconfiguredSettings
 
 
 def config_path(context: "typer.Context") -> Path | None:
@@ -30,7 +29,7 @@ def load_settings(context: "typer.Context") -> "LoadedSettings":
 
 def load_file(path: Path | None) -> "LoadedSettings":
     """Load the configuration from this file, or from the first of the usual ones."""
-    from tillbridge.configfile import load
+    from tillbridge.config import load
 
     loaded = load(path)
     # A command beside the service reads the credentials where its unit takes them from.
@@ -49,7 +48,7 @@ def set_up_log(loaded: "LoadedSettings") -> None:
     configure(bridge.log_format, "warning" if level == "info" else level)
 
 
-def set_up_kept_log(loaded: "LoadedSettings | FreshSettings") -> None:
+def set_up_kept_log(loaded: "LoadedSettings | UnconfiguredSettings") -> None:
     """Set up logs for the daemon: on stderr, and kept in the data folder."""
     from tillbridge.core.log import configure
     from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines

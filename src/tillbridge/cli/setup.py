@@ -54,7 +54,7 @@ def write(
     """
     from pathlib import Path
 
-    from tillbridge.configfile.writing import put_back, replace_file
+    from tillbridge.config.writing import put_back, replace_file
 
     bridge = _running(context)
     told = bridge.ask("POST", "setup", "text", body={})
@@ -91,7 +91,8 @@ def _confirm(told: dict[str, Any]) -> None:
 
 def _running(context: typer.Context) -> RunningBridge:
     # The file may not be a configuration yet.
-    from tillbridge.configfile.toml import data_dir_of, find_file, read_file
+    from tillbridge.config.loading import data_dir_of, find_file
+    from tillbridge.config.toml import read_file
 
     path = find_file(config_path(context))
     _text, said = read_file(path)

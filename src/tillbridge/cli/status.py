@@ -31,7 +31,8 @@ def status(
     Example: tillbridge status
     """
     # Without the settings' models, which cost more than all the rest of this.
-    from tillbridge.configfile.toml import data_dir_of, find_file, read_file
+    from tillbridge.config.loading import data_dir_of, find_file
+    from tillbridge.config.toml import read_file
 
     path = find_file(config_path(context))
     _text, configured = read_file(path)

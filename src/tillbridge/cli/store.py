@@ -14,8 +14,7 @@ from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.config import StoreSettings
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings, StoreSettings
 
 app = typer.Typer(help=_("Open and pause a store; its settings and taxes."), no_args_is_help=True)
 

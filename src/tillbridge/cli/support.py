@@ -19,7 +19,7 @@ from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings
     from tillbridge.diagnostics.bundle.paper import Bundle
 
 
@@ -76,7 +76,7 @@ def _gathered(loaded: "LoadedSettings") -> "Bundle":
 
 
 def _status(loaded: "LoadedSettings") -> Mapping[str, Any]:
-    from tillbridge.configfile.toml import read_file
+    from tillbridge.config.toml import read_file
 
     configured = read_file(loaded.path)[1]
     try:

@@ -14,7 +14,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 
 if TYPE_CHECKING:
-    from tillbridge.configfile import LoadedSettings
+    from tillbridge.config import LoadedSettings
     from tillbridge.qr_sheets.sheet import QrTable
 
 app = typer.Typer(help=_("The floor plan, and QR codes to print."), no_args_is_help=True)

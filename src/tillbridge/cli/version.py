@@ -77,7 +77,8 @@ def _schema_on_disk(config: Path | None) -> str | None:
     import contextlib
     import sqlite3
 
-    from tillbridge.configfile.toml import data_dir_of, find_file, read_file
+    from tillbridge.config.loading import data_dir_of, find_file
+    from tillbridge.config.toml import read_file
     from tillbridge.core.errors import ConfigError
 
     try:

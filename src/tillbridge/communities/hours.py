@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from tillbridge.communities.hours_body import digest, hours_body, local_date
 from tillbridge.communities.shared import Shared
-from tillbridge.configfile.store_files import StoreFiles, read_store_files
+from tillbridge.config.restaurant import StoreFiles, read_store_files
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger

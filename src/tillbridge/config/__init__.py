@@ -1,19 +1,14 @@
-"""The settings of `bridge.toml`: their names, types, defaults and meaning.
+"""The settings of `bridge.toml`: names, types, defaults, meaning, and how the file is read.
 
-Reading the file, and telling a person what is wrong with it, is in `tillbridge.configfile`.
 Durations are in seconds (`_s`) or milliseconds (`_ms`). Each field's description becomes the JSON
 Schema in `config/` and the reference in `docs/configuration.md`.
 """
-
-from collections.abc import Iterator
-from typing import Annotated
-
-from pydantic import Field, SecretStr
 
 from tillbridge.config.alerts import (
     AlertSettings,
     AppriseSettings,
     EmailSettings,
+    FleetSettings,
     WebhookSettings,
 )
 from tillbridge.config.bridge import (
@@ -27,10 +22,12 @@ from tillbridge.config.bridge import (
     ServiceSettings,
     StatusPageSettings,
 )
-from tillbridge.config.community import CommunitySettings
-from tillbridge.config.fleet import FleetSettings
+from tillbridge.config.faults import ConfigFaults, Fault
+from tillbridge.config.loading import LoadedSettings, load
+from tillbridge.config.settings import Settings, StoreName
 from tillbridge.config.store import (
     AdapterSection,
+    CommunitySettings,
     FallbackSettings,
     MenuSettings,
     MenuSyncDirection,
@@ -49,10 +46,13 @@ __all__ = [
     "AssumptionSettings",
     "BridgeSettings",
     "CommunitySettings",
+    "ConfigFaults",
     "DiagnosticSettings",
     "EmailSettings",
     "FallbackSettings",
+    "Fault",
     "FleetSettings",
+    "LoadedSettings",
     "MenuSettings",
     "MenuSyncDirection",
     "OrderSettings",
@@ -72,42 +72,6 @@ __all__ = [
     "WebhookSettings",
     "host_and_port",
     "is_loopback",
+    "load",
     "origin_of",
 ]
-
-# It stands in the webhook's address.
-StoreName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
-
-
-class Settings(Section):
-    """The whole of bridge.toml.
-
-    A table that is not there is constructed: validating it would take a validator of its own.
-    """
-
-    bridge: BridgeSettings = Field(default_factory=BridgeSettings.model_construct)
-    service: ServiceSettings
-    receiver: ReceiverSettings
-    status_page: StatusPageSettings = Field(default_factory=StatusPageSettings.model_construct)
-    diagnostics: DiagnosticSettings = Field(default_factory=DiagnosticSettings.model_construct)
-    alerts: AlertSettings = Field(default_factory=AlertSettings.model_construct)
-    fleet: FleetSettings = Field(default_factory=FleetSettings.model_construct)
-    assumptions: AssumptionSettings = Field(default_factory=AssumptionSettings.model_construct)
-    stores: dict[StoreName, StoreSettings] = Field(min_length=1)
-    communities: dict[StoreName, CommunitySettings] = Field(default_factory=dict)
-
-    def secrets(self) -> Iterator[tuple[tuple[str | int, ...], SecretStr | SecretSource]]:
-        """Return where each secret of the bridge itself stands, and where it comes from."""
-        yield ("service", "client_secret"), self.service.client_secret
-        alerts = self.alerts
-        if alerts.email is not None and alerts.email.password is not None:
-            yield ("alerts", "email", "password"), alerts.email.password
-        if alerts.webhook is not None:
-            yield ("alerts", "webhook", "url"), alerts.webhook.url
-            if alerts.webhook.secret is not None:
-                yield ("alerts", "webhook", "secret"), alerts.webhook.secret
-        if alerts.apprise is not None:
-            for place, url in enumerate(alerts.apprise.urls):
-                yield ("alerts", "apprise", "urls", place), url
-        if self.fleet.token is not None:
-            yield ("fleet", "token"), self.fleet.token

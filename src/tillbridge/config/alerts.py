@@ -1,11 +1,13 @@
-"""The tables [alerts] and [alerts.*]: who is told of problems, and how."""
+"""The tables [alerts], [alerts.*] and [fleet]: who hears how the bridge is."""
 
+import socket
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from tillbridge.config.bridge import Secret
-from tillbridge.config.values import HeartbeatUrl, QuietHours, Seconds, Section
+from tillbridge.config.values import HeartbeatUrl, HttpUrl, QuietHours, Seconds, Section
 
 Address = Annotated[str, StringConstraints(pattern=r"^[^@\s<>\",;]+@[^@\s<>\",;]+$")]
 Minutes = Annotated[float, Field(ge=0)]
@@ -108,3 +110,44 @@ class AlertSettings(Section):
         """Whether anything runs: a way of telling, or a heartbeat."""
         ways = (self.email, self.webhook, self.apprise)
         return self.heartbeat_url is not None or any(way is not None for way in ways)
+
+
+BridgeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+
+
+class FleetSettings(Section):
+    """The table [fleet]."""
+
+    name: BridgeName | None = Field(
+        None, description="What this bridge is called in its reports; by default as its machine."
+    )
+    folder: Path | None = Field(
+        None,
+        strict=False,
+        description="Signed reports are written there; relative to this file's folder.",
+    )
+    url: HttpUrl | None = Field(
+        None,
+        description="Signed reports are put there (HTTP PUT): NAME.json, NAME.json.minisig.",
+    )
+    token: Secret | None = Field(
+        None, description="Sent with them as Authorization: Bearer ...: { file = ... } or text."
+    )
+    every_s: Seconds = Field(60, description="How often a report is made.")
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything is reported."""
+        return self.folder is not None or self.url is not None
+
+    @property
+    def called(self) -> str:
+        """The name in the reports."""
+        return (
+            self.name
+            or "".join(
+                each if each.isascii() and (each.isalnum() or each in "-_.") else "-"
+                for each in socket.gethostname()
+            ).strip("-._")
+            or "bridge"
+        )

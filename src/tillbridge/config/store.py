@@ -1,4 +1,4 @@
-"""The tables of a store: [stores.NAME] and its pos, orders and menu."""
+"""The tables [stores.NAME], [stores.NAME.*] and [communities.NAME]."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -320,3 +320,42 @@ class StoreSettings(Section):
                 msg = 'must be an IANA time zone name, for example "Europe/Prague"'
                 raise ValueError(msg) from None
         return name
+
+
+class CommunitySettings(Section):
+    """The table [communities.NAME]."""
+
+    community_id: str = Field(min_length=1, description="The community's id at the service.")
+    stores: list[str] = Field(
+        default_factory=list,
+        description="Your member stores, by their names in this file; [] means all of them.",
+    )
+    events: list[str] = Field(
+        default_factory=list,
+        description="The events that are subscribed to; [] means all of them.",
+    )
+    webhook_name: str = Field(
+        "tillbridge",
+        min_length=1,
+        max_length=200,
+        description="What the webhook subscription is called at the service.",
+    )
+    push_hours: bool = Field(
+        default=True,
+        description="Whether the stores' opening hours (hours_file) are pushed to the community.",
+    )
+    sync_s: Seconds = Field(
+        60, description="How often the catalogue is asked for what has changed in it."
+    )
+    full_sync_s: Seconds = Field(
+        86_400, description="How often the catalogue is read whole all the same."
+    )
+    check_s: Seconds = Field(
+        600, description="How often the webhook subscription and its deliveries are looked at."
+    )
+    child_within_s: Seconds = Field(
+        120,
+        description=(
+            "A store's part of a community order that has not arrived by then is a problem."
+        ),
+    )

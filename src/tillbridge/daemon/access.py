@@ -4,7 +4,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from tillbridge.config import PageUser, StatusPageSettings
-from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.web.doorkeeper import AccessRules

@@ -15,7 +15,7 @@ from tillbridge.alerts.heartbeat import Heartbeat, HeartbeatProbe
 from tillbridge.alerts.teller import About, Manner, Teller
 from tillbridge.alerts.ways import Way
 from tillbridge.config import AlertSettings, SecretSource
-from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.log import learn_secret
 from tillbridge.core.problems import Severity
 from tillbridge.core.supervision import Step

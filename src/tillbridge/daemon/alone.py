@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tillbridge.configfile import LoadedSettings
+from tillbridge.config import LoadedSettings
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.daemon.audited import AuditTrail, audited

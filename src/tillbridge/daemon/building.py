@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tillbridge.configfile import LoadedSettings
+from tillbridge.config import LoadedSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.log import learn_secret
 from tillbridge.core.tally import Tally

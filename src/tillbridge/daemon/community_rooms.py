@@ -7,7 +7,7 @@ from typing import Any
 from tillbridge.communities.flow import CommunityFlow
 from tillbridge.communities.hours import Hours
 from tillbridge.communities.shared import Shared
-from tillbridge.configfile.store_files import StoreFiles
+from tillbridge.config.restaurant import StoreFiles
 from tillbridge.core.supervision import Supervisor
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.service.caller import Contact

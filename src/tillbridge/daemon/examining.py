@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter import AdapterContext
-from tillbridge.config import Settings, StoreSettings
-from tillbridge.configfile import LoadedSettings
-from tillbridge.configfile.toml import read_file
+from tillbridge.config import LoadedSettings, Settings, StoreSettings
+from tillbridge.config.toml import read_file
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.daemon.building import Building, service_link

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from tillbridge.config import FleetSettings
-from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.log import learn_secret
 from tillbridge.core.supervision import Step
 from tillbridge.daemon.rooms import House

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 import tillbridge
-from tillbridge.config import host_and_port
-from tillbridge.configfile import LoadedSettings
+from tillbridge.config import LoadedSettings, host_and_port
 from tillbridge.core.errors import ConfigError, LedgerError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger, set_level

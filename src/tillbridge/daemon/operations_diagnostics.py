@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tillbridge.configfile import LoadedSettings
+from tillbridge.config import LoadedSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _

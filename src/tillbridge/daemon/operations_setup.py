@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-from tillbridge.configfile.writing import may_be_replaced
+from tillbridge.config.writing import may_be_replaced
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.daemon.probing import FACT as ADDRESS_FACT

@@ -9,8 +9,8 @@ import asyncio
 import os
 from collections.abc import Callable
 
-from tillbridge.configfile import LoadedSettings
-from tillbridge.configfile.fresh import FreshSettings, load_to_run
+from tillbridge.config import LoadedSettings
+from tillbridge.config.loading import UnconfiguredSettings, load_to_run
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.listening import raise_file_limit
@@ -27,7 +27,7 @@ log = get_logger()
 
 
 def run(
-    loaded: LoadedSettings | FreshSettings,
+    loaded: LoadedSettings | UnconfiguredSettings,
     ask_to_stop: Callable[[Callable[[], object]], None] = on_end,
 ) -> int:
     """Run the bridge until it is told to stop; return the exit code. Raises BridgeError.
@@ -39,7 +39,9 @@ def run(
     return 0
 
 
-def _note(loaded: LoadedSettings | FreshSettings, failure: BridgeError, *, started: bool) -> None:
+def _note(
+    loaded: LoadedSettings | UnconfiguredSettings, failure: BridgeError, *, started: bool
+) -> None:
     """Write down why the bridge ends, where `status`, `doctor` and `logs` find it."""
     event = "bridge.failed" if started else "bridge.not_started"
     log.error(event, error=failure.text, fix=failure.fix)
@@ -49,7 +51,7 @@ def _note(loaded: LoadedSettings | FreshSettings, failure: BridgeError, *, start
 
 
 async def _run(
-    loaded: LoadedSettings | FreshSettings,
+    loaded: LoadedSettings | UnconfiguredSettings,
     ask_to_stop: Callable[[Callable[[], object]], None],
 ) -> None:
     lives, address = Lives(), HeldAddress()
@@ -66,7 +68,7 @@ async def _run(
             lives.begin()
             manager.alive()  # from one life to the next nothing else tells it
             try:
-                if isinstance(loaded, FreshSettings):
+                if isinstance(loaded, UnconfiguredSettings):
                     # Once in a bridge's life.
                     from tillbridge.daemon.setting_up import set_up  # noqa: PLC0415 -- (as above)
 

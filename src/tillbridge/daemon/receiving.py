@@ -1,7 +1,6 @@
 """The receiver's settings, as the daemon uses them."""
 
-from tillbridge.config import ReceiverSettings
-from tillbridge.configfile import LoadedSettings
+from tillbridge.config import LoadedSettings, ReceiverSettings
 
 
 def receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tillbridge.config import Settings
-from tillbridge.configfile import LoadedSettings, load
+from tillbridge.config import LoadedSettings, Settings, load
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.desk import ProblemDesk

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import tillbridge
 from tillbridge.config import host_and_port
-from tillbridge.configfile.fresh import FreshSettings
-from tillbridge.configfile.toml import read_file
+from tillbridge.config.loading import UnconfiguredSettings
+from tillbridge.config.toml import read_file
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, reason_of
 from tillbridge.core.i18n import _
@@ -43,7 +43,7 @@ log = get_logger()
 
 
 async def set_up(
-    fresh: FreshSettings, lives: Lives, held: HeldAddress, manager: ServiceManager
+    fresh: UnconfiguredSettings, lives: Lives, held: HeldAddress, manager: ServiceManager
 ) -> None:
     """Serve the page Set-up until `lives` ends it. Raises BridgeError."""
     log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
@@ -102,7 +102,7 @@ async def _until_ended(lives: Lives, manager: ServiceManager) -> None:
 
 
 async def _listening(
-    page: StatusListener, fresh: FreshSettings, held: HeldAddress
+    page: StatusListener, fresh: UnconfiguredSettings, held: HeldAddress
 ) -> tuple[str, int]:
     listen = fresh.status_page.listen
     try:
@@ -116,7 +116,7 @@ async def _listening(
         ) from failure
 
 
-def _redirect_uri(fresh: FreshSettings) -> str:
+def _redirect_uri(fresh: UnconfiguredSettings) -> str:
     """Return what the file says of it already; else an address of the page's port."""
     _text, said = read_file(fresh.path)
     service = said.get("service")

@@ -4,8 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from dataclasses import replace
 
-from tillbridge.config import Settings
-from tillbridge.configfile import LoadedSettings
+from tillbridge.config import LoadedSettings, Settings
 from tillbridge.daemon.receiving import receiver_settings
 from tillbridge.daemon.setup_place import SetupPlace
 from tillbridge.diagnostics.checks.public import gather

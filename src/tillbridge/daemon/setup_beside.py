@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from tillbridge.configfile import LoadedSettings
+from tillbridge.config import LoadedSettings
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.log import get_logger
 from tillbridge.daemon.bell import Bell

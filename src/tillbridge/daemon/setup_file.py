@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from tillbridge.configfile import LoadedSettings
-from tillbridge.configfile.loaded import loaded_from
-from tillbridge.configfile.writing import difference, edited, put_back, replace_file
+from tillbridge.config import LoadedSettings
+from tillbridge.config.loading import loaded_from
+from tillbridge.config.writing import difference, edited, put_back, replace_file
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tillbridge.configfile.toml import read_file
+from tillbridge.config.toml import read_file
 from tillbridge.core.clock import Clock
 from tillbridge.daemon.bell import Bell
 from tillbridge.daemon.lives import Lives

@@ -7,7 +7,7 @@ from functools import partial
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
 from tillbridge.config import AssumptionSettings, Secret, SecretSource, origin_of
-from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret

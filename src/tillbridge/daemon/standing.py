@@ -135,7 +135,7 @@ def _settings_flow(
     chosen = settings.stores[name]
     if not (chosen.settings_file or chosen.hours_file or chosen.schedule.pauses):
         return None  # and what it is made of is not even imported
-    from tillbridge.configfile.store_files import StoreFiles  # noqa: PLC0415 -- see above
+    from tillbridge.config.restaurant import StoreFiles  # noqa: PLC0415 -- see above
     from tillbridge.stores.settings_flow import (  # noqa: PLC0415 -- see above
         SettingsFlow,
         SettingsRules,

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 
 from tillbridge.adapter import AdapterContext, MarksTickets, WritesTickets
 from tillbridge.adapter.registration import closing
-from tillbridge.configfile import LoadedSettings
-from tillbridge.configfile.secrets import Kept, resolve_secret
-from tillbridge.configfile.store_files import StoreFiles, read_store_files
+from tillbridge.config import LoadedSettings
+from tillbridge.config.restaurant import StoreFiles, read_store_files
+from tillbridge.config.secrets import Kept, resolve_secret
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.ledger.client_secret import client_secret_for

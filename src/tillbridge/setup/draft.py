@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from tillbridge.config import OrderSettings, PosSettings
-from tillbridge.configfile.lines import Path as KeyPath
+from tillbridge.config.lines import Path as KeyPath
 from tillbridge.setup.steps import Finding
 
 # Keys of [stores.NAME.pos] and [stores.NAME.orders] that are the bridge's own, not an adapter's.

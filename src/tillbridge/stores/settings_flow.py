@@ -13,8 +13,8 @@ from functools import partial
 from sqlalchemy import Connection
 
 from tillbridge.config import ScheduleSettings
-from tillbridge.configfile.pauses import read_pauses
-from tillbridge.configfile.store_files import StoreFiles, StoreWords, read_store_files
+from tillbridge.config.hours import read_pauses
+from tillbridge.config.restaurant import StoreFiles, StoreWords, read_store_files
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import (
     ConfigError,

@@ -16,8 +16,8 @@ from io import TextIOBase
 from pathlib import Path
 from typing import TextIO, cast
 
-from tillbridge.configfile import LoadedSettings
-from tillbridge.configfile.fresh import FreshSettings, load_to_run
+from tillbridge.config import LoadedSettings
+from tillbridge.config.loading import UnconfiguredSettings, load_to_run
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.log import configure, get_logger
 from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
@@ -119,7 +119,7 @@ class ServiceBody:
         if stopped:
             end()
 
-    def _set_up_log(self, loaded: LoadedSettings | FreshSettings) -> None:
+    def _set_up_log(self, loaded: LoadedSettings | UnconfiguredSettings) -> None:
         kept = KeptLines(loaded.data_dir / LOG_FOLDER, loaded.bridge.keep_log_bytes)
         configure(
             "json",

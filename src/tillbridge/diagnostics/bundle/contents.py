@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from tillbridge.configfile import LoadedSettings
+from tillbridge.config import LoadedSettings
 from tillbridge.core.i18n import _
 from tillbridge.core.log_keeping import LOG_FOLDER
 from tillbridge.core.secret_options import HARMLESS_OPTION

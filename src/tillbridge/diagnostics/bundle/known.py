@@ -10,9 +10,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tillbridge.config import AdapterSection, SecretSource, StoreSettings
-from tillbridge.configfile import LoadedSettings, load
-from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.config import AdapterSection, LoadedSettings, SecretSource, StoreSettings, load
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.secret_options import (
     SECRET_NAME,

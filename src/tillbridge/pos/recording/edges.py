@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from tillbridge.adapter import Adapter, NamesFiles
 from tillbridge.config import SecretSource
-from tillbridge.configfile.secrets import resolve_secret
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.redaction import MASK, masked_field
 
 # Programs are the vendor's, not the till's.

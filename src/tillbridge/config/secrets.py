@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
-from tillbridge.config import SecretSource
+from tillbridge.config.bridge import SecretSource
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 

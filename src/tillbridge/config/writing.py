@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tillbridge.configfile.lines import Path as KeyPath
-from tillbridge.configfile.lines import dotted
+from tillbridge.config.lines import Path as KeyPath
+from tillbridge.config.lines import dotted
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.redaction import MASK, masked_value

@@ -1,47 +1,15 @@
-"""Finds and parses a configuration file. Light: `status` uses it without the settings' models."""
+"""Reads a TOML file, and says in plain words where it is none."""
 
-import os
 import re
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tillbridge.configfile.faults import ConfigFaults, Fault
+from tillbridge.config.faults import ConfigFaults, Fault
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 
-SEARCHED = (Path("bridge.toml"), Path("/etc/tillbridge/bridge.toml"))
-DEFAULT_DATA_DIR = Path("/var/lib/tillbridge")
-DATA_DIR_VARIABLE = "TILLBRIDGE_DATA_DIR"
-
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-
-
-def find_file(path: Path | None = None) -> Path:
-    """Return the configuration file: `path`, or the first that exists of those searched.
-
-    Raises ConfigError where there is none.
-    """
-    if path is not None:
-        if not path.is_file():
-            raise ConfigError(
-                _("There is no configuration file {path}.").format(path=path),
-                fix=_("Check what --config names."),
-            )
-        return path
-    for candidate in SEARCHED:
-        if candidate.is_file():
-            return candidate
-    raise ConfigError(
-        _("There is no configuration file: looked for {places}.").format(
-            places=", ".join(str(candidate) for candidate in SEARCHED)
-        ),
-        fix=_(
-            "Name it with --config FILE, or begin with the sample config/bridge.toml, or with an "
-            "empty file and the page Set-up (docs/setup.md)."
-        ),
-    )
 
 
 def read_file(path: Path) -> tuple[str, dict[str, Any]]:
@@ -65,19 +33,6 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
             (), _("is nested too deeply."), _("Look for brackets that stand for nothing.")
         )
         raise ConfigFaults(str(path), [fault]) from None
-
-
-def data_dir_of(path: Path, document: Mapping[str, Any]) -> Path:
-    """Return the absolute data folder a file means; TILLBRIDGE_DATA_DIR overrides it.
-
-    A relative one counts from the file's folder, that of the variable from the current folder.
-    """
-    if override := os.environ.get(DATA_DIR_VARIABLE):
-        return Path(override).expanduser().absolute()
-    bridge = document.get("bridge")
-    named = bridge.get("data_dir") if isinstance(bridge, dict) else None
-    folder = Path(named) if isinstance(named, str) else DEFAULT_DATA_DIR
-    return path.absolute().parent / folder.expanduser()
 
 
 def _slip(message: str, text: str) -> Fault:

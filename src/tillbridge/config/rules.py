@@ -1,19 +1,17 @@
 """Settings that contradict each other, though each is right by itself. Pure."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from urllib.parse import urlsplit
 
-from tillbridge.config import (
-    Settings,
-    StatusPageSettings,
-    StoreSettings,
-    host_and_port,
-    is_loopback,
-)
-from tillbridge.configfile.alerting import alert_faults
-from tillbridge.configfile.faults import Fault
-from tillbridge.configfile.lines import Path
-from tillbridge.configfile.translate import unknown_key
+from tillbridge.config.alerts import EmailSettings
+from tillbridge.config.bridge import StatusPageSettings
+from tillbridge.config.faults import Fault
+from tillbridge.config.lines import Path
+from tillbridge.config.settings import Settings
+from tillbridge.config.store import StoreSettings
+from tillbridge.config.translate import unknown_key
+from tillbridge.config.values import host_and_port, is_loopback
 from tillbridge.core.i18n import _
 
 _ANYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- recognised, not listened on
@@ -167,7 +165,7 @@ def _schedule(path: Path, store: StoreSettings) -> Iterator[Fault]:
     schedule = store.schedule
     if schedule.pauses:
         # Hours and weeks are read only where a store plans by them.
-        from tillbridge.configfile.pauses import pause_faults  # noqa: PLC0415 -- (as above)
+        from tillbridge.config.hours import pause_faults  # noqa: PLC0415 -- (as above)
 
         for place, fault in pause_faults(schedule.pauses):
             yield Fault((*path, "schedule", "pauses", place), fault.text, fault.fix)
@@ -219,3 +217,39 @@ def _store(path: Path, store: StoreSettings) -> Iterator[Fault]:
                     ).format(way=store.menu_sync_direction),
                     _("Remove it, or let the direction be pos_to_quiqqy or bidirectional."),
                 )
+
+
+def alert_faults(settings: Settings) -> Iterator[Fault]:
+    """Return a fault for each setting of alerts that another one contradicts."""
+    alerts = settings.alerts
+    for place, store in enumerate(alerts.stores):
+        if store not in settings.stores:
+            yield Fault(
+                ("alerts", "stores", place),
+                _("is no store of this file."),
+                _("There are: {names}.").format(names=", ".join(settings.stores)),
+            )
+    if any(later <= earlier for earlier, later in pairwise(alerts.repeat_min)):
+        yield Fault(
+            ("alerts", "repeat_min"),
+            _("must rise from one to the next."),
+            _("Write for example [0, 5, 10]."),
+        )
+    if alerts.email is not None:
+        yield from _email(alerts.email)
+
+
+def _email(email: EmailSettings) -> Iterator[Fault]:
+    if email.tls == "none" and not is_loopback(email.host):
+        yield Fault(
+            ("alerts", "email", "tls"),
+            _('is "none": passwords and alerts could be read on the way.'),
+            _('Use "starttls" (port 587) or "tls" (port 465), or a mail server on this machine.'),
+        )
+    if (email.username is None) != (email.password is None):
+        missing = "password" if email.password is None else "username"
+        yield Fault(
+            ("alerts", "email", missing),
+            _("is missing: username and password go together."),
+            _("Name both, or none where the mail server asks for none."),
+        )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tillbridge.configfile.lines import Path, dotted
+from tillbridge.config.lines import Path, dotted
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _, ngettext
 

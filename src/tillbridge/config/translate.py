@@ -6,32 +6,36 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from tillbridge.config import (
+from tillbridge.config.alerts import (
     AlertSettings,
     AppriseSettings,
-    AssumptionSettings,
-    BridgeSettings,
-    CommunitySettings,
-    DiagnosticSettings,
     EmailSettings,
-    FallbackSettings,
     FleetSettings,
-    MenuSettings,
-    OrderSettings,
-    PageUser,
-    PosSettings,
-    ReceiverSettings,
-    ScheduleSettings,
-    SecretSource,
-    ServiceSettings,
-    Settings,
-    StatusPageSettings,
-    StoreSettings,
-    TableSettings,
     WebhookSettings,
 )
-from tillbridge.configfile.faults import Fault
-from tillbridge.configfile.lines import Path, dotted
+from tillbridge.config.bridge import (
+    AssumptionSettings,
+    BridgeSettings,
+    DiagnosticSettings,
+    PageUser,
+    ReceiverSettings,
+    SecretSource,
+    ServiceSettings,
+    StatusPageSettings,
+)
+from tillbridge.config.faults import Fault
+from tillbridge.config.lines import Path, dotted
+from tillbridge.config.settings import Settings
+from tillbridge.config.store import (
+    CommunitySettings,
+    FallbackSettings,
+    MenuSettings,
+    OrderSettings,
+    PosSettings,
+    ScheduleSettings,
+    StoreSettings,
+    TableSettings,
+)
 from tillbridge.core.i18n import _
 from tillbridge.core.nearest import nearest
 

@@ -1,27 +1,32 @@
-"""Reads what the restaurant says about itself: `settings_file` of [stores.NAME]; docs/store.md.
+"""Reads what a restaurant writes about itself: `settings_file` and `hours_file`; docs/store.md.
 
-Everything that is wrong is told at once, with its line and remedy, before anything is sent.
+Both together, so that everything that is wrong is reported at once, before anything is sent.
 """
 
 import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from tillbridge.configfile.faults import ConfigFaults, Fault
-from tillbridge.configfile.lines import key_lines
-from tillbridge.configfile.table_reader import TableReader, required_file
-from tillbridge.configfile.toml import read_file
-from tillbridge.configfile.weeks import read_week
+from tillbridge.config.faults import ConfigFaults, Fault
+from tillbridge.config.hours import read_hours_file, read_week
+from tillbridge.config.lines import key_lines
+from tillbridge.config.table_reader import TableReader, required_file
+from tillbridge.config.toml import read_file
+from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.model.hours import Span
+from tillbridge.model.hours import OpeningHours, Span
 from tillbridge.model.money import to_minor
 from tillbridge.model.restaurant import Address, DeliveryTerms, Restaurant
+
+if TYPE_CHECKING:
+    from tillbridge.config.store import StoreSettings
 
 _TOP = (
     *("name", "description", "image", "phone", "email"),
@@ -251,3 +256,79 @@ def _json(table: TableReader, key: str | int, value: Any) -> Any:  # noqa: ANN40
                 _("Put it in quotes, in the form that the service wants."),
             )
             return None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFiles:
+    """Where the files of a store are; None for what its configuration does not name."""
+
+    settings: Path | None
+    hours: Path | None
+    currency: str
+    timezone: str | None
+
+    @classmethod
+    def of(cls, store: "StoreSettings", base_dir: Path) -> "StoreFiles":
+        """Return the files of a store; relative ones count from `base_dir`."""
+        return cls(
+            None if store.settings_file is None else base_dir / store.settings_file,
+            None if store.hours_file is None else base_dir / store.hours_file,
+            store.currency,
+            store.timezone,
+        )
+
+    def paths(self) -> tuple[Path, ...]:
+        """Return the files there are."""
+        return tuple(path for path in (self.settings, self.hours) if path is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreWords:
+    """What the files say; `notes` are sentences about days that come."""
+
+    restaurant: Restaurant | None = None
+    hours: OpeningHours | None = None
+    notes: tuple[str, ...] = ()
+
+
+def read_store_files(files: StoreFiles, *, today: date) -> StoreWords:
+    """Return what the files say. Raises ConfigError with all that is wrong in all of them."""
+    wrong: list[ConfigError] = []
+    told = StoreFile(Restaurant())
+    hours: OpeningHours | None = None
+    notes: tuple[str, ...] = ()
+    if files.settings is not None:
+        try:
+            told = read_store_file(
+                files.settings, currency=files.currency, has_hours_file=files.hours is not None
+            )
+        except ConfigError as fault:
+            wrong.append(fault)
+    if files.hours is not None:
+        try:
+            found = read_hours_file(files.hours, timezone=files.timezone, today=today)
+            hours, notes = found.hours, found.notes
+        except ConfigError as fault:
+            wrong.append(fault)
+    if wrong:
+        raise _together(wrong)
+    if told.weekly is not None:
+        hours = OpeningHours(files.timezone or "", told.weekly)
+    restaurant = told.restaurant if files.settings is not None else None
+    return StoreWords(restaurant, hours, notes)
+
+
+def _together(wrong: list[ConfigError]) -> ConfigError:
+    if len(wrong) == 1:
+        return wrong[0]
+    lines = []
+    for each in wrong:
+        if isinstance(each, ConfigFaults):
+            lines += [fault.told(each.file) for fault in each.faults]
+        else:
+            lines.append(str(each))
+    head = _("{count} things are wrong").format(count=len(lines))
+    return ConfigError(
+        "\n".join([f"{head}:", *(f"  {line}" for line in lines)]),
+        fix=_("Mend them and try again."),
+    )

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
-from tillbridge.configfile.faults import Fault
-from tillbridge.configfile.lines import Path, dotted
+from tillbridge.config.faults import Fault
+from tillbridge.config.lines import Path, dotted
 from tillbridge.core.i18n import _
 from tillbridge.core.nearest import nearest
 
