@@ -1,9 +1,13 @@
 """The service, or the consent, is gone: orders still reach the till, and the rest is told later."""
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
 from tests.support.bridge_process import until
-from tests.support.world import World
+from tests.support.world import World, make_world
+from tillbridge.config.bridge import ServiceSettings
 
 EIGHT_DAYS_S = 8 * 24 * 3600
 
@@ -60,6 +64,32 @@ async def test_a_revoked_consent_is_a_problem_and_not_a_loop(shop: World) -> Non
     shop.till.change("p3", price="3.95")
     await until("the export was read", lambda: shop.bridge.events("export.read"))
     assert len(await shop.calls()) < 10, "it does not hammer"
+
+
+async def test_a_consent_that_is_withdrawn_while_nothing_is_called_is_a_problem_everywhere(
+    tmp_path: Path,
+) -> None:
+    async with make_world(tmp_path) as world:
+        world.write_config(top="idle_read_s = 1")
+        await world.bridge.start()
+        code, out, err = await world.connect()
+        assert code == 0, out + err
+        await world.menu_is_on_sale()
+        await world.problem("consent.revoked", open_=False)
+        await world.control("tokens/revoke", {})
+        await world.control("requests", method="DELETE")
+        await world.problem("consent.revoked")
+        code, out, err = await world.bridge.run("doctor", "--json")
+        assert code == 1, out + err
+        assert "consent" in out
+        await asyncio.sleep(2.5)
+        calls = [call for call in await world.calls() if call["status"] != 401]  # no probes
+        assert len(calls) == 1, "a lost consent costs one call"
+
+
+def test_a_store_at_rest_makes_no_more_than_one_small_call_a_minute() -> None:
+    every_s = ServiceSettings.model_fields["idle_read_s"].default
+    assert 50 <= every_s <= 58, "noticed within 60 seconds, the answer's time included"
 
 
 async def test_a_rate_limit_lets_orders_go_first(shop: World) -> None:

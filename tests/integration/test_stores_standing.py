@@ -1,5 +1,6 @@
 """A store's integration, its pauses and its problems, with a real ledger and a strict service."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ import pytest
 
 from tests.support.service_link import Linked, linked
 from tillbridge.config import StoreSettings
+from tillbridge.core.clock import Clock
 from tillbridge.core.errors import (
     BridgeError,
     ConsentLost,
@@ -453,6 +455,35 @@ async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> 
         assert bench.desk.current() == ()
         await watch.close()
         assert await bench.fact("service_contact") == {"ok_at": bench.service.clock.now_ms()}
+
+
+async def test_a_store_is_read_once_nothing_was_called_for_a_while(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        clock = Clock()
+        reach = ServiceReach(bench.desk, clock=clock)
+        watch = ServiceWatch("main", bench.ledger, bench.desk, reach, clock=clock)
+        reads: list[float] = []
+        revoked = ConsentLost("no", code="auth.consent_revoked", status=403)
+
+        async def read() -> None:
+            reads.append(clock.monotonic())
+            watch.seen(Contact("integrations.read", ok=True, failure=revoked))
+            raise revoked
+
+        began = clock.monotonic()
+        reading = asyncio.create_task(watch.read_while_idle(read, 0.3))
+        for _call in range(4):  # a busy store is not read
+            await asyncio.sleep(0.1)
+            watch.seen(Contact("items.change", ok=True))
+        assert reads == []
+        assert not bench.desk.is_open("consent.revoked", "main")
+        called = clock.monotonic()
+        await asyncio.sleep(0.8)
+        reading.cancel()
+        assert 2 <= len(reads) <= 3, "and goes on after a failure"
+        assert 0.2 < reads[0] - called < 0.6, began
+        assert bench.desk.is_open("consent.revoked", "main")
+        await watch.close()
 
 
 async def test_a_fresh_token_that_is_refused_is_a_problem_until_a_call_works(

@@ -157,6 +157,13 @@ class ServiceSettings(Section):
             "events tell sooner."
         ),
     )
+    idle_read_s: Annotated[float, Field(ge=0)] = Field(
+        55,
+        description=(
+            "After so long without a call a store's integration is read, so that a consent or an "
+            "integration that ends meanwhile is noticed within a minute; 0 reads nothing."
+        ),
+    )
     refresh_early_s: Seconds = Field(
         60, description="Access tokens are refreshed this long before they expire."
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from tillbridge.config import Settings
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import ConsentLost
+from tillbridge.core.errors import ConsentLost, Refused
 from tillbridge.core.supervision import Step, Supervisor
 from tillbridge.core.tally import Tally
 from tillbridge.daemon.absence import absent_s
@@ -66,6 +66,7 @@ class StoreRooms:
         self.service_store_id: str | None = None
         self._ledger = house.ledger
         self._tally = house.tally
+        self._idle_read_s = house.settings.service.idle_read_s
         self._public_url = house.settings.receiver.public_url
         self._well = False
         self._clock = house.clock
@@ -189,6 +190,10 @@ class StoreRooms:
             "noticing": self._noticing.run,
             **self.standing.steps(),
         }
+        if self._idle_read_s:
+            steps["idle_read"] = partial(
+                self._watch.read_while_idle, self._read_integration, self._idle_read_s
+            )
         return {f"{self.name}.{step}": self.supervisor.run(step, steps[step]) for step in steps}
 
     def integration_task(
@@ -231,6 +236,17 @@ class StoreRooms:
             if self._door.guards(contact.operation):  # what reads integrations knows already
                 self.integrating.look()
         self._well = well
+
+    async def _read_integration(self) -> None:
+        """Read the integration, if the bridge has reason to believe that there is one."""
+        if self.service_store_id is None or not self._door.is_open:
+            return
+        try:
+            await self.client.integration(self.service_store_id)
+        except Refused as refused:
+            if refused.code == NOT_INTEGRATED:
+                self.integrating.look()
+            raise
 
     def _settles_in_s(self) -> float:
         left = 0.0 if self._settled_at is None else self._settled_at - self._clock.monotonic()

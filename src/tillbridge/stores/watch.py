@@ -4,9 +4,11 @@ Specification: Integration status; Errors. Transitions are told, not calls.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import LedgerError
+from tillbridge.core.errors import LedgerError, ServiceError
+from tillbridge.core.log import get_logger
 from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
@@ -22,6 +24,8 @@ _BETTER = ("integration.disabled", "integration.pending", "integration.removed")
 _INTEGRATED = ("menus.", "items.", "orders.", "tables.")
 _INTEGRATED_CALLS = ("integrations.create", "integrations.read", "integrations.change")
 _PUSHES = ("menus.push", "menus.batch", "items.", "tables.")
+
+log = get_logger()
 
 
 class ServiceWatch:
@@ -43,9 +47,28 @@ class ServiceWatch:
         self._clock = clock
         self._noted_ms: int | None = None
         self._noting: asyncio.Task[None] | None = None
+        self._called_at = clock.monotonic()
+
+    async def read_while_idle(self, read: Callable[[], Awaitable[object]], every_s: float) -> None:
+        """Call `read` whenever no call was answered for `every_s` seconds, until cancelled.
+
+        A consent that ends while nothing is called is noticed by nothing else.
+        """
+        while True:
+            left_s = self._called_at + every_s - self._clock.monotonic()
+            if left_s > 0:
+                await asyncio.sleep(left_s)
+                continue
+            self._called_at = self._clock.monotonic()
+            try:
+                await read()
+            except ServiceError as failure:  # `seen` has taken note of it
+                log.debug("service.idle_read", store=self._store, code=failure.code)
 
     def seen(self, contact: Contact) -> None:
         """Take note of what came of a call."""
+        if contact.ok:
+            self._called_at = self._clock.monotonic()
         problem = problem_of(contact.failure) if contact.failure else None
         self._reach.called(contact)
         if contact.ok:
