@@ -20,8 +20,8 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 from tillbridge.config import ReceiverSettings
 from tillbridge.core import log
 from tillbridge.core.clock import Clock
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.ledger.schema import inbox
 from tillbridge.receiver.envelope import read_envelope
 from tillbridge.receiver.receiver import Receiver

@@ -19,8 +19,8 @@ from aiohttp import web
 from bench.export_store import CHANGED, STORE, open_pos, write_menu
 from tillbridge.config import AssumptionSettings, StoreSettings
 from tillbridge.core.clock import Clock
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.watch import FileWatch

@@ -11,7 +11,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu_rows import AcceptedItem, Parts
+from tillbridge.ledger.menu_codec import AcceptedItem, Parts
 from tillbridge.menu.compare import fingerprint_of
 from tillbridge.model.catalogue import Catalogue
 from tillbridge.pos.loader import open_adapter

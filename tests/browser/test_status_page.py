@@ -15,7 +15,7 @@ from playwright.async_api import Browser, expect
 from tests.support.page_house import PASSWORD, PageHouse, page_house, users
 from tests.support.page_sample import busy, crowded
 from tests.support.world import make_world
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.core.problems import OpenProblem
 from tillbridge.web.doorkeeper import AccessRules
 
 LONG = "W" * 120  # a name without a place to break

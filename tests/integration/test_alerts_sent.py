@@ -29,9 +29,8 @@ from tillbridge.alerts.ways import NotTold, Way
 from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, LedgerError
-from tillbridge.ledger.acknowledging import acknowledge
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk, acknowledge
 
 REAL = Clock()
 ONCE = Manner(Rules(steps_s=(0.0,), settle_s=0.3), retry_first_s=0.05)

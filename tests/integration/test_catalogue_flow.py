@@ -14,10 +14,9 @@ from tillbridge.adapter import ExportUnreadable
 from tillbridge.core.errors import ServiceError
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
-from tillbridge.ledger.holds import get_hold
-from tillbridge.ledger.menu_prices import prices_around
-from tillbridge.ledger.menu_refused import refused_items
-from tillbridge.ledger.pushes import begin_push, push_page, running_pushes
+from tillbridge.ledger.menu import refused_items
+from tillbridge.ledger.menu_past import prices_around
+from tillbridge.ledger.pushes import begin_push, get_hold, push_page, running_pushes
 from tillbridge.menu.pending import Pending, pending_text
 from tillbridge.menu.wishes import Wish
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Variant

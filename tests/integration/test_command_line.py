@@ -15,9 +15,9 @@ from tests.support.pretend_control import PretendControl
 from tillbridge.cli.control import os_user
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, Unreachable
+from tillbridge.core.problems import OpenProblem
 from tillbridge.core.tally import Tally
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.problems import open_problem
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.web.listener import StatusListener

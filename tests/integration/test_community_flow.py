@@ -14,8 +14,7 @@ from tests.support.community_house import KEY, CommunityHouse, community_house
 from tests.support.sandbox_driver import item, until
 from tests.support.sandbox_hall import HALL, SEEDS, at
 from tillbridge.core.errors import Refused, ServiceDown, ServiceError
-from tillbridge.ledger.community import get_records
-from tillbridge.ledger.community_orders import get_parent, parent_of, tied_children
+from tillbridge.ledger.community import get_parent, get_records, parent_of, tied_children
 from tillbridge.ledger.orders import OrderRow, insert_order
 from tillbridge.ledger.schema import community_records, inbox
 from tillbridge.model.community import Record

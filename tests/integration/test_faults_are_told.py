@@ -20,11 +20,14 @@ from tillbridge.daemon.self_checks import DiskCheck, ServiceProbe, ask_service
 from tillbridge.diagnostics.checks.service import Asked
 from tillbridge.diagnostics.outside import Judgement
 from tillbridge.diagnostics.port_holder import holder_of
-from tillbridge.ledger.addresses import note_addresses
 from tillbridge.ledger.day import Day
-from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.failed_start import FailedStart, forget_failed_start, note_failed_start
-from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.ledger.facts import get_fact, note_addresses
+from tillbridge.ledger.snapshot import (
+    FailedStart,
+    StoreSnapshot,
+    forget_failed_start,
+    note_failed_start,
+)
 from tillbridge.service.caller import Contact
 from tillbridge.stores.service_reach import ServiceReach
 from tillbridge.web.document import document

@@ -10,7 +10,7 @@ from tests.support.catalogue_house import catalogue_house
 from tests.support.catalogues import dishes, without
 from tests.support.full_menus import LOSSES, doubled, full_menu, mutated
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.holds import get_hold
+from tillbridge.ledger.pushes import get_hold
 from tillbridge.menu.menu_notes import FIRST_IMPORT
 from tillbridge.model.catalogue import Availability, BadRow
 from tillbridge.model.export_facts import ExportFacts, FileEncoding, LeftOut

@@ -49,10 +49,9 @@ from tillbridge.adapter import (
 from tillbridge.config import AssumptionSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ServiceError
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import open_problems
+from tillbridge.ledger.problems import ProblemDesk, open_problems
 from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.model.order import parse_order
 from tillbridge.pos.runner import PosRunner

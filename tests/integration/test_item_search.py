@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 
 from tests.support.ledger_house import opened
 from tillbridge.ledger import menu
-from tillbridge.ledger.item_search import find_items, fold, rank_of
-from tillbridge.ledger.menu_rows import AcceptedItem
+from tillbridge.ledger.menu_codec import AcceptedItem
+from tillbridge.ledger.search import find_items, fold, rank_of
 from tillbridge.model.catalogue import Item, Variant
 
 NAMES = ("Pizza Margherita", "Pizza Funghi", "Café au lait", "Spaghetti pizzaiola", "Öl & Essig")

@@ -16,8 +16,8 @@ from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import community, facts, recover
 from tillbridge.ledger.database import LEDGER_FILE
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.inbox import open_deliveries
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.ledger.schema import menu_items, orders
 
 ORDERS = 400

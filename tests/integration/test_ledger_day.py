@@ -7,10 +7,9 @@ from typing import Any
 from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.daemon.downtime import keep_downtime
 from tillbridge.ledger.day import HOUR_MS, read_day
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.orders import OrderRow, TicketState, insert_order
-from tillbridge.ledger.problem_history import past_problems
+from tillbridge.ledger.problems import ProblemDesk, past_problems
 from tillbridge.ledger.prune import CutOffs, prune
 from tillbridge.model.order import OrderState
 

@@ -6,8 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.ledger_house import StoppedClock, opened
-from tillbridge.ledger.desk import ProblemDesk
-from tillbridge.ledger.problems import open_problems
+from tillbridge.ledger.problems import ProblemDesk, open_problems
 from tillbridge.ledger.writer import Storage
 
 

@@ -13,7 +13,7 @@ from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import facts, problems
 from tillbridge.ledger.backup import KEPT, back_ups, forget_old_files
-from tillbridge.ledger.community_orders import latest_parents, parent_of, put_parent
+from tillbridge.ledger.community import latest_parents, parent_of, put_parent
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.inbox import handled, open_deliveries
 from tillbridge.ledger.prune import CutOffs, Pruned, cut_offs, prune

@@ -12,8 +12,7 @@ import pytest
 from tests.support.ledger_house import opened
 from tillbridge.core.errors import LedgerError, LedgerLocked, LedgerUnwritable
 from tillbridge.ledger import facts
-from tillbridge.ledger.database import LEDGER_FILE
-from tillbridge.ledger.durable import close_to_others
+from tillbridge.ledger.database import LEDGER_FILE, close_to_others
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="file modes are those of POSIX")
 

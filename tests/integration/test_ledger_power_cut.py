@@ -14,7 +14,7 @@ from tests.support import ledger_sender
 from tests.support.ledger_house import StoppedClock, delivery, opened
 from tests.support.preloaded import preloaded
 from tillbridge.core.errors import LedgerUnwritable
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.ledger.schema import inbox
 from tillbridge.ledger.writer import Storage
 

@@ -17,9 +17,9 @@ from tillbridge.daemon.housekeeping import keep_budget
 from tillbridge.ledger import audit, facts
 from tillbridge.ledger.backup import back_ups, set_asides, vault_of
 from tillbridge.ledger.database import LEDGER_FILE
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.inbox import handled
 from tillbridge.ledger.orders import get_order, update_order
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.ledger.restore import restore
 from tillbridge.ledger.schema import inbox, menu_items, order_log, orders, pushes
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 from tests.support.catalogue_house import CatalogueHouse, catalogue_house
 from tests.support.catalogues import dishes
-from tillbridge.ledger.holds import get_hold
-from tillbridge.ledger.pushes import push_page
+from tillbridge.ledger.pushes import get_hold, push_page
 
 
 async def held(house: CatalogueHouse, *, left: int = 5) -> None:

@@ -21,8 +21,7 @@ from tillbridge.cli.orders import _show, _whole
 from tillbridge.cli.say import document
 from tillbridge.daemon import operations_orders
 from tillbridge.ledger.inbox import Delivery, record
-from tillbridge.ledger.order_log import life
-from tillbridge.ledger.orders import OrderRow, find_called
+from tillbridge.ledger.orders import OrderRow, find_called, life
 from tillbridge.ledger.problems import open_problems
 from tillbridge.ledger.schema import metadata
 from tillbridge.model.instant import to_iso

@@ -5,9 +5,9 @@ from pathlib import Path
 from sqlalchemy import Connection, insert
 
 from tests.support.ledger_house import opened
-from tillbridge.ledger.figures import read_figures, take_figures
-from tillbridge.ledger.order_log import log_event
+from tillbridge.ledger.orders import log_event
 from tillbridge.ledger.schema import orders
+from tillbridge.ledger.snapshot import read_figures, take_figures
 
 NOW = 1_800_000_000_000
 HOUR = 3_600_000

@@ -8,8 +8,8 @@ import pytest
 from tests.support.order_house import House
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
 from tillbridge.core.errors import BridgeError, ServiceDown
-from tillbridge.ledger.order_log import life as life_of
 from tillbridge.ledger.orders import TicketState
+from tillbridge.ledger.orders import life as life_of
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.state import ByHand
 

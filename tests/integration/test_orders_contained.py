@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.order_house import STORE, House, Life
 from tillbridge.core import supervision
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.core.problems import OpenProblem
 from tillbridge.model.order import Order
 from tillbridge.orders import arrivals, updates
 

@@ -8,7 +8,7 @@ import pytest
 from tests.support.order_house import STORE, House
 from tillbridge.adapter import Advice, PosOffline, TicketOutcomeUnknown
 from tillbridge.ledger import menu
-from tillbridge.ledger.menu_rows import AcceptedItem
+from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.orders import TicketState
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order, OrderState, ReasonCode

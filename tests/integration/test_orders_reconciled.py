@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.order_house import House, Life
 from tillbridge.adapter import ListedTicket, PosFailure, TicketOutcomeUnknown
-from tillbridge.ledger.order_log import LogEntry
-from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.ledger.orders import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.reconciling import surplus_of
 from tillbridge.orders.waiting import Phase, Waiting

@@ -253,7 +253,7 @@ async def test_each_role_may_do_its_own(house: PageHouse, name: str, role: Role)
 async def test_a_button_that_one_may_not_press_is_not_shown(house: PageHouse) -> None:
     from dataclasses import replace
 
-    from tillbridge.ledger.open_problem import OpenProblem
+    from tillbridge.core.problems import OpenProblem
 
     held = OpenProblem("menu.held", "main", "menu", 0, {"detail": "much is gone"})
     house.control.facts = replace(house.control.facts, problems=(held,))

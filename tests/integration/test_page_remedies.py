@@ -4,8 +4,8 @@ import html
 from dataclasses import replace
 
 from tests.support.page_house import page_house, users
-from tillbridge.ledger.figures import Figures, StoreFigures
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.core.problems import OpenProblem
+from tillbridge.ledger.snapshot import Figures, StoreFigures
 from tillbridge.web.doorkeeper import AccessRules
 
 DIFFERS = OpenProblem("integration.differs", "main", "", 1, {"detail": "webhook_url"})

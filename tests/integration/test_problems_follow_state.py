@@ -11,13 +11,17 @@ from sqlalchemy import Connection, create_engine
 from structlog.testing import capture_logs
 
 from tests.support.ledger_house import StoppedClock, opened
-from tillbridge.core.problems import Found, Scope
-from tillbridge.ledger.after_commit import take
-from tillbridge.ledger.desk import ProblemDesk
-from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.ledger.problem_history import past_problems
-from tillbridge.ledger.problems import ProblemsChanged, open_problem, open_problems, report
+from tillbridge.core.problems import Found, OpenProblem, Scope
+from tillbridge.ledger.problems import (
+    ProblemDesk,
+    ProblemsChanged,
+    open_problem,
+    open_problems,
+    past_problems,
+    report,
+)
 from tillbridge.ledger.schema import metadata
+from tillbridge.ledger.writer import take
 
 CODES = frozenset({"order.not_written", "order.held"})
 ALL = Scope("main", CODES)

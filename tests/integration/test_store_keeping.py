@@ -14,7 +14,7 @@ from tillbridge.config.restaurant import StoreFiles
 from tillbridge.core.errors import ConfigError, Refused, ServiceDown
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.menu import acknowledge_items
-from tillbridge.ledger.menu_rows import AcceptedItem
+from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.model.catalogue import Item, ItemTax, TaxComponent
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.stores.keeper import StoreKeeper

@@ -11,9 +11,8 @@ from tests.support.catalogues import dishes, without
 from tests.support.forgetful_service import ForgetfulService
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.menu_refused import refused_items
-from tillbridge.ledger.storefront import Kinship, Storefront, kinship
-from tillbridge.ledger.tables import get_tables
+from tillbridge.ledger.menu import refused_items
+from tillbridge.ledger.storefront import Kinship, Storefront, get_tables, kinship
 from tillbridge.model.catalogue import Catalogue
 from tillbridge.model.table import Table
 

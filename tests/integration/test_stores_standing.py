@@ -21,9 +21,9 @@ from tillbridge.core.errors import (
     Unauthorised,
 )
 from tillbridge.daemon.consents import count_down
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
 from tillbridge.service.caller import Contact
 from tillbridge.service.retry import Limits

@@ -27,7 +27,7 @@ from tillbridge.diagnostics.bundle.contents import gather
 from tillbridge.diagnostics.bundle.paper import Bundle
 from tillbridge.ledger import audit
 from tillbridge.ledger.inbox import record
-from tillbridge.ledger.problem_history import PastProblem, keep_past
+from tillbridge.ledger.problems import PastProblem, keep_past
 from tillbridge.ledger.schema import community_orders, orders, tables
 
 NOW = 1_800_000_000_000

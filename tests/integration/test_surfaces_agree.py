@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.page_house import page_house
 from tests.support.surfaces import disagreements, surfaces
-from tillbridge.core.problems import PROBLEMS, Severity
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity
 
 # Problems of communities are shown on their own page, too; they need one that is configured.
 CODES = sorted(PROBLEMS)

@@ -14,8 +14,8 @@ from tillbridge.communities.hours import Hours
 from tillbridge.communities.shared import Shared
 from tillbridge.config import CommunitySettings, ReceiverSettings
 from tillbridge.config.restaurant import StoreFiles
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.community_calls import CommunityCalls

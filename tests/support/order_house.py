@@ -24,11 +24,11 @@ from tillbridge.adapter import (
 from tillbridge.config import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import Conflict, Refused
-from tillbridge.ledger import order_log, orders
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger import orders
 from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.orders import OrderRow
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.books import StoreBooks
@@ -301,7 +301,7 @@ class Life:
         return await self.ledger.read(lambda each: orders.get_order(each, STORE, order_id))
 
     async def events(self, order_id: str) -> list[str]:
-        life = await self.ledger.read(lambda each: order_log.life(each, STORE, order_id))
+        life = await self.ledger.read(lambda each: orders.life(each, STORE, order_id))
         return [entry.event for entry in life]
 
     async def until_told(self, order_id: str, state: OrderState | str) -> OrderRow:

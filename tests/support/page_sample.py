@@ -9,18 +9,15 @@ from pathlib import Path
 from tests.support.hostile import PLANT
 from tests.support.pretend_control import PretendControl
 from tests.support.pretend_setup import beside_a_bridge, everything_open
-from tillbridge.core.problems import PROBLEMS
+from tillbridge.core.problems import PROBLEMS, OpenProblem
 from tillbridge.diagnostics.reach.guidance import guidance
 from tillbridge.diagnostics.reach.place import Place
 from tillbridge.diagnostics.reach.seen import Seen
 from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
-from tillbridge.ledger.figures import SPANS, Figures, StoreFigures, Times
-from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.ledger.order_log import LogEntry
-from tillbridge.ledger.order_search import Arrived
-from tillbridge.ledger.orders import OrderRow, TicketState
-from tillbridge.ledger.problem_history import PastProblem
-from tillbridge.ledger.snapshot import Held, StoreSnapshot
+from tillbridge.ledger.orders import LogEntry, OrderRow, TicketState
+from tillbridge.ledger.problems import PastProblem
+from tillbridge.ledger.search import Arrived
+from tillbridge.ledger.snapshot import SPANS, Figures, Held, StoreFigures, StoreSnapshot, Times
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.stores.standing import Causes, Pause, to_json

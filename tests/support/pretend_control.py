@@ -6,8 +6,8 @@ from typing import Any
 from tests.support.pretend_setup import PretendSetup
 from tillbridge.core.errors import BridgeError
 from tillbridge.ledger.day import Day
-from tillbridge.ledger.item_search import fold, rank_of
 from tillbridge.ledger.orders import OrderRow
+from tillbridge.ledger.search import fold, rank_of
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState

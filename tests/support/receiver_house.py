@@ -13,9 +13,9 @@ from sqlalchemy import select
 
 from tests.support.ledger_house import StoppedClock, opened
 from tillbridge.config import ReceiverSettings
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.ledger.schema import inbox
 from tillbridge.receiver.receiver import Receiver
 

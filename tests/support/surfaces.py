@@ -12,9 +12,9 @@ from tillbridge.alerts.episodes import Rules, due, follow, key_of
 from tillbridge.alerts.episodes import is_told as is_alerted
 from tillbridge.cli.status import _LEVELS, _show
 from tillbridge.core.clock import Clock
+from tillbridge.core.problems import OpenProblem
 from tillbridge.diagnostics.checkup import Check, Checkup
-from tillbridge.ledger.acknowledgement import FACT, acknowledgement
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.snapshot import ACKNOWLEDGED, acknowledgement
 
 HEADINGS = {"All is well": "ok", "Needs a look": "warning", "Needs help now": "down"}
 
@@ -60,7 +60,7 @@ async def surfaces(
     """Return what every surface says while these problems are open."""
     before = house.control.facts
     fact = acknowledged(noted)
-    facts = {**before.facts, FACT: fact}
+    facts = {**before.facts, ACKNOWLEDGED: fact}
     house.control.facts = replace(before, problems=tuple(problems), facts=facts)
     status = await house.control.status()
 

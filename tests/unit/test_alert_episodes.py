@@ -25,8 +25,7 @@ from tillbridge.alerts.episodes import (
 )
 from tillbridge.alerts.message import Message, compose
 from tillbridge.alerts.quiet import is_quiet
-from tillbridge.core.problems import Severity
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.core.problems import OpenProblem, Severity
 
 RULES = Rules(steps_s=(0, 300, 600), settle_s=60)
 OFFLINE = OpenProblem("pos.offline", "main", "", 1_000, {"detail": "no answer"})

@@ -5,8 +5,7 @@ import json
 from hypothesis import given
 
 from tests.support.catalogues import catalogues, items
-from tillbridge.ledger.menu_rows import AcceptedItem, Parts
-from tillbridge.ledger.menu_text import item_fields, item_from, item_text
+from tillbridge.ledger.menu_codec import AcceptedItem, Parts, item_fields, item_from, item_text
 from tillbridge.menu import codec
 from tillbridge.menu.pending import Pending, pending_from, pending_text
 from tillbridge.model.catalogue import AddOnGroup, Catalogue, Item, ItemTax, TaxComponent, Variant

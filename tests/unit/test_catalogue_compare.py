@@ -9,8 +9,8 @@ from sqlalchemy import Connection, create_engine
 
 from tests.support.catalogues import IDS, catalogues, content, dishes, without
 from tillbridge.ledger import menu
-from tillbridge.ledger.menu_refused import Refusal, refuse_items
-from tillbridge.ledger.menu_rows import AcceptedItem, Parts
+from tillbridge.ledger.menu import Refusal, refuse_items
+from tillbridge.ledger.menu_codec import AcceptedItem, Parts
 from tillbridge.ledger.schema import metadata
 from tillbridge.menu.codec import fingerprint
 from tillbridge.menu.compare import (

@@ -1,7 +1,7 @@
 """Finding the items a refusal is about."""
 
 from tests.support.catalogues import dishes
-from tillbridge.ledger.menu_rows import Parts
+from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.narrowing import divide, ids_of, lacking_in, named_in
 from tillbridge.menu.plan import PatchItem, PushBatch, PushFull
 from tillbridge.model.catalogue import Menu

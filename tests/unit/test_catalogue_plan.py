@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import catalogues, dishes, without
-from tillbridge.ledger.menu_rows import Parts
+from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.diff import apply, diff
 from tillbridge.menu.plan import (
     Kind,

@@ -22,8 +22,7 @@ from tillbridge.communities.events import (
 from tillbridge.communities.merging import Change, advanced, replaced
 from tillbridge.communities.parents import is_missing
 from tillbridge.communities.subscription import differences
-from tillbridge.ledger.community import Word
-from tillbridge.ledger.community_orders import KnownParent, TiedChild
+from tillbridge.ledger.community import KnownParent, TiedChild, Word
 from tillbridge.model.community import (
     STATUSES,
     ChildOrder,

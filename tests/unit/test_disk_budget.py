@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.ledger.disk_budget import Copy, too_many
+from tillbridge.ledger.backup import Copy, too_many
 
 copies = st.lists(
     st.builds(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import BadRow, TablesReading
-from tillbridge.ledger.tables import AcceptedTable
+from tillbridge.ledger.storefront import AcceptedTable
 from tillbridge.menu.floor_plan import (
     FloorPlan,
     checked,

@@ -13,10 +13,9 @@ from prometheus_client import process_collector
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from tillbridge.core.problems import OpenProblem
 from tillbridge.core.tally import BOUNDS_S, Tally
-from tillbridge.ledger.figures import Figures, StoreFigures
-from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.ledger.snapshot import Held, StoreSnapshot
+from tillbridge.ledger.snapshot import Figures, Held, StoreFigures, StoreSnapshot
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
 from tillbridge.web.metrics import exposition

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.ledger.figures import Figures, OrderCourse, figures_of
+from tillbridge.ledger.snapshot import Figures, OrderCourse, figures_of
 
 COURSES = st.lists(
     st.builds(

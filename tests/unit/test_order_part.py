@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import RejectReason, TicketStatus
-from tillbridge.ledger.order_log import LogEntry
-from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.ledger.orders import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState
 from tillbridge.web.order_part import life_part, lines_part, may_be_done, order_part
 from tillbridge.web.order_words import sentence, who

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
 from tillbridge.adapter import TicketStatus
-from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.ledger.order_log import life
+from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.orders import (
     ON_PAPER,
     PERHAPS_ON_PAPER_ONLY,
@@ -17,6 +16,7 @@ from tillbridge.ledger.orders import (
     OrderRow,
     TicketState,
     get_order,
+    life,
     unseen_orders,
 )
 from tillbridge.ledger.problems import open_problems

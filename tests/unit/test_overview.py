@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.support.page_sample import busy
 from tests.support.pretend_control import PretendControl
+from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.day import Day, WaitingOrder
-from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.ledger.problem_history import PastProblem
+from tillbridge.ledger.problems import PastProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.core.problems import PROBLEMS, Ends, ProblemKind, anchor
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.core.problems import PROBLEMS, Ends, OpenProblem, ProblemKind, anchor
 from tillbridge.web.site.remedies import PAGES, REMEDIES, WORDS
 
 ROOT = Path(__file__).resolve().parents[2]

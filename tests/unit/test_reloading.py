@@ -10,7 +10,7 @@ from tests.support.ledger_house import StoppedClock, opened
 from tillbridge.config import LoadedSettings, Settings, load
 from tillbridge.core.errors import ConfigError
 from tillbridge.daemon.reloading import LIVE, Change, Reloader, compare
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.problems import ProblemDesk
 
 SAMPLE = (Path(__file__).resolve().parents[2] / "config" / "bridge.toml").read_text("utf-8")
 HASH = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaA"

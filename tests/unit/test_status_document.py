@@ -1,7 +1,7 @@
 """The status document, and the metrics made of it."""
 
+from tillbridge.core.problems import OpenProblem
 from tillbridge.core.tally import Tally
-from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts

@@ -17,7 +17,7 @@ import structlog
 from tests.support.bridge_process import free_port
 from tillbridge.adapter.sharing import SHARE_ALL, open_shared, read_shared, sharing_opener
 from tillbridge.config import load
-from tillbridge.ledger.dpapi import Sealing, seal, unseal
+from tillbridge.ledger.vault import Sealing, seal, unseal
 from tillbridge.windows.body import EventLogStream, Kind, ServiceBody
 
 LONGEST_S = 60  # on a machine with much else to do

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tillbridge.alerts.episodes import Episode, Key
-from tillbridge.core.problems import PROBLEMS
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.core.problems import PROBLEMS, OpenProblem
 
 FACT = "alerts"
 

@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tillbridge.core.problems import Severity
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.core.problems import OpenProblem, Severity
 
 Key = tuple[str, str, str]  # code, store, subject
 Episodes = Mapping[Key, "Episode"]

@@ -30,11 +30,10 @@ from tillbridge.alerts.ways import Way
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.acknowledgement import FACT as ACKNOWLEDGED
-from tillbridge.ledger.acknowledgement import acknowledgement
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.snapshot import ACKNOWLEDGED, acknowledgement
 
 log = get_logger()
 

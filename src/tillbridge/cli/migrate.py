@@ -45,7 +45,7 @@ def migrate(
 
 def _brought(folder: Path) -> None:
     from tillbridge.core.clock import Clock
-    from tillbridge.ledger.lock import LedgerLock
+    from tillbridge.ledger.database import LedgerLock
     from tillbridge.ledger.migrate import bring_up_to_date
 
     with LedgerLock(folder):

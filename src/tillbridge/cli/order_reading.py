@@ -11,12 +11,11 @@ from sqlalchemy.exc import DBAPIError
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
-from tillbridge.ledger.community_orders import ParentOf, parent_of
+from tillbridge.ledger.community import ParentOf, parent_of
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
-from tillbridge.ledger.figures import StoreFigures, take_figures
-from tillbridge.ledger.order_log import LogEntry, event_of, life
-from tillbridge.ledger.order_search import Arrived, arrived, handled_entry
-from tillbridge.ledger.orders import OrderRow, find_called, latest_orders
+from tillbridge.ledger.orders import LogEntry, OrderRow, event_of, find_called, latest_orders, life
+from tillbridge.ledger.search import Arrived, arrived, handled_entry
+from tillbridge.ledger.snapshot import StoreFigures, take_figures
 from tillbridge.orders.naming import the_one
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any
 
 from tillbridge.core.errors import Refused
-from tillbridge.ledger.community_orders import KnownParent
+from tillbridge.ledger.community import KnownParent
 from tillbridge.model.community import ParentOrder
 from tillbridge.model.instant import from_iso
 from tillbridge.model.numbers import parse_finite_float

@@ -18,7 +18,7 @@ from tillbridge.communities.shared import Shared
 from tillbridge.core.errors import Refused, ServiceError
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import inbox
-from tillbridge.ledger.community_orders import (
+from tillbridge.ledger.community import (
     TiedChild,
     counted,
     get_parent,

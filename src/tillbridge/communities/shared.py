@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from tillbridge.config import CommunitySettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.community import key_of
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.service.community_calls import CommunityCalls
 
 # The stores of this bridge by their local names: their ids at the service, None where a store is

@@ -10,10 +10,9 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.log import learn_secret
 from tillbridge.core.tally import Tally
 from tillbridge.daemon.rooms import House, StoreRooms
-from tillbridge.ledger.client_secret import client_secret_for
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.vault import Vault
+from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits

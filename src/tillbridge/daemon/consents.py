@@ -1,8 +1,8 @@
 """Counts down each store's consent. Specification: Authentication, rule 4."""
 
 from tillbridge.core.clock import Clock
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.service.tokens import TokenKeeper
 from tillbridge.stores.consent import note_consent
 from tillbridge.web.words import days_left

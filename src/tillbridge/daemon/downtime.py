@@ -3,7 +3,7 @@
 from sqlalchemy import Connection, func, select
 
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.problem_history import PastProblem, keep_past
+from tillbridge.ledger.problems import PastProblem, keep_past
 from tillbridge.ledger.schema import facts
 
 _BRIEF_MS = 30_000  # a restart is no outage

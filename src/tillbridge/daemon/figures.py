@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tillbridge.daemon.rooms import House
-from tillbridge.ledger.figures import StoreFigures, take_figures
+from tillbridge.ledger.snapshot import StoreFigures, take_figures
 
 _LEAST_S, _MOST_S = 1.0, 60.0
 _TIMES_AS_LONG = 100  # as counting took, they stay as they are

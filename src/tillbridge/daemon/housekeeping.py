@@ -6,10 +6,9 @@ from tillbridge.config import BridgeSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.backup import forget_old_files
-from tillbridge.ledger.desk import ProblemDesk
-from tillbridge.ledger.disk_budget import trim
+from tillbridge.ledger.backup import forget_old_files, trim
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.ledger.prune import Pruned, cut_offs, prune
 
 log = get_logger()

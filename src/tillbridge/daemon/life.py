@@ -47,9 +47,8 @@ from tillbridge.daemon.signals import on_hangup
 from tillbridge.daemon.signs import pulse
 from tillbridge.daemon.supervise import supervise
 from tillbridge.diagnostics.port_holder import taken_by
-from tillbridge.ledger.addresses import note_addresses
-from tillbridge.ledger.facts import put_fact
-from tillbridge.ledger.failed_start import forget_failed_start
+from tillbridge.ledger.facts import note_addresses, put_fact
+from tillbridge.ledger.snapshot import forget_failed_start
 from tillbridge.ledger.writer import Storage
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.web.held_address import HeldAddress

@@ -9,15 +9,14 @@ from sqlalchemy import Connection
 
 from tillbridge.core.errors import BridgeError, ConfigError, ServiceError
 from tillbridge.core.i18n import _
-from tillbridge.ledger.community import get_records, get_words
-from tillbridge.ledger.community_orders import latest_parents, tied_children
+from tillbridge.ledger.community import get_records, get_words, latest_parents, tied_children
 from tillbridge.model.instant import to_iso
 from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.communities.flow import CommunityFlow
     from tillbridge.daemon.community_rooms import CommunityRooms
-    from tillbridge.ledger.community_orders import KnownParent, TiedChild
+    from tillbridge.ledger.community import KnownParent, TiedChild
     from tillbridge.model.community import DeliveryAttempt, Record
 
 

@@ -9,7 +9,6 @@ from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.item_search import FoundItem, find_items
 from tillbridge.ledger.menu import (
     accepted_ids,
     items_by_id,
@@ -17,9 +16,10 @@ from tillbridge.ledger.menu import (
     overlaid_items,
     variant_owners,
 )
+from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.menu_past import off_since
-from tillbridge.ledger.menu_rows import AcceptedItem
 from tillbridge.ledger.overrides import Override, get_overrides
+from tillbridge.ledger.search import FoundItem, find_items
 from tillbridge.model.business_day import next_day_opens
 from tillbridge.model.hours import hours_from_json
 from tillbridge.model.instant import to_iso

@@ -6,15 +6,13 @@ from sqlalchemy import Connection
 
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
+from tillbridge.core.problems import OpenProblem
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.holds import DISMISSED, Hold, get_hold
-from tillbridge.ledger.item_search import find_items, fold, rank_of
-from tillbridge.ledger.menu import item_count, items_by_id
+from tillbridge.ledger.menu import item_count, items_by_id, refused_items
 from tillbridge.ledger.menu_past import ids_ever, items_then
-from tillbridge.ledger.menu_refused import refused_items
-from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.ledger.pushes import Push, push_page
+from tillbridge.ledger.pushes import DISMISSED, Hold, Push, get_hold, push_page
+from tillbridge.ledger.search import find_items, fold, rank_of
 from tillbridge.menu.menu_notes import FIRST_IMPORT
 from tillbridge.menu.report import PlanReport
 from tillbridge.menu.words import counted

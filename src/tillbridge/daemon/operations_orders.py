@@ -8,12 +8,11 @@ from sqlalchemy import Connection
 
 from tillbridge.core.i18n import _
 from tillbridge.daemon.rooms import House, StoreRooms
-from tillbridge.ledger import order_search
-from tillbridge.ledger.community_orders import parent_of
+from tillbridge.ledger import search
+from tillbridge.ledger.community import parent_of
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_past import items_then
-from tillbridge.ledger.order_log import event_of, life
-from tillbridge.ledger.orders import OrderRow, find_called
+from tillbridge.ledger.orders import OrderRow, event_of, find_called, life
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.naming import the_one
@@ -43,12 +42,12 @@ class OrderOperations:
     ) -> Answer:
         """Return a page of orders, newest first."""
         stores = (store,) if store in self._settings.stores else None
-        wanted = order_search.OrderFilter(text, state, stores)
+        wanted = search.OrderFilter(text, state, stores)
 
         now = self._clock.now_ms()
 
         def read(connection: Connection) -> Answer:
-            found = order_search.find_page(connection, wanted, page=max(1, page))
+            found = search.find_page(connection, wanted, page=max(1, page))
             # What is older than some hours needs no more noise.
             seen = max(_seen_at(get_fact(connection, "", _SEEN)), now - _NEW_MS)
             return {
@@ -62,8 +61,8 @@ class OrderOperations:
                 ],
                 "count": found.count,
                 "page": max(1, page),
-                "pages": max(1, -(-found.count // order_search.PER_PAGE)),
-                "unseen": order_search.received_since(connection, seen, stores=stores),
+                "pages": max(1, -(-found.count // search.PER_PAGE)),
+                "unseen": search.received_since(connection, seen, stores=stores),
             }
 
         answer = await self._ledger.read(read)
@@ -114,7 +113,7 @@ class OrderOperations:
 def _whole(connection: Connection, row: OrderRow) -> Answer:
     entries = life(connection, row.store, row.order_id)
     event_id = event_of(entries)
-    delivery = order_search.arrived(connection, row.store, event_id) if event_id else None
+    delivery = search.arrived(connection, row.store, event_id) if event_id else None
     parent = parent_of(connection, row.order_id)
     ordered = order_part.lines_part(row)
     if ordered is not None:
@@ -123,9 +122,7 @@ def _whole(connection: Connection, row: OrderRow) -> Answer:
             {**line, "menu": menu} for line, menu in zip(ordered["lines"], then, strict=True)
         ]
     return {
-        **order_part.order_part(
-            row, order_search.handled_entry(connection, row.store, row.order_id)
-        ),
+        **order_part.order_part(row, search.handled_entry(connection, row.store, row.order_id)),
         "may": order_part.may_be_done(row),
         "life": order_part.life_part(row, entries, delivery),
         "delivery": None

@@ -10,7 +10,7 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.nearest import nearest
 from tillbridge.core.problems import PROBLEMS, ProblemKind, anchor
 from tillbridge.daemon.rooms import House
-from tillbridge.ledger.acknowledging import acknowledge
+from tillbridge.ledger.problems import acknowledge
 from tillbridge.orders.commit import see
 from tillbridge.orders.problems import OF_ONE, OF_SEVERAL
 from tillbridge.web.ports import Answer

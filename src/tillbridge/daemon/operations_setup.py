@@ -20,8 +20,8 @@ from tillbridge.daemon.setup_service import PRACTICE, checked_url, is_practice, 
 from tillbridge.daemon.setup_sign_in import ASSUMED, SignIn
 from tillbridge.daemon.setup_store import choice_among, choice_of, chosen
 from tillbridge.daemon.setup_till import takes_orders
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.setup.draft import Draft, draft_of
 from tillbridge.setup.preview import finding_of
 from tillbridge.setup.steps import Finding, next_step, steps_of

@@ -13,9 +13,9 @@ from tillbridge.config import is_loopback
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 
 if TYPE_CHECKING:
     from tillbridge.diagnostics.outside import Judgement

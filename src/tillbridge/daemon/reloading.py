@@ -13,7 +13,7 @@ from typing import Any
 from tillbridge.config import LoadedSettings, Settings, load
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.problems import ProblemDesk
 
 log = get_logger()
 

@@ -18,9 +18,9 @@ from tillbridge.daemon.integrating import Integrating
 from tillbridge.daemon.noticing import Noticing
 from tillbridge.daemon.standing import StoreStanding
 from tillbridge.daemon.tills import open_tills
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.flow import OrderPeers, OrdersFlow

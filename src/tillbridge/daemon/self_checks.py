@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tillbridge.adapter.folders import trouble_of, try_writing
 from tillbridge.core.problems import Found, Scope
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.stores.service_reach import ServiceReach
 
 if TYPE_CHECKING:

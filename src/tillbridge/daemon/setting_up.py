@@ -14,6 +14,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import OpenProblem
 from tillbridge.core.tally import Tally
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
@@ -27,9 +28,8 @@ from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_address import ways
 from tillbridge.daemon.setup_place import SetupPlace
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
 from tillbridge.web.held_address import HeldAddress

@@ -12,7 +12,7 @@ from tillbridge.diagnostics.outside import Judgement, judge
 from tillbridge.diagnostics.reach.guidance import guidance
 from tillbridge.diagnostics.reach.place import place_of
 from tillbridge.diagnostics.subject import Echo, Subject
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.web.ports import Answer

@@ -13,7 +13,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.daemon.lives import Undo
 from tillbridge.daemon.setup_place import SetupPlace, digest_of, parsed
-from tillbridge.ledger.client_secret import client_secret_for
+from tillbridge.ledger.vault import client_secret_for
 from tillbridge.setup.checking import faults_in
 from tillbridge.setup.draft import Draft, changes_of
 from tillbridge.web.ports import Answer

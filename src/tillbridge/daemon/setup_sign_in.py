@@ -12,7 +12,7 @@ from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
 from tillbridge.daemon.setup_place import SetupPlace
-from tillbridge.ledger.client_secret import StoredClientSecret
+from tillbridge.ledger.vault import StoredClientSecret
 from tillbridge.service.link import App, ServiceLink, StoreLink
 from tillbridge.service.types import Store
 from tillbridge.setup.draft import Draft

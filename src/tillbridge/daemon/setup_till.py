@@ -13,7 +13,7 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
 from tillbridge.diagnostics.apart import apart
-from tillbridge.ledger.durable import write_durably
+from tillbridge.ledger.database import write_durably
 from tillbridge.pos.kit import find_quality
 from tillbridge.pos.loader import find_adapter, find_adapters, open_adapter
 from tillbridge.setup.draft import Draft

@@ -10,8 +10,8 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.supervision import Step
 from tillbridge.daemon.audited import AuditTrail
 from tillbridge.daemon.pausing import Pausing
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.orders.arrivals import Kept, NewOrder, TakenIn
 from tillbridge.service.client import ServiceClient
 from tillbridge.stores.keeper import StoreKeeper

@@ -6,7 +6,7 @@ from typing import Any
 
 from tillbridge.adapter import AdapterContext
 from tillbridge.config import StoreSettings
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.pos.duties import check_duties
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.runner import PosRunner

@@ -6,8 +6,7 @@ from enum import StrEnum
 from typing import Any
 
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.core.problems import Found, Severity
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.core.problems import Found, OpenProblem, Severity
 
 
 class Level(StrEnum):

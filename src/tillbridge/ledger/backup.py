@@ -7,10 +7,11 @@ kept, encrypted. Their key is in none of them.
 import contextlib
 import os
 import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from tillbridge.ledger.database import LEDGER_FILE
-from tillbridge.ledger.durable import as_the_folder_is, sync_folder, write_durably
+from tillbridge.ledger.database import LEDGER_FILE, as_the_folder_is, sync_folder, write_durably
 from tillbridge.model.instant import to_iso
 
 BACKUPS_FOLDER = "backups"
@@ -112,3 +113,55 @@ def forget_old_files(data_dir: Path, *, before: int) -> int:
     for path in old:
         forget(path)
     return len(old)
+
+
+# -- the budget of the data folder: the oldest copies go first, the newest back-up stays
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of the ledger that may go: its path, its size in bytes and its age (ms, mtime)."""
+
+    path: Path
+    size: int
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """What the data folder takes now, in bytes, and which copies went."""
+
+    used: int
+    gone: tuple[str, ...] = ()
+
+
+def too_many(copies: Sequence[Copy], used: int, budget: int) -> tuple[Copy, ...]:
+    """Return which copies have to go, the oldest first, until `used` fits into `budget` bytes."""
+    going: list[Copy] = []
+    for copy in sorted(copies, key=lambda each: each.at_ms):
+        if used <= budget:
+            break
+        going.append(copy)
+        used -= copy.size
+    return tuple(going)
+
+
+def trim(data_dir: Path, budget: int) -> Trimmed:
+    """Delete what has to go for the folder to fit into `budget` bytes. Raises OSError."""
+    used = _used(data_dir)
+    spare = [*back_ups(data_dir)[1:], *set_asides(data_dir)]
+    going = too_many([_copy(path) for path in spare], used, budget)
+    for each in going:
+        forget(each.path)
+    return Trimmed(used - sum(each.size for each in going), tuple(e.path.name for e in going))
+
+
+def _copy(path: Path) -> Copy:
+    about = path.stat()
+    beside = vault_of(path)
+    size = about.st_size + (beside.stat().st_size if beside.exists() else 0)
+    return Copy(path, size, round(about.st_mtime * 1000))
+
+
+def _used(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

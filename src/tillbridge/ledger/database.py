@@ -1,12 +1,20 @@
 """Connections to the ledger's file: how each is set up, and what its failures mean."""
 
+import contextlib
+import os
 import sqlite3
-from collections.abc import Callable
+import stat
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError
+
+from tillbridge.core.errors import LedgerError, LedgerLocked
+from tillbridge.core.i18n import _
+from tillbridge.core.new_files import create_new
 
 LEDGER_FILE = "ledger.db"
 
@@ -110,3 +118,135 @@ def _primary_code(failure: BaseException) -> int:
     error = driver_error(failure)
     code = getattr(error, "sqlite_errorcode", None)  # absent where the driver itself complains
     return code & 0xFF if isinstance(code, int) else -1
+
+
+# -- files that survive a power cut: whole as they were, or whole as they are to be
+
+
+_OURS_ALONE = 0o600
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Put `content` in place of the file, readable by its owner only. Raises OSError."""
+    beside = path.with_name(f"{path.name}.new")
+    file = create_new(beside, 0o600)
+    try:
+        with os.fdopen(file, "wb") as stream:
+            as_the_folder_is(path.parent, file)
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def as_the_folder_is(folder: Path, made: int | Path) -> None:
+    """Give what root has made in this folder to the folder's owner, as SQLite does with its files.
+
+    A command that root runs beside the service must leave nothing that the service cannot read.
+    """
+    if sys.platform != "win32" and os.geteuid() == 0:
+        about = folder.stat()
+        os.chown(made, about.st_uid, about.st_gid)
+
+
+def close_to_others(paths: Iterable[Path]) -> None:
+    """Let the owner alone read and write these files of the bridge; others' files stay.
+
+    A file that was made read-only for a while left its -shm and -wal files read-only, too.
+    """
+    if os.name != "posix":
+        return
+    for path in paths:
+        # What is not there needs nothing; what is another user's shows when it is opened.
+        with contextlib.suppress(OSError):
+            mode = path.lstat().st_mode
+            if stat.S_ISREG(mode) and stat.S_IMODE(mode) != _OURS_ALONE:
+                path.chmod(_OURS_ALONE)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in the folder durable, where the system has a way to."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+# -- the lock that keeps a second daemon out of a data directory
+
+
+_LOCK_FILE = "ledger.lock"
+_LOCKED_BYTE = 1 << 20  # Windows forbids others to read the locked range: keep it off the text
+
+
+class LedgerLock:
+    """An exclusive lock on `ledger.lock`; the system releases it however the process ends.
+
+    Raises LedgerLocked while another process has it.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        path = data_dir / _LOCK_FILE
+        try:
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        except OSError as failure:
+            raise LedgerError(
+                _("{path} cannot be opened: {detail}.").format(path=path, detail=failure.strerror),
+                fix=_("Let the bridge's user write to the data directory, or change data_dir."),
+            ) from failure
+        try:
+            _lock(self._file)
+        except OSError as failure:
+            owner = _owner(path)
+            os.close(self._file)
+            raise LedgerLocked(
+                _("Another tillbridge ({owner}) has the ledger in {data_dir}.").format(
+                    owner=owner, data_dir=data_dir
+                ),
+                fix=_("Stop that one first, or give this one another data_dir."),
+            ) from failure
+        # The lock stands whether or not a full disk lets us say whose it is.
+        with contextlib.suppress(OSError):
+            as_the_folder_is(data_dir, self._file)
+            os.ftruncate(self._file, 0)
+            os.write(self._file, b"%d\n" % os.getpid())
+
+    def release(self) -> None:
+        """Let the next one have it."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.release()
+
+
+def _owner(path: Path) -> str:
+    try:
+        pid = path.read_text("ascii").strip()
+    except (OSError, ValueError):
+        pid = ""
+    return f"pid {pid}" if pid.isdigit() else _("pid unknown")
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(file: int) -> None:
+        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        os.lseek(file, 0, os.SEEK_SET)
+else:
+    import fcntl
+
+    def _lock(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

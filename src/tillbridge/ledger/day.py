@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from sqlalchemy import Connection, func, select
 
 from tillbridge.ledger.orders import UNWRITTEN, TicketState
-from tillbridge.ledger.problem_history import PastProblem, past_problems
+from tillbridge.ledger.problems import PastProblem, past_problems
 from tillbridge.ledger.schema import inbox, orders, pushes
 from tillbridge.model.order import OrderState
 

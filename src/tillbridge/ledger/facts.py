@@ -1,6 +1,7 @@
 """Small facts of a store ("" for the bridge itself): each one a JSON value under a name."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, delete, select
@@ -42,3 +43,23 @@ def put_fact(connection: Connection, store: str, name: str, value: Any, *, at: i
 def drop_fact(connection: Connection, store: str, name: str) -> None:
     """Forget the fact."""
     connection.execute(delete(facts).where(facts.c.store == store, facts.c.name == name))
+
+
+# -- the addresses of the bridge: what was seen before they changed proves nothing of them
+
+
+ADDRESSES = "addresses"
+
+
+def note_addresses(connection: Connection, now: Mapping[str, str | None], at_ms: int) -> None:
+    """Remember each address with the instant (ms) since when it is this one.
+
+    What is not known (None) stays as it was; of an address that is the first of its name all that
+    was seen counts.
+    """
+    known = get_fact(connection, "", ADDRESSES)
+    after = dict(known) if isinstance(known, dict) else {}
+    for name, value in now.items():
+        if value is not None and after.get(name, {}).get("value") != value:
+            after[name] = {"value": value, "since_ms": at_ms if name in after else 0}
+    put_fact(connection, "", ADDRESSES, after, at=at_ms)

@@ -18,15 +18,16 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger.backup import VAULT_FILE, back_up
 from tillbridge.ledger.database import (
     LEDGER_FILE,
+    LedgerLock,
+    as_the_folder_is,
+    close_to_others,
     driver_error,
     is_damage,
     is_storage_failure,
     reader_engine,
     writer_engine,
 )
-from tillbridge.ledger.durable import as_the_folder_is, close_to_others
 from tillbridge.ledger.inbox import Delivery
-from tillbridge.ledger.lock import LedgerLock
 from tillbridge.ledger.migrate import bring_up_to_date
 from tillbridge.ledger.recover import rebuild_if_damaged
 from tillbridge.ledger.vault import Vault

@@ -9,31 +9,106 @@ refused is in `menu_refused`.
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import Connection, delete, func, literal_column, select
 from sqlalchemy.dialects.sqlite import insert
 
-from tillbridge.ledger import menu_text
-from tillbridge.ledger.menu_past import keep_past
-from tillbridge.ledger.menu_prices import remember_prices
-from tillbridge.ledger.menu_refused import forgive_items, refused_items
-from tillbridge.ledger.menu_rows import (
+from tillbridge.ledger import menu_codec
+from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.ledger.menu_codec import (
     AcceptedItem,
     Parts,
     decode_accepted,
     encode_accepted,
     portions,
 )
+from tillbridge.ledger.menu_past import keep_past, remember_prices
 from tillbridge.ledger.overrides import mark_told
-from tillbridge.ledger.schema import menu_items, menu_parts
+from tillbridge.ledger.schema import menu_items, menu_parts, menu_refused
+
+# -- what the service refused, by the record: not sent again as it is
+
+
+# The first of them by name, for people: the service may refuse ten thousand, and nobody reads that.
+_NAMES = "menu_refused_names"
+_MOST_NAMES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the service refused an item, and the record that was refused.
+
+    `name` is what people call it; "" where nobody remembers.
+    """
+
+    fingerprint: int
+    reason: str
+    name: str = ""
+
+
+def refuse_items(
+    connection: Connection, store: str, refused: Mapping[str, Refusal], *, at: int
+) -> None:
+    """Remember that the service refused these records; they are not sent again as they are."""
+    if not refused:
+        return
+    statement = insert(menu_refused)
+    connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[menu_refused.c.store, menu_refused.c.external_id],
+            set_={
+                "fingerprint": statement.excluded.fingerprint,
+                "reason": statement.excluded.reason,
+                "at": statement.excluded.at,
+            },
+        ),
+        [
+            {
+                "store": store,
+                "external_id": external_id,
+                "fingerprint": refusal.fingerprint,
+                "reason": refusal.reason,
+                "at": at,
+            }
+            for external_id, refusal in refused.items()
+        ],
+    )
+    known = refused_items(connection, store)
+    named = {key: refused[key].name if key in refused else each.name for key, each in known.items()}
+    put_fact(connection, store, _NAMES, dict(list(named.items())[:_MOST_NAMES]), at=at)
+
+
+def forgive_items(connection: Connection, store: str, external_ids: Collection[str]) -> None:
+    """Forget refusals: the item was accepted, is gone, or shall be tried again."""
+    for portion in portions(external_ids):
+        connection.execute(
+            delete(menu_refused).where(
+                menu_refused.c.store == store, menu_refused.c.external_id.in_(portion)
+            )
+        )
+
+
+def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
+    """Return the refusals by external id, oldest first."""
+    rows = connection.execute(
+        select(menu_refused.c.external_id, menu_refused.c.fingerprint, menu_refused.c.reason)
+        .where(menu_refused.c.store == store)
+        .order_by(menu_refused.c.at, menu_refused.c.external_id)
+    )
+    names = get_fact(connection, store, _NAMES) or {}
+    return {
+        row.external_id: Refusal(row.fingerprint, row.reason, names.get(row.external_id, ""))
+        for row in rows
+    }
+
 
 _KINDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "category": ("categories", menu_text.category_from),
-    "add_on": ("add_ons", menu_text.add_on_from),
-    "addon_group": ("addon_groups", menu_text.addon_group_from),
-    "menu": ("menus", menu_text.menu_from),
+    "category": ("categories", menu_codec.category_from),
+    "add_on": ("add_ons", menu_codec.add_on_from),
+    "addon_group": ("addon_groups", menu_codec.addon_group_from),
+    "menu": ("menus", menu_codec.menu_from),
 }
 
 
@@ -78,7 +153,7 @@ def acknowledge_parts(connection: Connection, store: str, parts: Parts, *, at: i
             "store": store,
             "kind": kind,
             "external_id": part.external_id,
-            "body": menu_text.part_text(part),
+            "body": menu_codec.part_text(part),
         }
         for kind, (name, _) in _KINDS.items()
         for part in getattr(parts, name).values()

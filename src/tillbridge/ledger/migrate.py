@@ -15,8 +15,7 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.backup import back_up
-from tillbridge.ledger.database import LEDGER_FILE, writer_engine
-from tillbridge.ledger.durable import sync_folder
+from tillbridge.ledger.database import LEDGER_FILE, sync_folder, writer_engine
 from tillbridge.ledger.schema import metadata
 
 log = get_logger()

@@ -1,7 +1,7 @@
 """Orders, one row each: how far the ticket is, what is wanted, what the service was told."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -9,8 +9,10 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from tillbridge.ledger.schema import orders
+from tillbridge.ledger.schema import order_log, orders
 from tillbridge.model.order import OrderState, ReasonCode
+
+# -- orders
 
 
 class TicketState(StrEnum):
@@ -230,3 +232,80 @@ def _mapping(text: str) -> Mapping[str, Any]:
     except ValueError:  # saved from a damaged ledger
         return {}
     return value if isinstance(value, dict) else {}
+
+
+# -- the log of an order, for people: dotted events, never a customer's data
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One thing that happened to an order; `at` in ms since the epoch."""
+
+    at: int
+    event: str
+    detail: Mapping[str, Any]
+
+
+def log_event(
+    connection: Connection, store: str, order_id: str, event: str, at: int, **detail: object
+) -> None:
+    """Add to the order's life."""
+    connection.execute(
+        insert(order_log).values(
+            store=store,
+            order_id=order_id,
+            at=at,
+            event=event,
+            detail=json.dumps(detail, default=str),
+        )
+    )
+
+
+def life(connection: Connection, store: str, order_id: str) -> list[LogEntry]:
+    """Return all that happened to the order, oldest first."""
+    rows = connection.execute(
+        select(order_log.c.at, order_log.c.event, order_log.c.detail)
+        .where(order_log.c.store == store, order_log.c.order_id == order_id)
+        .order_by(order_log.c.id)
+    )
+    return [log_entry(row.at, row.event, row.detail) for row in rows]
+
+
+def log_entry(at: int, event: str, detail: str) -> LogEntry:
+    """Return the entry of its columns."""
+    return LogEntry(at, event, json.loads(detail))
+
+
+def event_of(entries: Sequence[LogEntry]) -> str:
+    """Return the id of the event that brought the order, "" where its life does not tell."""
+    found = (each.detail.get("event_id") for each in entries)
+    return next((each for each in found if isinstance(each, str)), "")
+
+
+def last_at(connection: Connection, store: str, order_id: str, event: str) -> int | None:
+    """Return when `event` last happened to the order (ms since the epoch); None: never."""
+    at = connection.execute(
+        select(order_log.c.at)
+        .where(
+            order_log.c.store == store,
+            order_log.c.order_id == order_id,
+            order_log.c.event == event,
+        )
+        .order_by(order_log.c.id.desc())
+        .limit(1)
+    ).scalar()
+    return None if at is None else int(at)
+
+
+def has_event(connection: Connection, store: str, order_id: str, event: str) -> bool:
+    """Return whether `event` has happened to the order."""
+    found = connection.execute(
+        select(order_log.c.id)
+        .where(
+            order_log.c.store == store,
+            order_log.c.order_id == order_id,
+            order_log.c.event == event,
+        )
+        .limit(1)
+    ).first()
+    return found is not None

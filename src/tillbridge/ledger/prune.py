@@ -4,6 +4,7 @@ Each call to `prune` removes one small batch, so that an order never waits behin
 until it says that nothing is left.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlalchemy import (
@@ -12,8 +13,10 @@ from sqlalchemy import (
     Table,
     Update,
     delete,
+    inspect,
     literal_column,
     select,
+    text,
     tuple_,
     update,
 )
@@ -24,10 +27,12 @@ from tillbridge.ledger.schema import (
     community_orders,
     inbox,
     menu_past,
+    metadata,
     order_log,
     orders,
     problem_history,
     pushes,
+    tables,
 )
 
 _DAY_MS = 86_400_000
@@ -128,3 +133,41 @@ def _forget(connection: Connection, table: Table, is_old: ColumnElement[bool], l
     rowid = literal_column("rowid", Integer)
     rows = select(rowid).select_from(table).where(is_old).limit(limit)
     return connection.execute(delete(table).where(rowid.in_(rows))).rowcount
+
+
+# -- what a support bundle reads: rows counted, and what must not leave the machine
+
+
+def schema_version(connection: Connection) -> str:
+    """Return the version of the schema, "" where there is none."""
+    if not inspect(connection).has_table("alembic_version"):
+        return ""
+    return str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "")
+
+
+def row_counts(connection: Connection) -> dict[str, int]:
+    """Return how many rows each table has; an older ledger has fewer tables."""
+    there = set(inspect(connection).get_table_names())
+    return {
+        name: connection.execute(text(f'SELECT count(*) FROM "{name}"')).scalar() or 0  # noqa: S608 -- names of our own tables
+        for name in sorted(there & set(metadata.tables))
+    }
+
+
+def payloads(connection: Connection) -> Iterator[str | bytes]:
+    """Yield what the service sent of orders and is still here, as JSON, with customers' data."""
+    there = set(inspect(connection).get_table_names())
+    for table, column in (
+        (orders, orders.c.payload),
+        (inbox, inbox.c.body),
+        (community_orders, community_orders.c.payload),
+    ):
+        if table.name in there:
+            yield from connection.execute(select(column)).scalars()
+
+
+def table_codes(connection: Connection) -> Iterator[str]:
+    """Yield the codes of tables, and the addresses that hold them."""
+    if inspect(connection).has_table(tables.name):
+        for row in connection.execute(select(tables.c.qr_token, tables.c.qr_url)):
+            yield from row

@@ -29,12 +29,17 @@ from tillbridge.ledger.backup import (
     stamp,
     vault_of,
 )
-from tillbridge.ledger.database import LEDGER_FILE, driver_error, writer_engine
-from tillbridge.ledger.durable import as_the_folder_is, sync_folder, write_durably
-from tillbridge.ledger.lock import LedgerLock
+from tillbridge.ledger.database import (
+    LEDGER_FILE,
+    LedgerLock,
+    as_the_folder_is,
+    driver_error,
+    sync_folder,
+    write_durably,
+    writer_engine,
+)
 from tillbridge.ledger.migrate import bring_up_to_date
-from tillbridge.ledger.recover import find_damage, set_aside
-from tillbridge.ledger.salvage import Salvage
+from tillbridge.ledger.recover import Salvage, find_damage, set_aside
 from tillbridge.ledger.vault import Vault
 
 log = get_logger()

@@ -6,16 +6,19 @@ storefront has. The menu and the floor plan are settled apart, each by its own l
 own fact. Instants are ms since the epoch.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from sqlalchemy import Connection, delete, update
+import xxhash
+from sqlalchemy import Connection, delete, select, update
+from sqlalchemy.dialects.sqlite import insert
 
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
-from tillbridge.ledger.holds import DISMISSED, drop_hold
-from tillbridge.ledger.schema import menu_parts, menu_refused, overrides, pushes
+from tillbridge.ledger.pushes import DISMISSED, drop_hold
+from tillbridge.ledger.schema import menu_parts, menu_refused, overrides, pushes, tables
+from tillbridge.model.table import Table
 
 MENU, TABLES = "storefront", "tables_storefront"  # the facts
 WHOLE_DUE = "menu_whole_due"  # the fact: only a full push brings both in line, {since}
@@ -129,3 +132,63 @@ def whole_is_done(connection: Connection, store: str) -> None:
 
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+# -- the floor plan as accepted, with the QR ordering address of each table
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedTable:
+    """A table and what the service calls it; `qr_url` is what guests open."""
+
+    table: Table
+    table_id: str = ""
+    qr_token: str = field(default="", repr=False)
+    qr_url: str = field(default="", repr=False)
+
+    @property
+    def code(self) -> str:
+        """A short digest of what guests scan, another one when that changes; "" for no code."""
+        if not self.qr_url:
+            return ""
+        return xxhash.xxh3_64_hexdigest(
+            f"{self.qr_token}\n{self.qr_url}".encode("utf-8", "surrogatepass")
+        )
+
+
+def get_tables(connection: Connection, store: str) -> tuple[AcceptedTable, ...]:
+    """Return the accepted tables, by external id."""
+    rows = connection.execute(
+        select(tables).where(tables.c.store == store).order_by(tables.c.external_id)
+    )
+    return tuple(
+        AcceptedTable(
+            Table(row.external_id, row.name, row.seats, row.zone),
+            row.table_id,
+            row.qr_token,
+            row.qr_url,
+        )
+        for row in rows
+    )
+
+
+def put_tables(connection: Connection, store: str, accepted: Sequence[AcceptedTable]) -> None:
+    """Remember these tables, and only these, as accepted."""
+    connection.execute(delete(tables).where(tables.c.store == store))
+    if accepted:
+        connection.execute(
+            insert(tables),
+            [
+                {
+                    "store": store,
+                    "external_id": each.table.external_id,
+                    "name": each.table.name,
+                    "seats": each.table.seats,
+                    "zone": each.table.zone,
+                    "table_id": each.table_id,
+                    "qr_token": each.qr_token,
+                    "qr_url": each.qr_url,
+                }
+                for each in accepted
+            ],
+        )

@@ -4,19 +4,95 @@ The key is kept apart (`ledger.key`, or the systemd credential `ledger_key`), an
 of its own, so that a damaged ledger costs no token and no webhook secret (invariant 8).
 """
 
+import base64
 import json
 import os
+import sys
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cryptography.fernet import Fernet, InvalidToken
 
+from tillbridge.config import origin_of
 from tillbridge.core.errors import LedgerError, LedgerUnwritable
 from tillbridge.core.i18n import _
-from tillbridge.ledger import dpapi
 from tillbridge.ledger.backup import VAULT_FILE
-from tillbridge.ledger.dpapi import seal, unseal
-from tillbridge.ledger.durable import write_durably
+from tillbridge.ledger.database import write_durably
+
+# -- the key, sealed by Windows: a copied data folder does not open the vault elsewhere
+
+
+_MARK = b"dpapi:"
+
+
+@dataclass(frozen=True, slots=True)
+class Sealing:
+    """A way of sealing that only this machine can undo; both raise OSError."""
+
+    protect: Callable[[bytes], bytes]
+    unprotect: Callable[[bytes], bytes]
+
+
+def seal(key: bytes, sealing: Sealing | None) -> bytes:
+    """Return the content of the key file: sealed, or the key itself where the system cannot."""
+    return key if sealing is None else _MARK + base64.b64encode(sealing.protect(key))
+
+
+def unseal(content: bytes, sealing: Sealing | None) -> bytes:
+    """Return the key in the content of a key file. Raises OSError where this machine cannot."""
+    if not content.startswith(_MARK):
+        return content
+    if sealing is None:
+        raise OSError(0, "it was sealed by Windows, on the machine it comes from")
+    try:
+        blob = base64.b64decode(content.removeprefix(_MARK).strip(), validate=True)
+    except ValueError as slip:
+        raise OSError(0, "it is damaged") from slip
+    return sealing.unprotect(blob)
+
+
+if sys.platform == "win32":
+    import ctypes
+    from ctypes import wintypes
+
+    _LOCAL_MACHINE, _NO_UI = 0x4, 0x1
+
+    _Bytes = ctypes.POINTER(ctypes.c_char)
+
+    class _Blob(ctypes.Structure):
+        _fields_ = (("length", wintypes.DWORD), ("data", _Bytes))
+
+    def _call(name: str, content: bytes) -> bytes:
+        given = _Blob(len(content), ctypes.cast(ctypes.c_char_p(content), _Bytes))
+        made = _Blob()
+        crypt = getattr(ctypes.WinDLL("crypt32", use_last_error=True), name)
+        if not crypt(
+            ctypes.byref(given),
+            None,
+            None,
+            None,
+            None,
+            _LOCAL_MACHINE | _NO_UI,
+            ctypes.byref(made),
+        ):
+            raise ctypes.WinError(ctypes.get_last_error())
+        try:
+            return ctypes.string_at(made.data, made.length)
+        finally:
+            ctypes.WinDLL("kernel32").LocalFree(made.data)
+
+    def _protect(content: bytes) -> bytes:
+        return _call("CryptProtectData", content)
+
+    def _unprotect(content: bytes) -> bytes:
+        return _call("CryptUnprotectData", content)
+
+    SYSTEM: Sealing | None = Sealing(_protect, _unprotect)
+else:
+    SYSTEM = None
+
 
 _KEY_FILE = "ledger.key"
 _CREDENTIAL = "ledger_key"
@@ -103,7 +179,7 @@ def _fernet(data_dir: Path, *, has_vault: bool) -> Fernet:
         key = Fernet.generate_key()
         _write_key(path, key)
     try:
-        return Fernet(unseal(key.strip(), dpapi.SYSTEM))
+        return Fernet(unseal(key.strip(), SYSTEM))
     except OSError as failure:
         raise LedgerError(
             _("The key {path} does not open on this machine: {detail}.").format(
@@ -148,9 +224,45 @@ def _read(path: Path) -> bytes | None:
 
 def _write_key(path: Path, key: bytes) -> None:
     try:
-        write_durably(path, seal(key, dpapi.SYSTEM) + b"\n")
+        write_durably(path, seal(key, SYSTEM) + b"\n")
     except OSError as failure:
         raise LedgerError(
             _("{path} cannot be written: {detail}.").format(path=path, detail=failure.strerror),
             fix=_("Free disk space, or let the bridge's user write there."),
         ) from failure
+
+
+# -- the app's secret, and the service it is for: it goes to no other address
+
+
+_ORIGIN = f"{CLIENT_SECRET}/origin"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredClientSecret:
+    """The app's secret in the vault, and the origin it is for; None for what is not known."""
+
+    secret: str | None = field(repr=False)
+    origin: str | None
+
+    @classmethod
+    def of(cls, vault: Vault) -> "StoredClientSecret":
+        """Return what the vault holds."""
+        return cls(vault.get(CLIENT_SECRET), vault.get(_ORIGIN))
+
+    def put(self, vault: Vault) -> None:
+        """Let the vault hold this. Raises LedgerUnwritable."""
+        for name, value in ((CLIENT_SECRET, self.secret), (_ORIGIN, self.origin)):
+            if value is None:
+                vault.drop(name)
+            else:
+                vault.put(name, value)
+
+
+def client_secret_for(vault: Vault, base_url: str) -> str | None:
+    """Return the app's secret from the vault; None where it is another service's, or there is none.
+
+    What a version before 0.2 put there names no service, and counts for the configured one.
+    """
+    stored = StoredClientSecret.of(vault)
+    return stored.secret if stored.origin in {None, origin_of(base_url)} else None

@@ -8,17 +8,18 @@ makes all of it durable, and one wake-up of the event loop tells every waiter.
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection
 
 from tillbridge.core.errors import LedgerError, LedgerUnwritable
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import after_commit, facts, inbox
+from tillbridge.ledger import facts, inbox
 from tillbridge.ledger.database import (
     LEDGER_FILE,
     driver_error,
@@ -26,7 +27,106 @@ from tillbridge.ledger.database import (
     is_read_only,
     is_storage_failure,
 )
-from tillbridge.ledger.gather import Gathering
+
+# -- events that follow from a write: handed out after its commit; an undone write publishes none
+
+
+_KEY = "after_commit"
+
+
+def publish(connection: Connection, event: object) -> None:
+    """Hand `event` to those who listen (`Ledger.on_event`) once this write is committed."""
+    _events(connection).append(event)
+
+
+@contextmanager
+def undone_together(connection: Connection) -> Iterator[None]:
+    """Forget what was published inside if it raises: it is rolled back with it."""
+    before = len(_events(connection))
+    try:
+        yield
+    except BaseException:
+        del _events(connection)[before:]
+        raise
+
+
+def take(connection: Connection) -> list[object]:
+    """Return what was published since the last call, and forget it."""
+    taken = list(_events(connection))
+    _events(connection).clear()
+    return taken
+
+
+def _events(connection: Connection) -> list[object]:
+    events: list[object] = connection.info.setdefault(_KEY, [])
+    return events
+
+
+T = TypeVar("T")
+
+_QUIET_TURNS = 5  # a request takes two or three from the socket to the ledger
+_LONGEST_S = 0.01  # under a load that never pauses
+_MOST = 512
+
+
+class Gathering(Generic[T]):
+    """Used from the event loop only. One batch is under way at a time; `done` ends it."""
+
+    def __init__(self, hand_over: Callable[[list[T]], None]) -> None:
+        self._hand_over = hand_over
+        self._loop = asyncio.get_running_loop()
+        self._gathered: list[T] = []
+        self._under_way = False
+        self._watching = False
+        self._quiet_turns = 0
+        self._since = 0.0
+        self._last = 1  # how many were in the last batch
+        self.handed_over_at: float | None = None  # the batch under way, by the loop's clock
+
+    def add(self, item: T) -> None:
+        """Add something to the next batch."""
+        self._gathered.append(item)
+        self._quiet_turns = 0
+        if self._last == 1 and not self._under_way:
+            self.flush()
+        else:
+            self._watch()
+
+    def done(self) -> None:
+        """Tell that the batch handed over last has been dealt with."""
+        self._under_way = False
+        self.handed_over_at = None
+        if self._gathered:
+            self._watch()
+
+    def flush(self) -> None:
+        """Hand over what there is, at once."""
+        if self._gathered:
+            batch, self._gathered = self._gathered, []
+            self._under_way = True
+            self.handed_over_at = self._loop.time()
+            self._last = len(batch)
+            self._hand_over(batch)
+
+    def _watch(self) -> None:
+        if not self._under_way and not self._watching:
+            self._watching = True
+            self._quiet_turns = 0
+            self._since = self._loop.time()
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._quiet_turns += 1
+        if (
+            self._quiet_turns < _QUIET_TURNS
+            and len(self._gathered) < _MOST
+            and self._loop.time() - self._since < _LONGEST_S
+        ):
+            self._loop.call_soon(self._turn)
+        else:
+            self._watching = False
+            self.flush()
+
 
 log = get_logger()
 
@@ -164,7 +264,7 @@ class Writer:
             answers = self._transaction(batch)
         except Exception as failure:  # noqa: BLE001 -- whatever it was, nobody may hear that it is written
             self._roll_back()
-            after_commit.take(self._connection)
+            take(self._connection)
             if len(batch) > 1 and not is_storage_failure(failure):
                 # One of them cannot be written at all: let it not cost the others.
                 return [answer for asked in batch for answer in self._write([asked])]
@@ -186,7 +286,7 @@ class Writer:
         answers = self._record(deliveries)
         answers += [self._run_job(asked) for asked in jobs]
         self._sql("COMMIT")
-        self._events += after_commit.take(self._connection)
+        self._events += take(self._connection)
         return answers
 
     def _record(self, asked: Sequence[_Delivery]) -> list[_Answer]:
@@ -196,7 +296,7 @@ class Writer:
     def _run_job(self, asked: _Job) -> _Answer:
         self._sql("SAVEPOINT job")
         try:
-            with after_commit.undone_together(self._connection):
+            with undone_together(self._connection):
                 value = asked.job(self._connection)
         except Exception as failure:
             if is_storage_failure(failure):

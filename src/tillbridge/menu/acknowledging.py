@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 
 from tillbridge.ledger import menu
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu_refused import forgive_items
-from tillbridge.ledger.menu_rows import AcceptedItem
+from tillbridge.ledger.menu import forgive_items
+from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.menu.compare import Record
 from tillbridge.menu.pending import Pending
 from tillbridge.menu.plan import PatchItem, PushBatch, PushFull

@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.ledger.holds import Hold, get_hold
 from tillbridge.ledger.overrides import get_overrides
+from tillbridge.ledger.pushes import Hold, get_hold
 from tillbridge.menu.compare import (
     Comparison,
     compare_availability,

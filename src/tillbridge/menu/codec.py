@@ -12,8 +12,7 @@ from typing import Any
 
 import xxhash
 
-from tillbridge.ledger.menu_rows import Parts
-from tillbridge.ledger.menu_text import item_text
+from tillbridge.ledger.menu_codec import Parts, item_text
 from tillbridge.model.catalogue import AddOn, AddOnGroup, Category, Item, ItemTax, Menu, Variant
 from tillbridge.model.instant import to_iso
 

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 from tillbridge.core.i18n import _
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.menu_refused import Refusal, refused_items
-from tillbridge.ledger.menu_rows import AcceptedItem, Parts
+from tillbridge.ledger.menu import Refusal, refused_items
+from tillbridge.ledger.menu_codec import AcceptedItem, Parts
 from tillbridge.menu.codec import fingerprint
 from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange, diff
 from tillbridge.menu.guard import FEW, Source, Totals, left_by_category, wanted_counts

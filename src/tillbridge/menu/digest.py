@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import xxhash
 
-from tillbridge.ledger.menu_text import item_text, part_text
+from tillbridge.ledger.menu_codec import item_text, part_text
 from tillbridge.menu.diff import PART_KINDS, Diff
 from tillbridge.model.catalogue import Item
 

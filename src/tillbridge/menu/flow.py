@@ -16,10 +16,10 @@ from sqlalchemy import Connection
 from tillbridge.config import AssumptionSettings, StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.holds import Hold, approve_hold, dismiss_hold
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import items_by_id, variant_owners
 from tillbridge.ledger.overrides import drop_overrides, mark_told, put_override
+from tillbridge.ledger.pushes import Hold, approve_hold, dismiss_hold
 from tillbridge.menu.assess import Assessment, Assessor, Rules
 from tillbridge.menu.availability_round import SUBJECT as AVAILABILITY
 from tillbridge.menu.availability_round import AvailabilityRounds

@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import holds
+from tillbridge.ledger import pushes
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.menu_refused import forgive_items, refused_items
+from tillbridge.ledger.menu import forgive_items, refused_items
 from tillbridge.menu.acknowledging import refresh
 from tillbridge.menu.assess import Assessment, Rules
 from tillbridge.menu.compare import SOURCE, accepted_source
@@ -64,7 +64,7 @@ class MenuNotes:
             await self._hold(assessment)
             return
         if assessment.hold is not None and not assessment.approved:
-            await self._ledger.write(lambda connection: holds.drop_hold(connection, self._store))
+            await self._ledger.write(lambda connection: pushes.drop_hold(connection, self._store))
             log.info("menu.hold_dissolved", store=self._store)
         self._shared.desk.close("menu.held", self._store)
 
@@ -73,7 +73,7 @@ class MenuNotes:
         if not waits:
             at = self._shared.clock.now_ms()
             await self._ledger.write(
-                lambda connection: holds.put_hold(
+                lambda connection: pushes.put_hold(
                     connection,
                     self._store,
                     assessment.digest,
@@ -84,7 +84,7 @@ class MenuNotes:
             )
             log.warning("menu.held", store=self._store, reasons=list(assessment.reasons))
         dismissed = await self._ledger.read(
-            lambda connection: holds.is_dismissed(connection, self._store, assessment.digest)
+            lambda connection: pushes.is_dismissed(connection, self._store, assessment.digest)
         )
         if dismissed:
             self._shared.desk.close("menu.held", self._store)

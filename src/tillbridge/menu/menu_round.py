@@ -7,9 +7,9 @@ from sqlalchemy import Connection
 
 from tillbridge.core.errors import LedgerError, ServiceError
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import holds, menu
+from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.facts import put_fact
-from tillbridge.ledger.menu_refused import forgive_items, refused_items
+from tillbridge.ledger.menu import forgive_items, refused_items
 from tillbridge.ledger.storefront import is_whole_due, whole_is_done, whole_is_due
 from tillbridge.menu.assess import Assessment, Rules
 from tillbridge.menu.compare import Comparison
@@ -256,7 +256,7 @@ class MenuRounds:
             if not assessment.reasons:
                 put_fact(connection, self._store, PENDING, len(result.refused), at=at)
                 menu.forget_parts(connection, self._store, gone)
-                holds.drop_hold(connection, self._store)
+                pushes.drop_hold(connection, self._store)
                 note_source(connection, self._store, assessment.comparison.source, at=at)
 
         await self._ledger.write(finish)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
-from tillbridge.ledger.menu_rows import Parts
+from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.plan import (
     PatchItem,
     PushBatch,

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tillbridge.ledger import menu_text
-from tillbridge.ledger.menu_rows import AcceptedItem, Parts, decode_accepted, encode_accepted
+from tillbridge.ledger import menu_codec
+from tillbridge.ledger.menu_codec import AcceptedItem, Parts, decode_accepted, encode_accepted
 
 _PART_KINDS = {
-    "categories": menu_text.category_from,
-    "add_ons": menu_text.add_on_from,
-    "addon_groups": menu_text.addon_group_from,
-    "menus": menu_text.menu_from,
+    "categories": menu_codec.category_from,
+    "add_ons": menu_codec.add_on_from,
+    "addon_groups": menu_codec.addon_group_from,
+    "menus": menu_codec.menu_from,
 }
 
 
@@ -64,7 +64,7 @@ def _lines(pending: Pending) -> Iterator[str]:
         yield json.dumps(["item", row["body"], row["fingerprint"], row["pos_available"]])
     for kind in _PART_KINDS:
         yield from _each(
-            [kind, menu_text.part_text(part)] for part in getattr(pending.parts, kind).values()
+            [kind, menu_codec.part_text(part)] for part in getattr(pending.parts, kind).values()
         )
 
 

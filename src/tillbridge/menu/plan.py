@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
-from tillbridge.ledger.menu_rows import Parts
+from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.codec import can_be_patched
 from tillbridge.menu.diff import Diff
 from tillbridge.model.catalogue import Catalogue, Item, Menu

@@ -13,7 +13,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu_refused import Refusal, refuse_items
+from tillbridge.ledger.menu import Refusal, refuse_items
 from tillbridge.menu.compare import Record
 from tillbridge.menu.digest import ContentDigest
 from tillbridge.menu.narrowing import divide, ids_of, only, singly

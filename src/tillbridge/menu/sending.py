@@ -12,7 +12,7 @@ from typing import Any
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, OutcomeUnknown, Refused, ServiceDown, ServiceError
-from tillbridge.ledger import holds, pushes
+from tillbridge.ledger import pushes
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.menu import codec
 from tillbridge.menu.acknowledging import (
@@ -268,9 +268,9 @@ class Sender:
         digest = left.text
         await self._ledger.write(
             lambda connection: (
-                holds.carry_approval(connection, self._store, digest)
+                pushes.carry_approval(connection, self._store, digest)
                 if digest
-                else holds.drop_hold(connection, self._store)
+                else pushes.drop_hold(connection, self._store)
             )
         )
 

@@ -7,7 +7,7 @@ printed elsewhere.
 
 from collections.abc import Mapping, Sequence
 
-from tillbridge.ledger.tables import AcceptedTable
+from tillbridge.ledger.storefront import AcceptedTable
 
 
 def known_codes(

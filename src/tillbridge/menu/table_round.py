@@ -10,8 +10,7 @@ from tillbridge.adapter import TablesReading
 from tillbridge.core.errors import Conflict, LedgerError, Refused, ServiceError
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import storefront as storefronts
-from tillbridge.ledger.storefront import Kinship, Storefront, kinship
-from tillbridge.ledger.tables import AcceptedTable
+from tillbridge.ledger.storefront import AcceptedTable, Kinship, Storefront, kinship
 from tillbridge.menu import table_books
 from tillbridge.menu.exports import ExportReader, read_now
 from tillbridge.menu.failures import after_failure, all_well

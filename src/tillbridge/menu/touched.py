@@ -3,7 +3,7 @@
 from sqlalchemy import Connection
 
 from tillbridge.ledger import menu
-from tillbridge.ledger.menu_rows import AcceptedItem
+from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.menu.overlay import Overlay
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
-from tillbridge.ledger import inbox, menu, order_log
+from tillbridge.ledger import inbox, menu, orders
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.menu_prices import prices_around
+from tillbridge.ledger.menu_past import prices_around
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.model.order import Order, OrderState
 from tillbridge.orders.checks import (
@@ -136,7 +136,7 @@ def _created(
     now_ms: int,
 ) -> tuple[str, TakenIn]:
     store, received_at = policy.store, delivery.received_at
-    completed = order_log.has_event(connection, store, order.id, "order.completed")
+    completed = orders.has_event(connection, store, order.id, "order.completed")
     found = findings(
         order,
         _menu_then(connection, store, order, order.placed_at or received_at),
@@ -155,7 +155,7 @@ def _created(
         return "duplicate", Duplicate(order.id)
 
     def told(event: str, **detail: object) -> None:
-        order_log.log_event(connection, store, order.id, event, now_ms, **detail)
+        orders.log_event(connection, store, order.id, event, now_ms, **detail)
 
     told("order.received", lines=len(order.lines), event_id=delivery.event_id)
     if completed:
@@ -232,5 +232,5 @@ def _may_be_in_pos(connection: Connection, order: Order, received_at: int) -> bo
 def _delivered(connection: Connection, store: str, order_id: str, now_ms: int) -> Delivered:
     change = commit(connection, store, order_id, ServiceDelivered(), now_ms)
     if change is None:
-        order_log.log_event(connection, store, order_id, "order.completed", now_ms)
+        orders.log_event(connection, store, order_id, "order.completed", now_ms)
     return Delivered(order_id, known=change is not None)

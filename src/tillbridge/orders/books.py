@@ -12,9 +12,9 @@ from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.core.supervision import Supervisor
 from tillbridge.core.tally import Tally
 from tillbridge.ledger import orders
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.orders import OrderRow
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.orders.commit import commit
 from tillbridge.orders.state import Change, Event
 

@@ -8,9 +8,8 @@ from dataclasses import fields
 
 from sqlalchemy import Connection
 
-from tillbridge.core.problems import Found, Scope
-from tillbridge.ledger import order_log, orders
-from tillbridge.ledger.open_problem import OpenProblem
+from tillbridge.core.problems import Found, OpenProblem, Scope
+from tillbridge.ledger import orders
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.ledger.problems import report
 from tillbridge.orders.problems import OF_ONE, OF_SEVERAL, problems_of, problems_of_several
@@ -32,7 +31,7 @@ def commit(
     if differs:
         orders.update_order(connection, store, order_id, now_ms, **differs)
     for name, detail in change.entries:
-        order_log.log_event(connection, store, order_id, name, now_ms, **detail)
+        orders.log_event(connection, store, order_id, name, now_ms, **detail)
     _report_changed(connection, row, change.after, now_ms)
     return change
 

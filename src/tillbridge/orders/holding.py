@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import order_log
+from tillbridge.ledger import orders
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.state import Held, can_be_written
@@ -38,7 +38,7 @@ class LateOrders:
             return False
         store, order_id = row.store, row.order_id
         released_at = await self._books.ledger.read(
-            lambda connection: order_log.last_at(connection, store, order_id, "order.retried")
+            lambda connection: orders.last_at(connection, store, order_id, "order.retried")
         )
         if age_ms(row, released_at, now_ms) <= limit_ms:
             return False

@@ -19,9 +19,8 @@ from tillbridge.adapter import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import order_log, orders
-from tillbridge.ledger.order_log import LogEntry
-from tillbridge.ledger.orders import BY_HAND, OrderRow, TicketState, is_on_paper
+from tillbridge.ledger import orders
+from tillbridge.ledger.orders import BY_HAND, LogEntry, OrderRow, TicketState, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.deadlines import AfterFailure, after_failure
@@ -188,7 +187,7 @@ class TicketReconciler:
         return await self._books.ledger.read(
             lambda connection: (
                 orders.get_order(connection, store, order_id),
-                order_log.life(connection, store, order_id),
+                orders.life(connection, store, order_id),
             )
         )
 
@@ -292,7 +291,7 @@ class TicketReconciler:
         store, order_id = self._books.store, row.order_id
         now_ms = self._books.clock.now_ms()
         await self._books.keep(
-            lambda connection: order_log.log_event(
+            lambda connection: orders.log_event(
                 connection, store, order_id, "ticket.taken_back", now_ms, record=record, why=why
             )
         )

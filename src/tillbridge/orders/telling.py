@@ -11,7 +11,7 @@ from tillbridge.core import supervision
 from tillbridge.core.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
-from tillbridge.ledger import order_log
+from tillbridge.ledger import orders
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.books import StoreBooks
@@ -298,7 +298,7 @@ class Teller:
         now_ms = self._books.clock.now_ms()
         detail: dict[str, object] = {"call": call, "code": answer, "status": failure.status}
         await self._books.keep(
-            lambda connection: order_log.log_event(
+            lambda connection: orders.log_event(
                 connection, row.store, row.order_id, "order.untold", now_ms, **detail
             )
         )

@@ -11,7 +11,7 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.supervision import backoff_s
-from tillbridge.ledger import order_log, orders
+from tillbridge.ledger import orders
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.orders.aftermath import bring_about, wanted_by
 from tillbridge.orders.books import StoreBooks
@@ -46,10 +46,10 @@ def keep_update(
     if row is None:
         return None
     event = f"ticket.{update.status}"
-    news = not order_log.has_event(connection, store, update.order_id, event)
+    news = not orders.has_event(connection, store, update.order_id, event)
     if news:
         why = {"reason": update.reason, "message": update.message} if update.reason else {}
-        order_log.log_event(connection, store, update.order_id, event, now_ms, **why)
+        orders.log_event(connection, store, update.order_id, event, now_ms, **why)
     change = commit(
         connection,
         store,

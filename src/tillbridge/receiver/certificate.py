@@ -15,7 +15,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.problems import ProblemDesk
 
 log = get_logger()
 

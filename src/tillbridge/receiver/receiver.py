@@ -24,9 +24,9 @@ from tillbridge.core.i18n import _
 from tillbridge.core.listening import Acceptor, listening_sockets
 from tillbridge.core.log import get_logger
 from tillbridge.core.tally import Tally
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.receiver.connections import SERVER, DeadlineServer
 from tillbridge.receiver.deliveries import Deliveries, Endpoint
 from tillbridge.receiver.echo import Echo

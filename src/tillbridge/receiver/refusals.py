@@ -9,7 +9,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.tally import Tally
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.problems import ProblemDesk
 
 log = get_logger()
 

@@ -14,8 +14,7 @@ from tillbridge.config.restaurant import StoreFiles, read_store_files
 from tillbridge.config.secrets import Kept, resolve_secret
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.i18n import _
-from tillbridge.ledger.client_secret import client_secret_for
-from tillbridge.ledger.vault import Vault
+from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.pos.duties import check_duties
 from tillbridge.pos.loader import open_adapter
 from tillbridge.setup.addresses import check_address

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import (

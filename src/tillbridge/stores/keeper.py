@@ -15,9 +15,9 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.service.client import ServiceClient
 from tillbridge.stores import standing
 from tillbridge.stores.standing import Causes, Pause, Planned, Standing, Status, Who, standing_of

@@ -8,7 +8,7 @@ there.
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ServiceError
 from tillbridge.core.problems import Found, Scope
-from tillbridge.ledger.desk import ProblemDesk
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.service.caller import Contact
 from tillbridge.service.diagnosis import problem_of
 

@@ -25,9 +25,9 @@ from tillbridge.core.errors import (
     ServiceError,
 )
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.model.hours import OpeningHours, hours_from_json, hours_to_json
 from tillbridge.service.client import ServiceClient
 from tillbridge.service.diagnosis import NOT_INTEGRATED

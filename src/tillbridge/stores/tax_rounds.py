@@ -15,10 +15,10 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import all_items
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.service.client import ServiceClient
 from tillbridge.service.types import Tax, TaxConfig
 from tillbridge.stores.tax import Levied, OrderTax, TaxedItem, Taxes, differences, taxed_orders

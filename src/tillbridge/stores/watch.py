@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError, ServiceError
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.desk import ProblemDesk
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.service.caller import Contact
 from tillbridge.service.diagnosis import problem_of
 from tillbridge.stores.service_reach import UNREACHABLE, ServiceReach

@@ -5,12 +5,8 @@ from typing import Any
 
 from tillbridge.core.compatibility import compatibility
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.core.problems import PROBLEMS, Severity
-from tillbridge.ledger.acknowledgement import FACT as ACKNOWLEDGED
-from tillbridge.ledger.acknowledgement import acknowledgement
-from tillbridge.ledger.figures import StoreFigures
-from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity
+from tillbridge.ledger.snapshot import ACKNOWLEDGED, StoreFigures, StoreSnapshot, acknowledgement
 from tillbridge.model.instant import to_iso
 from tillbridge.web.evidence import Evidence
 from tillbridge.web.facts import BridgeFacts

@@ -4,10 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tillbridge.ledger.failed_start import FailedStart
-from tillbridge.ledger.figures import StoreFigures
-from tillbridge.ledger.open_problem import OpenProblem
-from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.core.problems import OpenProblem
+from tillbridge.ledger.snapshot import FailedStart, StoreFigures, StoreSnapshot
 
 
 @dataclass(frozen=True, slots=True)

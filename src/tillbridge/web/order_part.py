@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tillbridge.core.i18n import _
-from tillbridge.ledger.order_log import LogEntry
-from tillbridge.ledger.order_search import Arrived
-from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, is_on_paper
+from tillbridge.ledger.orders import UNWRITTEN, LogEntry, OrderRow, TicketState, is_on_paper
+from tillbridge.ledger.search import Arrived
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import UNCLEAR, OrderLine, OrderState, parse_order
 from tillbridge.web.order_words import sentence, who

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import Any
 
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.day import Day, WaitingOrder
-from tillbridge.ledger.open_problem import OpenProblem
 from tillbridge.model.instant import to_iso
 from tillbridge.web.evidence import Evidence
 from tillbridge.web.facts import BridgeFacts

@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import tillbridge
-from tillbridge.ledger.failed_start import failed_start
-from tillbridge.ledger.figures import StoreFigures, read_figures
-from tillbridge.ledger.snapshot import Snapshot, read_snapshot
+from tillbridge.ledger.snapshot import (
+    Snapshot,
+    StoreFigures,
+    failed_start,
+    read_figures,
+    read_snapshot,
+)
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
 

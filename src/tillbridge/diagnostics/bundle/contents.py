@@ -24,8 +24,8 @@ from tillbridge.diagnostics.checks.machine import versions
 from tillbridge.diagnostics.log_lines import LogFilter, latest
 from tillbridge.ledger import audit
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
-from tillbridge.ledger.for_support import payloads, row_counts, schema_version, table_codes
-from tillbridge.ledger.problem_history import past_problems
+from tillbridge.ledger.problems import past_problems
+from tillbridge.ledger.prune import payloads, row_counts, schema_version, table_codes
 from tillbridge.model.instant import to_iso
 from tillbridge.pos.loader import GROUP
 

@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from tillbridge.core.i18n import _
-from tillbridge.ledger.order_search import STATES
+from tillbridge.ledger.search import STATES
 from tillbridge.model.instant import from_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import ReasonCode

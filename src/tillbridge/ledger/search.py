@@ -1,15 +1,28 @@
-"""Finding orders, page by page. Instants are milliseconds."""
+"""Finding orders and items: pages of orders, items by a few letters. Instants are in ms."""
 
-from collections.abc import Collection, Mapping, Sequence
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Select, and_, exists, func, or_, select
+from sqlalchemy import Connection, Select, and_, case, exists, func, or_, select
 from sqlalchemy.sql import ColumnElement
 
-from tillbridge.ledger.order_log import LogEntry, log_entry
-from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, order_row
-from tillbridge.ledger.schema import inbox, order_log, orders
+from tillbridge.ledger import menu_codec
+from tillbridge.ledger.menu import items_by_id
+from tillbridge.ledger.menu_codec import AcceptedItem
+from tillbridge.ledger.orders import (
+    UNWRITTEN,
+    LogEntry,
+    OrderRow,
+    TicketState,
+    log_entry,
+    order_row,
+)
+from tillbridge.ledger.schema import inbox, menu_items, order_log, orders
 from tillbridge.model.order import OrderState
+
+# -- orders, page by page
+
 
 PER_PAGE = 50
 # What shows that a person had to step in.
@@ -166,3 +179,121 @@ def _handled_query(
         found[row.order_id] = log_entry(row.at, row.event, row.detail)
     # Whoever has it tried again afterwards takes it out of that person's hands.
     return {key: each for key, each in found.items() if each.event == "order.handled"}
+
+
+# -- items by a few letters, best first: the names are read for each question
+
+
+_LONGEST_ITEM_QUERY = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItem:
+    """An item, or a variant of one (`variant` is then its name)."""
+
+    external_id: str
+    name: str
+    price: int
+    on_sale: bool
+    item_id: str  # of the item it is a variant of, or its own
+    variant: str = ""
+    pos_on_sale: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FoundItems:
+    """A page of what was found, best first, and how many there are in all.
+
+    `count` is of lines, where each size has one of its own; `items_count` is of items.
+    """
+
+    items: Sequence[FoundItem]
+    count: int
+    items_count: int
+
+
+def find_items(
+    connection: Connection, store: str, text: str, *, limit: int, offset: int = 0
+) -> FoundItems:
+    """Return the items whose name, initials or id fit `text`; all by name where it is empty."""
+    wanted = fold(text.strip()[:_LONGEST_ITEM_QUERY])
+    ranked = sorted(
+        (rank, folded, external_id, item_id)
+        for external_id, item_id, name in _names(connection, store)
+        if (rank := rank_of(wanted, folded := fold(name), external_id)) is not None
+    )
+    page = ranked[offset : offset + limit]
+    known = items_by_id(connection, store, {each[3] for each in page})
+    found = [
+        made
+        for _rank, _folded, external_id, item_id in page
+        if item_id in known and (made := _found(known[item_id], external_id)) is not None
+    ]
+    return FoundItems(found, len(ranked), len({each[3] for each in ranked}))
+
+
+def fold(text: str) -> str:
+    """Return the text as it is compared: without case and accents."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(each for each in plain if not unicodedata.combining(each))
+
+
+def rank_of(wanted: str, name: str, external_id: str) -> int | None:
+    """Return how well a folded name fits, 0 best; None where it does not.
+
+    It begins so; its words begin so ("ma pi" too); its initials ("pm"); its id; somewhere in it.
+    """
+    if not wanted or name.startswith(wanted):
+        return 0
+    words = name.split()
+    if all(any(word.startswith(part) for word in words) for part in wanted.split()):
+        return 1
+    if "".join(word[:1] for word in words).startswith(wanted):
+        return 2
+    if fold(external_id).startswith(wanted):
+        return 3
+    return 4 if wanted in name else None
+
+
+def _names(connection: Connection, store: str) -> Iterator[tuple[str, str, str]]:
+    """Yield id, id of its item, and name of all items and variants."""
+    variants = case((func.instr(menu_items.c.body, '"variants":') > 0, menu_items.c.body))
+    rows = connection.execute(
+        select(
+            menu_items.c.external_id, func.json_extract(menu_items.c.body, "$.name"), variants
+        ).where(menu_items.c.store == store)
+    )
+    for external_id, name, body in rows:
+        yield external_id, external_id, name
+        if body is not None:
+            for each in menu_codec.item_of_text(body).variants:
+                yield each.external_id, external_id, f"{name} {each.variant_name}"
+
+
+def _found(accepted: AcceptedItem, external_id: str) -> FoundItem | None:
+    item = accepted.item
+    if item.external_id == external_id:
+        return FoundItem(
+            external_id,
+            item.name,
+            item.price,
+            item.available,
+            external_id,
+            pos_on_sale=accepted.pos_available,
+        )
+    for each in item.variants:
+        if each.external_id == external_id:
+            on_sale = item.available and each.available
+            said = accepted.pos_variants.get(external_id, each.available)
+            return FoundItem(
+                external_id,
+                item.name,
+                each.price,
+                on_sale,
+                item.external_id,
+                each.variant_name,
+                said,
+            )
+    return None
