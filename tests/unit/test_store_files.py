@@ -1,10 +1,12 @@
 """The restaurant's own files: what they say, and every slip told with file, line and remedy."""
 
+import contextlib
 from datetime import date
 from pathlib import Path
 
 import pytest
 
+from tillbridge.config import ConfigFaults
 from tillbridge.config.hours import HoursFile, read_hours_file
 from tillbridge.config.restaurant import StoreFiles, read_store_files
 from tillbridge.core.errors import ConfigError
@@ -100,7 +102,7 @@ def test_the_samples_are_right() -> None:
         ("tuesday =", "teusday =", 4, 'Did you mean "tuesday"?'),
         ("monday = []\n", "", 2, "Write monday = [] if the store is closed"),
         ("Europe/Rome", "Rome", 1, 'Did you mean "Europe/Rome"?'),
-        ('"Europe/Rome"', "1", 1, "Put it in quotes."),
+        ('"Europe/Rome"', "1", 1, "must be text in quotes"),
     ],
 )
 def test_a_slip_in_the_week_names_line_and_remedy(
@@ -228,3 +230,21 @@ def test_a_file_that_is_not_there_is_told_with_the_setting_that_names_it(tmp_pat
         read_store_files(files, today=TODAY)
     assert "settings_file" in str(caught.value)
     assert "hours_file" in str(caught.value)
+
+
+WRONG_KINDS = ("1", "true", '"?"', "[1]", "{ a = 1 }", "2026-01-01T10:00:00", "inf", "nan", '""')
+
+
+@pytest.mark.parametrize("value", WRONG_KINDS)
+def test_a_value_of_any_kind_is_taken_or_named_with_its_line(tmp_path: Path, value: str) -> None:
+    keys = ("name", "image", "phone", "address", "delivery", "hours", "pass_through", "other")
+    inner = ("delivery.enabled", "delivery.fee", "delivery.radius_km", "address.zip")
+    for key in (*keys, *inner):
+        path = tmp_path / "store.toml"
+        path.write_text(f"{key} = {value}\n", "utf-8")
+        with contextlib.suppress(ConfigFaults):
+            read_store_files(StoreFiles(path, None, "EUR", None), today=TODAY)
+    for key in ("timezone", "weekly", "overrides", "weekly.monday", "overrides = [{ date"):
+        end = " }]" if "[" in key else ""
+        told = hours_faults(tmp_path, f"{key} = {value}{end}\n")
+        assert "hours.toml" in told

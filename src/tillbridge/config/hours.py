@@ -4,18 +4,30 @@ Everything that is wrong is reported at once, with its line and what to write in
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Self
+from zoneinfo import ZoneInfo, available_timezones
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from tillbridge.config.faults import ConfigFaults, Fault
 from tillbridge.config.lines import Path as KeyPath
 from tillbridge.config.lines import key_lines
-from tillbridge.config.table_reader import TableReader, did_you_mean, required_file
-from tillbridge.config.toml import read_file
+from tillbridge.config.toml import read_named_file
+from tillbridge.config.translate import did_you_mean, faults_of
+from tillbridge.config.values import Section, Text, slip
 from tillbridge.core.i18n import _
 from tillbridge.model.hours import (
     DAY_MINUTES,
@@ -28,188 +40,7 @@ from tillbridge.model.hours import (
     missing_time,
 )
 
-_TOP = ("timezone", "weekly", "overrides")
-_OVERRIDE = ("date", "closed", "hours", "reason")
 _A_YEAR_DAYS = 366
-
-
-@dataclass(frozen=True, slots=True)
-class HoursFile:
-    """The hours of a file; `notes` are sentences, with their line, about days that come."""
-
-    hours: OpeningHours
-    notes: tuple[str, ...] = ()
-
-
-def read_hours_file(path: Path, *, timezone: str | None, today: date) -> HoursFile:
-    """Return what the file says. `timezone` is the store's, where the configuration has one.
-
-    Then the file need not name it. A time of a date to come that the clock jumps over is a fault;
-    one of the week is a note, and counts from the moment the clock jumps over it.
-
-    Raises ConfigFaults with all that is wrong.
-    """
-    if fault := required_file(path, "hours_file"):
-        raise ConfigFaults(str(path), [fault])
-    text, document = read_file(path)
-    lines = key_lines(text)
-    faults: list[Fault] = []
-    hours = _hours(TableReader(document, (), faults), timezone)
-    if not faults:
-        faults.extend(_skipped_dates(hours, today))
-    if faults:
-        raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults])
-    notes = [fault.placed(lines).told(str(path)) for fault in _skipped_weekly(hours, today)]
-    return HoursFile(hours, tuple(notes))
-
-
-def _hours(top: TableReader, configured: str | None) -> OpeningHours:
-    top.only(
-        _TOP,
-        otherwise=_("The days stand in [weekly], dates in [[overrides]]."),
-    )
-    timezone = _timezone(top, configured)
-    weekly = top.table("weekly")
-    if weekly is None and not top.has("weekly"):
-        top.fault("weekly", _("is missing."), _("Write [weekly], and below it each day's times."))
-    week = read_week(weekly) if weekly else ((),) * len(WEEKDAYS)
-    return OpeningHours(timezone, week, tuple(_overrides(top)))
-
-
-def _timezone(top: TableReader, configured: str | None) -> str:
-    name = top.text("timezone")
-    if name is None:
-        if not top.has("timezone") and configured is None:
-            top.fault(
-                "timezone",
-                _("is missing."),
-                _('Write the place\'s IANA name, for example timezone = "Europe/Prague".'),
-            )
-        return configured or ""
-    from zoneinfo import ZoneInfo, available_timezones  # noqa: PLC0415 -- reads many files
-
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        close = _nearest_zone(name, available_timezones())
-        top.fault(
-            "timezone",
-            _('"{name}" is no time zone.').format(name=name),
-            close or _('Write an IANA name, for example "Europe/Prague".'),
-        )
-        return configured or ""
-    if configured is not None and configured != name:
-        top.fault(
-            "timezone",
-            _('is not that of the store in bridge.toml, "{other}".').format(other=configured),
-            _("Let both be the same."),
-        )
-    return name
-
-
-def _nearest_zone(name: str, known: set[str]) -> str:
-    """People write "Prague", or "europe/prague"."""
-    place = name.rpartition("/")[2].replace(" ", "_").lower()
-    for zone in sorted(known):
-        if zone.rpartition("/")[2].lower() == place and "/" in zone:
-            return _('Did you mean "{key}"?').format(key=zone)
-    return did_you_mean(name, known)
-
-
-def _overrides(top: TableReader) -> Iterator[DatedHours]:
-    listed = top.values.get("overrides", [])
-    if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
-        top.fault("overrides", _("must be a list of tables."), _("Write [[overrides]]."))
-        return
-    seen: set[date] = set()
-    for place, values in enumerate(listed):
-        table = TableReader(values, ("overrides", place), top.faults)
-        table.only(_OVERRIDE)
-        day = _date(table)
-        spans = _dated_spans(table)
-        if day is None:
-            continue
-        if day in seen:
-            table.fault(
-                "date",
-                _("{day} stands twice.").format(day=day),
-                _("Make one of the two."),
-            )
-        seen.add(day)
-        yield DatedHours(day, spans, table.text("reason", empty=True) or "")
-
-
-def _date(table: TableReader) -> date | None:
-    value: Any = table.values.get("date")
-    if type(value) is date:  # a time beside it (datetime) is a slip
-        return value
-    if isinstance(value, str):
-        try:
-            return date.fromisoformat(value.strip())
-        except ValueError:
-            pass
-    table.fault(
-        "date",
-        _("is missing.") if value is None else _("is no date that exists."),
-        _("Write year-month-day, for example date = 2026-12-25."),
-    )
-    return None
-
-
-def _dated_spans(table: TableReader) -> tuple[Span, ...]:
-    closed, has_hours = table.flag("closed"), table.has("hours")
-    if closed and table.values.get("hours"):
-        table.fault(
-            "closed",
-            _("says closed, and hours says when it is open."),
-            _("Remove one of the two lines."),
-        )
-    elif not closed and not has_hours:
-        table.fault(
-            None if closed is None else "closed",
-            _("says neither closed nor hours."),
-            _('Write closed = true, or hours = ["12:00-15:00"].'),
-        )
-    return read_spans(table, "hours", table.values.get("hours", []), _("the next date's hours"))
-
-
-def _skipped_dates(hours: OpeningHours, today: date) -> Iterator[Fault]:
-    """Return a fault for each time of a date to come that the clock jumps over."""
-    for place, each in enumerate(hours.overrides):
-        for index, span in enumerate(each.spans):
-            for minutes in (span.opens, span.closes):
-                there = missing_time(hours.timezone, each.day, minutes)
-                if there is not None and each.day >= today:
-                    yield _skipped(
-                        ("overrides", place, "hours", index), each.day, minutes, there, hours
-                    )
-
-
-def _skipped_weekly(hours: OpeningHours, today: date) -> Iterator[Fault]:
-    """Return the same for the week's times, once for each of them in the year that comes."""
-    dated = {each.day for each in hours.overrides}
-    told: set[tuple[int, int]] = set()
-    for offset in range(_A_YEAR_DAYS):
-        day = today + timedelta(days=offset)
-        weekday = day.weekday()
-        for index, span in enumerate(() if day in dated else hours.weekly[weekday]):
-            for minutes in (span.opens, span.closes):
-                there = missing_time(hours.timezone, day, minutes)
-                if there is not None and (weekday, minutes) not in told:
-                    told.add((weekday, minutes))
-                    yield _skipped(("weekly", WEEKDAYS[weekday], index), day, minutes, there, hours)
-
-
-def _skipped(path: KeyPath, day: date, minutes: int, there: str, hours: OpeningHours) -> Fault:
-    return Fault(
-        path,
-        _("{time} does not exist on {day}: clocks in {zone} jump over it to {there}.").format(
-            time=clock_time(minutes), day=day, zone=hours.timezone, there=there
-        ),
-        _("Write {there} for that date; until then it counts as {there}.").format(there=there),
-    )
-
-
 _SPAN = re.compile(r"([0-2]\d):([0-5]\d)-([0-2]\d):([0-5]\d)")
 # What people write instead: 9:00 - 15.30, 9-17, 9am-5:30 pm
 _LOOSE = re.compile(
@@ -219,73 +50,16 @@ _LOOSE = re.compile(
 )
 
 
-class _Slip(Exception):
-    """What is wrong with a span, and what to write instead."""
-
-    def __init__(self, text: str, fix: str) -> None:
-        super().__init__(text)
-        self.text = text
-        self.fix = fix
+# ---------------------------------------------------------------------------------------------
+# Times of a day
 
 
-def read_week(table: TableReader) -> tuple[tuple[Span, ...], ...]:
-    """Return the spans of each weekday, Monday first; every weekday must stand there."""
-    table.only(WEEKDAYS, otherwise=_("The days are: {days}.").format(days=", ".join(WEEKDAYS)))
-    week = []
-    for place, name in enumerate(WEEKDAYS):
-        if not table.has(name):
-            table.fault(
-                name,
-                _("is missing."),
-                _("Write {day} = [] if the store is closed that day.").format(day=name),
-            )
-        following = WEEKDAYS[(place + 1) % len(WEEKDAYS)]
-        week.append(read_spans(table, name, table.values.get(name, []), following))
-    return tuple(week)
-
-
-def read_spans(table: TableReader, key: str, value: object, following: str) -> tuple[Span, ...]:
-    """Return the spans of one day, sorted; `following` is what the next day is called."""
-    if not isinstance(value, list):
-        table.fault(
-            key,
-            _("must be a list of times."),
-            _('Write for example {key} = ["12:00-15:00", "18:00-23:00"].').format(key=key),
-        )
-        return ()
-    inner = TableReader({}, (*table.path, key), table.faults)
-    spans: list[tuple[Span, int]] = []
-    for place, written in enumerate(value):
-        try:
-            spans.append((_span(written, key, following), place))
-        except _Slip as slip:
-            inner.fault(place, slip.text, slip.fix)
-    spans.sort()
-    table.faults.extend(_overlaps(inner, spans))
-    return tuple(span for span, _place in spans)
-
-
-def _overlaps(day: TableReader, spans: Sequence[tuple[Span, int]]) -> list[Fault]:
-    found = []
-    for (before, _place), (after, place) in pairwise(spans):
-        if after.opens < before.closes:
-            joined = Span(before.opens, max(before.closes, after.closes))
-            found.append(
-                Fault(
-                    (*day.path, place),
-                    _("overlaps {other}.").format(other=before),
-                    _('Make one of them, "{joined}", or correct a time.').format(joined=joined),
-                )
-            )
-    return found
-
-
-def _span(written: Any, day: str, following: str) -> Span:  # noqa: ANN401 -- whatever stands in the file
+def _span(written: object, info: ValidationInfo) -> Span:
     if not isinstance(written, str):
-        raise _Slip(_("must be text."), _('Write for example "12:00-15:00".'))
+        raise slip(_("must be text."), _('Write for example "12:00-15:00".'))
     found = _SPAN.fullmatch(written.strip())
     if found is None:
-        raise _Slip(
+        raise slip(
             _("{written} is no time from HH:MM to HH:MM.").format(written=f'"{written}"'),
             _instead(written),
         )
@@ -293,23 +67,33 @@ def _span(written: Any, day: str, following: str) -> Span:  # noqa: ANN401 -- wh
         int(hours) * 60 + int(minutes)
         for hours, minutes in ((found[1], found[2]), (found[3], found[4]))
     )
-    late = max(opens, closes)
-    if late > DAY_MINUTES or opens == DAY_MINUTES:
-        raise _Slip(
+    day, following = _day_names(info)
+    if max(opens, closes) > DAY_MINUTES or opens == DAY_MINUTES:
+        raise slip(
             _('"{written}" goes past the end of the day, which is 24:00.').format(written=written),
             _over_midnight(opens % DAY_MINUTES, closes % DAY_MINUTES, day, following),
         )
     if opens == closes:
-        raise _Slip(
+        raise slip(
             _('"{written}" ends when it begins.').format(written=written),
             _('A whole day is "00:00-24:00"; a day without hours is [].'),
         )
     if closes < opens:
-        raise _Slip(
+        raise slip(
             _('"{written}" ends before it begins.').format(written=written),
             _over_midnight(opens, closes, day, following),
         )
     return Span(opens, closes)
+
+
+def _day_names(info: ValidationInfo) -> tuple[str, str]:
+    """Return what a remedy calls the day that is being read, and the day after it."""
+    name = info.field_name or ""
+    if name in WEEKDAYS:
+        return name, WEEKDAYS[(WEEKDAYS.index(name) + 1) % len(WEEKDAYS)]
+    if name:
+        return name, _("the next date's hours")
+    return (info.context or {}).get("day", ""), _("the day after")
 
 
 def _over_midnight(opens: int, closes: int, day: str, following: str) -> str:
@@ -341,37 +125,261 @@ def _minutes(hours: str, minutes: str | None, half: str | None) -> int | None:
     return total if total <= DAY_MINUTES and int(minutes or 0) < 60 else None
 
 
+def _times(value: object, info: ValidationInfo) -> object:
+    if not isinstance(value, list):
+        raise slip(
+            _("must be a list of times."),
+            _('Write for example {key} = ["12:00-15:00", "18:00-23:00"].').format(
+                key=info.field_name
+            ),
+        )
+    return value
+
+
+def _in_order(spans: list[Span]) -> list[Span]:
+    spans = sorted(spans)
+    for before, after in pairwise(spans):
+        if after.opens < before.closes:
+            joined = Span(before.opens, max(before.closes, after.closes))
+            raise slip(
+                _("{span} overlaps {other}.").format(span=after, other=before),
+                _('Make one of them, "{joined}", or correct a time.').format(joined=joined),
+            )
+    return spans
+
+
+WrittenSpan = Annotated[Span, BeforeValidator(_span)]
+Times = Annotated[list[WrittenSpan], BeforeValidator(_times), AfterValidator(_in_order)]
+
+
+def _closed(day: str) -> Any:  # noqa: ANN401 -- as pydantic's Field
+    fix = _("Write {day} = [] if the store is closed that day.").format(day=day)
+    return Field(json_schema_extra={"fix": fix})
+
+
+class Week(Section):
+    """The times of each weekday; every weekday stands there."""
+
+    unknown_key_fix: ClassVar[str] = _("The days are: {days}.").format(days=", ".join(WEEKDAYS))
+
+    monday: Times = _closed("monday")
+    tuesday: Times = _closed("tuesday")
+    wednesday: Times = _closed("wednesday")
+    thursday: Times = _closed("thursday")
+    friday: Times = _closed("friday")
+    saturday: Times = _closed("saturday")
+    sunday: Times = _closed("sunday")
+
+    def spans(self) -> tuple[tuple[Span, ...], ...]:
+        """Return the spans of each weekday, Monday first."""
+        return tuple(tuple(getattr(self, day)) for day in WEEKDAYS)
+
+
+# ---------------------------------------------------------------------------------------------
+# The file
+
+
+@dataclass(frozen=True, slots=True)
+class HoursFile:
+    """The hours of a file; `notes` are sentences, with their line, about days that come."""
+
+    hours: OpeningHours
+    notes: tuple[str, ...] = ()
+
+
+def _zone(name: str | None, info: ValidationInfo) -> str | None:
+    configured = (info.context or {}).get("timezone")
+    if name is None:
+        if configured is None:
+            raise slip(
+                _("is missing."),
+                _('Write the place\'s IANA name, for example timezone = "Europe/Prague".'),
+            )
+        return None
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise slip(
+            _('"{name}" is no time zone.').format(name=name),
+            _nearest_zone(name) or _('Write an IANA name, for example "Europe/Prague".'),
+        ) from None
+    if configured is not None and configured != name:
+        raise slip(
+            _('is not that of the store in bridge.toml, "{other}".').format(other=configured),
+            _("Let both be the same."),
+        )
+    return name
+
+
+def _nearest_zone(name: str) -> str:
+    """People write "Prague", or "europe/prague"."""
+    known = available_timezones()
+    place = name.rpartition("/")[2].replace(" ", "_").lower()
+    for zone in sorted(known):
+        if zone.rpartition("/")[2].lower() == place and "/" in zone:
+            return _('Did you mean "{key}"?').format(key=zone)
+    return did_you_mean(name, known)
+
+
+def _date(value: object) -> date:
+    if type(value) is date:  # a time beside it (datetime) is a slip
+        return value
+    if isinstance(value, str):
+        try:
+            return date.fromisoformat(value.strip())
+        except ValueError:
+            pass
+    raise slip(_("is no date that exists."), _HOW_TO_WRITE_A_DATE)
+
+
+_HOW_TO_WRITE_A_DATE = _("Write year-month-day, for example date = 2026-12-25.")
+_WrittenDate = Annotated[date, BeforeValidator(_date)]
+
+
+class _Override(Section):
+    """One date that is not like its weekday."""
+
+    date: _WrittenDate = Field(json_schema_extra={"fix": _HOW_TO_WRITE_A_DATE})
+    closed: bool | None = None
+    hours: Times | None = None
+    reason: Text = ""
+
+    @model_validator(mode="after")
+    def _open_or_closed(self) -> Self:
+        if self.closed and self.hours:
+            raise slip(
+                _("says closed, and hours says when it is open."),
+                _("Remove one of the two lines."),
+            )
+        if not self.closed and self.hours is None:
+            raise slip(
+                _("says neither closed nor hours."),
+                _('Write closed = true, or hours = ["12:00-15:00"].'),
+            )
+        return self
+
+
+class _HoursFileBody(Section):
+    unknown_key_fix: ClassVar[str] = _("The days stand in [weekly], dates in [[overrides]].")
+
+    timezone: Annotated[Text | None, AfterValidator(_zone)] = Field(None, validate_default=True)
+    weekly: Week = Field(
+        json_schema_extra={"fix": _("Write [weekly], and below it each day's times.")}
+    )
+    overrides: list[_Override] = Field(default_factory=list)
+
+
+def read_hours_file(path: Path, *, timezone: str | None, today: date) -> HoursFile:
+    """Return what the file says. `timezone` is the store's, where the configuration has one.
+
+    Then the file need not name it. A time of a date to come that the clock jumps over is a fault;
+    one of the week is a note, and counts from the moment the clock jumps over it.
+
+    Raises ConfigFaults with all that is wrong.
+    """
+    text, document = read_named_file(path, "hours_file")
+    lines = key_lines(text)
+    try:
+        body = _HoursFileBody.model_validate(document, context={"timezone": timezone})
+    except ValidationError as error:
+        faults = list(faults_of(error, document, _HoursFileBody))
+        raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults]) from None
+    hours = OpeningHours(
+        body.timezone or timezone or "",
+        body.weekly.spans(),
+        tuple(
+            DatedHours(each.date, tuple(each.hours or ()), each.reason) for each in body.overrides
+        ),
+    )
+    if faults := [*_repeated_dates(hours), *_skipped_dates(hours, today)]:
+        raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults])
+    notes = [fault.placed(lines).told(str(path)) for fault in _skipped_weekly(hours, today)]
+    return HoursFile(hours, tuple(notes))
+
+
+def _repeated_dates(hours: OpeningHours) -> Iterator[Fault]:
+    seen: set[date] = set()
+    for place, each in enumerate(hours.overrides):
+        if each.day in seen:
+            yield Fault(
+                ("overrides", place, "date"),
+                _("{day} stands twice.").format(day=each.day),
+                _("Make one of the two."),
+            )
+        seen.add(each.day)
+
+
+def _skipped_dates(hours: OpeningHours, today: date) -> Iterator[Fault]:
+    """Return a fault for each time of a date to come that the clock jumps over."""
+    for place, each in enumerate(hours.overrides):
+        for index, span in enumerate(each.spans):
+            for minutes in (span.opens, span.closes):
+                there = missing_time(hours.timezone, each.day, minutes)
+                if there is not None and each.day >= today:
+                    yield _skipped(
+                        ("overrides", place, "hours", index), each.day, minutes, there, hours
+                    )
+
+
+def _skipped_weekly(hours: OpeningHours, today: date) -> Iterator[Fault]:
+    """Return the same for the week's times, once for each of them in the year that comes."""
+    dated = {each.day for each in hours.overrides}
+    found: set[tuple[int, int]] = set()
+    for offset in range(_A_YEAR_DAYS):
+        day = today + timedelta(days=offset)
+        weekday = day.weekday()
+        for index, span in enumerate(() if day in dated else hours.weekly[weekday]):
+            for minutes in (span.opens, span.closes):
+                there = missing_time(hours.timezone, day, minutes)
+                if there is not None and (weekday, minutes) not in found:
+                    found.add((weekday, minutes))
+                    yield _skipped(("weekly", WEEKDAYS[weekday], index), day, minutes, there, hours)
+
+
+def _skipped(path: KeyPath, day: date, minutes: int, there: str, hours: OpeningHours) -> Fault:
+    return Fault(
+        path,
+        _("{time} does not exist on {day}: clocks in {zone} jump over it to {there}.").format(
+            time=clock_time(minutes), day=day, zone=hours.timezone, there=there
+        ),
+        _("Write {there} for that date; until then it counts as {there}.").format(there=there),
+    )
+
+
+# ---------------------------------------------------------------------------------------------
+# Planned pauses: `friday 19:00-21:00`
+
+
 def read_pauses(written: Sequence[str]) -> list[PlannedPause]:
     """Return the pauses that were checked with `pause_faults`; a wrong one is left out."""
-    faults: list[Fault] = []
-    return [pause for each in written for pause in _read(each, faults)]
+    return [each for each in map(_pause, written) if isinstance(each, PlannedPause)]
 
 
 def pause_faults(written: Sequence[str]) -> Iterator[tuple[int, Fault]]:
     """Return what is wrong with the pauses, each with its place in the list."""
-    for place, each in enumerate(written):
-        faults: list[Fault] = []
-        list(_read(each, faults))
-        yield from ((place, fault) for fault in faults)
+    for place, each in enumerate(map(_pause, written)):
+        if isinstance(each, Fault):
+            yield place, each
 
 
-def _read(written: str, faults: list[Fault]) -> Iterator[PlannedPause]:
+_TIMES = TypeAdapter[Span](WrittenSpan)
+
+
+def _pause(written: str) -> PlannedPause | Fault:
     when, _blank, times = written.strip().partition(" ")
     weekday, day = _day(when)
     if weekday is None and day is None:
-        faults.append(
-            Fault(
-                (),
-                _("begins with no weekday and no date: {when}.").format(when=f'"{when}"'),
-                did_you_mean(when, WEEKDAYS)
-                or _('Write for example "friday 19:00-21:00" or "2026-12-31 18:00-24:00".'),
-            )
+        return Fault(
+            (),
+            _("begins with no weekday and no date: {when}.").format(when=f'"{when}"'),
+            did_you_mean(when, WEEKDAYS)
+            or _('Write for example "friday 19:00-21:00" or "2026-12-31 18:00-24:00".'),
         )
-        return
-    following = _("the day after")
-    table = TableReader({}, (), faults)
-    for span in read_spans(table, when.lower(), [times.strip()], following):
-        yield PlannedPause(span, weekday, day)
+    try:
+        span = _TIMES.validate_python(times.strip(), context={"day": when.lower()})
+    except ValidationError as error:
+        return next(faults_of(error, {}))
+    return PlannedPause(span, weekday, day)
 
 
 def _day(text: str) -> tuple[int | None, date | None]:

@@ -57,3 +57,19 @@ def _remedy(words: str, written: str) -> str:
     if "Expected '='" in words:
         return _("Each line is key = value, or [table].")
     return _("Look at that line, and the end of the one before.")
+
+
+def read_named_file(path: Path, setting: str) -> tuple[str, dict[str, Any]]:
+    """Read the file that a setting of bridge.toml names, as `read_file`."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        fault = Fault(
+            (),
+            _("there is no such file, though {setting} names it.").format(setting=setting),
+            _("Put it there, or correct {setting} in bridge.toml.").format(setting=setting),
+        )
+        raise ConfigFaults(str(path), [fault]) from None
+    except OSError:
+        pass  # reading it says why not
+    return read_file(path)

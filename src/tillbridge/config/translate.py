@@ -1,9 +1,11 @@
 """Turns what pydantic found into faults in plain words, with lines and the nearest valid key."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Annotated, Any, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from tillbridge.config.alerts import (
@@ -17,7 +19,6 @@ from tillbridge.config.bridge import (
     AssumptionSettings,
     BridgeSettings,
     DiagnosticSettings,
-    PageUser,
     ReceiverSettings,
     SecretSource,
     ServiceSettings,
@@ -36,6 +37,7 @@ from tillbridge.config.store import (
     StoreSettings,
     TableSettings,
 )
+from tillbridge.config.values import SLIP
 from tillbridge.core.i18n import _
 from tillbridge.core.nearest import nearest
 
@@ -70,24 +72,25 @@ TABLES: Mapping[str, Section] = {
 _SECRETS = {"client_secret", "password", "secret", "url", "urls"}
 
 
-def faults_of(error: ValidationError, document: Mapping[str, Any]) -> Iterator[Fault]:
-    """Return a fault for each error; `document` is what was validated. Values are never shown."""
+def faults_of(
+    error: ValidationError, document: Mapping[str, Any], root: Section = Settings
+) -> Iterator[Fault]:
+    """Return a fault for each error; `document` was validated by `root`. Values are never shown."""
     for found in error.errors(include_url=False, include_input=False):
         path = _real_path(found["loc"])
-        yield _fault(found, path, document)
+        yield _fault(found, path, document, root)
 
 
-def unknown_key(path: Path) -> Fault:
+def unknown_key(path: Path, root: Section = Settings) -> Fault:
     """Return the fault of a key that is no setting, with the one that was probably meant."""
     *parents, key = path
-    section, name = _section(tuple(parents))
+    section = _section(tuple(parents), root)
     table = f"[{dotted(tuple(parents))}]" if parents else _("the top of the file")
     known = list(section.model_fields) if section else []
-    close = nearest(str(key).lower(), known)
-    if close:
-        fix = _('Did you mean "{key}"?').format(key=close)
-    else:
-        homes = [f"[{place or name}]" for place, home in TABLES.items() if key in home.model_fields]
+    fix = did_you_mean(str(key), known) or getattr(section, "unknown_key_fix", "")
+    if not fix:
+        homes = [place for place, home in TABLES.items() if root is Settings and place]
+        homes = [f"[{place}]" for place in homes if key in TABLES[place].model_fields]
         if homes:
             fix = _("It belongs in {place}.").format(place=homes[0])
         elif known:
@@ -97,6 +100,14 @@ def unknown_key(path: Path) -> Fault:
         else:
             fix = _("Remove it.")
     return Fault(path, _("is no setting of {table}.").format(table=table), fix)
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
+    """Return "Did you mean ...?" for the nearest known word; "" where none is near."""
+    low = word.lower()
+    begun = [each for each in known if len(low) > 1 and each.startswith(low)]
+    close = begun[0] if begun else nearest(low, known)
+    return _('Did you mean "{key}"?').format(key=close) if close else ""
 
 
 def _real_path(location: Sequence[str | int]) -> Path:
@@ -110,50 +121,61 @@ def _real_path(location: Sequence[str | int]) -> Path:
     return tuple(path)
 
 
-def _section(path: Path) -> tuple[Section | None, str]:
-    """Return the model of a table, and the name under which the table is documented."""
-    if not path:
-        return Settings, ""
-    if path[0] in {"stores", "communities"} and len(path) > 1:
-        name = ".".join([f"{path[0]}.NAME", *map(str, path[2:])])
-        return TABLES.get(name), name
-    if path[0] == "alerts" and len(path) > 2:
-        return SecretSource, ".".join(map(str, path))
-    if path == ("service", "client_secret"):
-        return SecretSource, "service.client_secret"
-    if path[:2] == ("status_page", "users") and len(path) > 2:
-        inner = SecretSource if path[3:] == ("password",) else PageUser
-        return inner, ".".join(["status_page.users.NAME", *map(str, path[3:])])
-    name = ".".join(map(str, path))
-    return TABLES.get(name), name
+def _section(path: Path, root: Section) -> Section | None:
+    """Return the model of the table that stands at a path."""
+    here: Any = root
+    for part in path:
+        here = _at(here, part)
+    return next((each for each in _kinds(here) if _is_model(each)), None)
 
 
-def _fault(found: ErrorDetails, path: Path, document: Mapping[str, Any]) -> Fault:
+def _at(annotation: Any, part: str | int) -> Any:  # noqa: ANN401 -- annotations are of any kind
+    """Return the annotation of what stands at a key or position; None where nothing is known."""
+    for kind in _kinds(annotation):
+        if _is_model(kind):
+            if part in kind.model_fields:
+                return kind.model_fields[str(part)].annotation
+        elif get_origin(kind) is list and isinstance(part, int):
+            return get_args(kind)[0]
+        elif get_origin(kind) is dict:
+            return get_args(kind)[1]
+    return None
+
+
+def _is_model(annotation: object) -> TypeGuard[Section]:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _kinds(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 -- (as above)
+    """Return the models, lists and mappings that an annotation allows."""
+    origin = get_origin(annotation)
+    if origin in {list, dict} or _is_model(annotation):
+        yield annotation
+    elif origin is Annotated:
+        yield from _kinds(get_args(annotation)[0])
+    elif origin in {Union, UnionType}:
+        for each in get_args(annotation):
+            yield from _kinds(each)
+
+
+def _fault(found: ErrorDetails, path: Path, document: Mapping[str, Any], root: Section) -> Fault:
     kind = found["type"]
     context = found.get("ctx", {})
     if kind == "missing":
-        *parents, name = path
-        section, _documented = _section(tuple(parents))
-        field = section.model_fields.get(str(name)) if section else None
-        meaning = field.description if field and field.description else ""
-        if path == ("stores",):
-            return Fault(path, _("is missing."), _NO_STORE)
-        return Fault(
-            path,
-            _("is missing."),
-            _("Add it: {meaning}").format(meaning=meaning) if meaning else _("Add it."),
-        )
+        return Fault(path, _("is missing."), _how_to_add(path, root))
     if kind == "extra_forbidden":
-        return unknown_key(path)
+        return unknown_key(path, root)
+    if kind == SLIP:
+        return Fault(path, context["text"], context["fix"])
     if kind == "value_error":
-        return Fault(path, f"{context['error']}.", _how(path))
+        return Fault(path, f"{context['error']}.", _how(path, root))
     if kind == "string_pattern_mismatch":
         return Fault(path, _PATTERNS.get(context["pattern"], _("has a form it cannot have.")), "")
     words = _WORDS.get(kind)
     given = _given(path, document)
     if words is None:
-        return Fault(path, found["msg"][:1].lower() + found["msg"][1:] + ".", _how(path))
-    return Fault(path, words(context, given), _how(path))
+        return Fault(path, found["msg"][:1].lower() + found["msg"][1:] + ".", _how(path, root))
+    return Fault(path, words(context, given), _how(path, root))
 
 
 _NO_STORE = _(
@@ -162,10 +184,30 @@ _NO_STORE = _(
 )
 
 
-def _how(path: Path) -> str:
+def _how_to_add(path: Path, root: Section) -> str:
+    if path == ("stores",):
+        return _NO_STORE
+    field, _section_of_it = _field(path, root)
+    if field is None:
+        return _("Add it.")
+    extra = field.json_schema_extra
+    if isinstance(extra, dict) and "fix" in extra:
+        return str(extra["fix"])
+    if not field.description:
+        return _("Add it.")
+    return _("Add it: {meaning}").format(meaning=field.description)
+
+
+def _field(path: Path, root: Section) -> tuple[FieldInfo | None, Section | None]:
     *parents, name = path
-    section, _documented = _section(tuple(parents))
-    field = section.model_fields.get(str(name)) if section else None
+    section = _section(tuple(parents), root)
+    return (section.model_fields.get(str(name)) if section else None), section
+
+
+def _how(path: Path, root: Section) -> str:
+    if not path:
+        return ""
+    field, section = _field(path, root)
     if field is None or section is None:
         return ""
     if field.is_required() or field.default is None or issubclass(section, SecretSource):

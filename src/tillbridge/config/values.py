@@ -4,7 +4,8 @@ from ipaddress import ip_address
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 
 def _http_url(text: str) -> str:
@@ -88,6 +89,17 @@ def _quiet_hours(text: str) -> str:
     return text
 
 
+# The kind of error that carries its own sentence and remedy.
+SLIP = "slip"
+
+
+def slip(text: str, fix: str) -> PydanticCustomError:
+    """Return what a validator raises to say what is wrong and what to write instead."""
+    return PydanticCustomError(SLIP, "{text}", {"text": text, "fix": fix})
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True)]
+FilledText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 HeartbeatUrl = Annotated[str, AfterValidator(_heartbeat_url)]
 QuietHours = Annotated[str, AfterValidator(_quiet_hours)]
