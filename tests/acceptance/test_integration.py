@@ -80,6 +80,20 @@ async def refused(world: World) -> list[object]:
     ]
 
 
+async def test_a_start_reads_the_stores_once_and_sees_what_others_closed_meanwhile(
+    world: World,
+) -> None:
+    await shop_of(world)
+    await world.bridge.stop()
+    await world.control("requests", method="DELETE")
+    await world.control("stores/st_main/status", {"status": "inactive"})
+    await world.bridge.start()
+    await world.problem("store.paused_elsewhere")
+    await asyncio.sleep(1)
+    reads = [call for call in await world.calls("/pos/stores") if call["status"] == 200]
+    assert [call["path"] for call in reads] == ["/pos/stores"]
+
+
 async def test_a_changed_public_url_is_applied_at_the_next_start(quick: World) -> None:
     await quick.bridge.stop()
     old, new = quick.receiver_port, free_port()

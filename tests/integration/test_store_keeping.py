@@ -173,6 +173,38 @@ async def test_the_running_keeper_ends_a_pause_by_itself(tmp_path: Path) -> None
             running.cancel()
 
 
+async def test_what_somebody_else_reads_of_the_store_is_not_asked_again(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        clock, keeper = bench.service.clock, bench.keeper()
+        await keeper.settle()
+        keeper.look(within_s=5)
+        await keeper.noticed("inactive", asked_at=clock.monotonic())
+        assert (await keeper.standing()).who is Who.OTHERS
+        clock.pass_s(6)
+        await keeper.settle()
+        assert (await keeper.standing()).who is Who.OTHERS, "it would have found it active"
+        keeper.look(within_s=5)
+        await keeper.settle()
+        assert (await keeper.standing()).who is Who.OTHERS
+        clock.pass_s(6)
+        await keeper.settle()
+        assert (await keeper.standing()).who is None, "nobody else has told"
+
+
+async def test_what_was_read_before_a_change_of_our_own_says_nothing(tmp_path: Path) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        clock, keeper = bench.service.clock, bench.keeper()
+        await keeper.settle()
+        asked_at = clock.monotonic()
+        clock.pass_s(1)
+        await paused(keeper, None)
+        await keeper.noticed("active", asked_at=asked_at)
+        assert (await keeper.standing()).who is Who.PERSON
+        assert await bench.status() == "inactive"
+
+
 async def is_open(bench: Bench) -> bool:
     return await bench.status() == "active"
 

@@ -29,6 +29,7 @@ from tillbridge.service.caller import Contact
 from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.link import ServiceLink
 from tillbridge.service.order_calls import OrderBodies
+from tillbridge.service.types import Store
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration import IntegrationRules, Integrator
 from tillbridge.stores.integration_keeper import APPLIED, IntegrationKeeper
@@ -102,6 +103,7 @@ class StoreRooms:
                 self._door,
                 applied=APPLIED[house.settings.service.integration_changes],
                 settles_in_s=self._settles_in_s,
+                on_read=self._store_read,
             ),
             link.tokens,
             check_s=house.settings.service.integration_check_s,
@@ -236,6 +238,9 @@ class StoreRooms:
             if self._door.guards(contact.operation):  # what reads integrations knows already
                 self.integrating.look()
         self._well = well
+
+    async def _store_read(self, store: Store, asked_at: float) -> None:
+        await self.standing.keeper.noticed(store.status, asked_at=asked_at)
 
     async def _read_integration(self) -> None:
         """Read the integration, if the bridge has reason to believe that there is one."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tillbridge.stores.settings_flow import SettingsFlow
 
 _STATUS_CHANGED = "store.status_changed"
+_READ_BY_OTHERS_S = 5.0  # at a start and when the service is back the integration is read first
 
 
 class StoreStanding:
@@ -54,6 +55,7 @@ class StoreStanding:
             clock=clock,
             on_own_doing=self.own_doing,
         )
+        self.keeper.look(within_s=_READ_BY_OTHERS_S)
         self.pausing = Pausing(
             StorePauser(
                 self.keeper,
@@ -96,7 +98,8 @@ class StoreStanding:
 
     def service_back(self) -> None:
         """What waited goes out: the service, the consent or the integration is back."""
-        self.keeper.look()
+        # Whoever reads the integration now reads the store's status, too.
+        self.keeper.look(within_s=_READ_BY_OTHERS_S)
         self.files_changed()
         self.tax.service_back()
 

@@ -4,11 +4,13 @@ Specification: Integration status. One round reads the store and its integration
 what may be applied, and opens or closes problems. Transitions are told, not rounds.
 """
 
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Awaitable, Callable, Collection
 
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.service.types import Store
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import (
@@ -53,7 +55,8 @@ def standing_problem(plan: IntegrationPlan) -> str | None:
 class IntegrationKeeper:
     """Looks after one store. `applied` are the kinds of plans that need no person.
 
-    `settles_in_s` tells for how long no new integration should be made by itself yet.
+    `settles_in_s` tells for how long no new integration should be made by itself yet. `on_read`
+    takes each round's store, and when its read began (monotonic seconds).
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class IntegrationKeeper:
         *,
         applied: Collection[Kind],
         settles_in_s: Callable[[], float] = lambda: 0.0,
+        on_read: Callable[[Store, float], Awaitable[None]] | None = None,
     ) -> None:
         self._store = store
         self._integrator = integrator
@@ -73,6 +77,7 @@ class IntegrationKeeper:
         self._door = door
         self._applied = frozenset(applied)
         self._settles_in_s = settles_in_s
+        self._on_read = on_read
         self._waits = False
 
     async def round(self) -> bool:
@@ -86,9 +91,12 @@ class IntegrationKeeper:
             self._door.shut("removed")
             self._tell("integration.removed")
             return True
+        asked_at = time.monotonic()
         seen = await self._integrator.look()
         if await self._books.store_id() is None:
             return await self._recalled(seen)
+        if self._on_read is not None:
+            await self._on_read(seen.store, asked_at)
         self._waits = False
         seen = await self._brought_in_line(seen)
         await self._books.note_seen(seen.plan)

@@ -5,6 +5,7 @@ away makes the bridge forget who paused the store, or take its own doing for som
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Literal
@@ -87,6 +88,8 @@ class StoreKeeper:
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
         self._look_due = True
+        self._look_from = 0.0  # monotonic; until then whoever reads the integration may tell
+        self._told_at = -math.inf  # monotonic; when the service last answered a change
         self._not_before = 0.0
         self._failing = False  # since the last time that the service could be told
 
@@ -173,9 +176,13 @@ class StoreKeeper:
         self._plan, self._planned = plan, None
         self._wake.set()
 
-    def look(self) -> None:
-        """Ask the service soon what the store is: somebody else may have changed it."""
+    def look(self, *, within_s: float = 0.0) -> None:
+        """Ask the service what the store is: somebody else may have changed it.
+
+        With `within_s` it is asked that late, and not at all where `noticed` comes first.
+        """
         self._look_due = True
+        self._look_from = self._clock.monotonic() + within_s
         self._not_before = 0.0
         self._wake.set()
 
@@ -195,6 +202,15 @@ class StoreKeeper:
             except TimeoutError:
                 continue
 
+    async def noticed(self, status: str | None, *, asked_at: float) -> None:
+        """Take note of what a read that began at `asked_at` (monotonic) says the store is."""
+        async with self._lock:
+            if status not in _STATUSES or asked_at <= self._told_at:
+                return  # it may tell of the time before the last change
+            await self._seen(_STATUSES[status], await self._known())
+            self._look_due = False
+            self._wake.set()
+
     async def settle(self) -> None:
         """Bring the service in line now. A service that fails is told again later."""
         async with self._lock:
@@ -210,6 +226,8 @@ class StoreKeeper:
             return _AGAIN_S
         causes = await self._known()
         waits = [longest_s]
+        if self._look_due and (left_s := self._look_from - self._clock.monotonic()) > 0:
+            waits.append(left_s)
         if causes.told != standing_of(causes).status and self._service_store_id() is not None:
             waits.append(_AGAIN_S)
         ends = [self.next_change_ms(), causes.person.until_ms if causes.person else None]
@@ -247,7 +265,8 @@ class StoreKeeper:
             return standing_of(causes)
         wanted = standing_of(causes).status
         differs = causes.told != wanted
-        if not (differs or self._look_due) or self._clock.monotonic() < self._not_before:
+        look = self._look_due and self._clock.monotonic() >= self._look_from
+        if not (differs or look) or self._clock.monotonic() < self._not_before:
             return standing_of(causes)
         try:
             await self._tell(store_id, causes)
@@ -265,7 +284,10 @@ class StoreKeeper:
         if causes.told == wanted:
             return
         await self._keep(replace(causes, telling=wanted))
-        await self._client.set_store_status(store_id, wanted)
+        try:
+            await self._client.set_store_status(store_id, wanted)
+        finally:
+            self._told_at = self._clock.monotonic()
         await self._keep(replace(causes, told=wanted, telling=None))
         told = standing_of(causes)
         event = "store.resumed" if wanted == "active" else "store.paused"
@@ -285,8 +307,9 @@ class StoreKeeper:
         found = {store.store_id: store.status for store in await self._client.stores()}
         self._look_due = False
         status = _STATUSES.get(found.get(store_id) or "")
-        if status is None:
-            return causes
+        return causes if status is None else await self._seen(status, causes)
+
+    async def _seen(self, status: Status, causes: Causes) -> Causes:
         now = self._clock.now_ms()
         planned = self._planned_at(now)
         after = standing.seen(causes, status, planned, now)
