@@ -4,18 +4,20 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
+from unittest.mock import Mock
 from zoneinfo import ZoneInfo
 
 import pytest
 from apscheduler.schedulers import base
 
-from tillbridge.config import StoreSettings
+from tillbridge.core import scheduler
 from tillbridge.core.clock import Clock
-from tillbridge.daemon import scheduler
-from tillbridge.daemon.scheduler import Scheduler
+from tillbridge.core.scheduler import Job, Scheduler
+from tillbridge.core.supervision import Supervisor
 
 HOUR = timedelta(hours=1)
 BERLIN = ZoneInfo("Europe/Berlin")
+BRIDGE, MAIN = Supervisor("", Mock()), Supervisor("main", Mock())
 
 
 class Wall:
@@ -58,16 +60,6 @@ def running(plan: Scheduler) -> Iterator[Scheduler]:
         plan.stop()
 
 
-def store(full_compare: str, zone: str | None) -> StoreSettings:
-    written = {
-        "location_id": "loc-1",
-        "currency": "USD",
-        "pos": {"adapter": "folder"},
-        "menu": {"full_compare": full_compare},
-    }
-    return StoreSettings.model_validate(written | ({"timezone": zone} if zone else {}))
-
-
 class Rounds:
     """Work that counts how often it was done."""
 
@@ -97,9 +89,16 @@ async def test_the_quiet_hour_comes_once_where_the_clocks_change(
     wall: Wall, before: datetime, when: str, times: int
 ) -> None:
     compared = list[str]()
+
+    def comparing(store: str) -> Job:
+        async def compare() -> None:
+            compared.append(store)
+
+        return compare
+
     wall.set(before)
-    plan = Scheduler(Clock())
-    plan.daily({"main": store(when, "Europe/Berlin")}, compared.append)
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.daily("compare", when, "Europe/Berlin", comparing("main"), supervisor=MAIN)
     with running(plan):
         await settled(plan)
         assert compared == []
@@ -117,11 +116,19 @@ async def test_the_quiet_hour_comes_once_where_the_clocks_change(
 
 async def test_a_store_is_compared_at_its_own_quiet_hour_and_once(wall: Wall) -> None:
     compared = list[str]()
+
+    def comparing(store: str) -> Job:
+        async def compare() -> None:
+            compared.append(store)
+
+        return compare
+
     now = datetime.now(UTC)
     soon = (now.astimezone(BERLIN) + 2 * HOUR).strftime("%H:%M")
     later = (now + 4 * HOUR).strftime("%H:%M")
-    plan = Scheduler(Clock())
-    plan.daily({"main": store(soon, "Europe/Berlin"), "east": store(later, "UTC")}, compared.append)
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.daily("compare", soon, "Europe/Berlin", comparing("main"), supervisor=MAIN)
+    plan.daily("compare", later, "UTC", comparing("east"), supervisor=Supervisor("east", Mock()))
     with running(plan):
         plan.late_since()
         await asyncio.sleep(0.01)
@@ -144,9 +151,9 @@ async def test_work_that_is_being_done_shows_since_when() -> None:
         began.set()
         await go_on.wait()
 
-    plan = Scheduler(Clock())
+    plan = Scheduler(Clock(), BRIDGE)
     assert plan.busy_since is None
-    plan.hourly("work", work)
+    plan.every("work", 3600, work)
     with running(plan):
         async with asyncio.timeout(10):
             await began.wait()
@@ -166,9 +173,9 @@ async def test_work_that_takes_hours_is_not_begun_beside_itself(wall: Wall) -> N
         await go_on.wait()
 
     beside = Rounds()
-    plan = Scheduler(Clock())
-    plan.hourly("work", work)
-    plan.hourly("beside", beside.work)
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.every("work", 3600, work)
+    plan.every("beside", 3600, beside.work)
     with running(plan):
         await beside.reached(1)
         wall.ahead = 3 * HOUR
@@ -188,8 +195,8 @@ async def test_work_that_is_not_done_is_broken_off_at_the_end() -> None:
             broken_off.set()
             raise
 
-    plan = Scheduler(Clock())
-    plan.hourly("work", work)
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.every("work", 3600, work)
     async with asyncio.timeout(10):
         with running(plan):
             await began.wait()
@@ -204,16 +211,17 @@ async def test_work_that_fails_is_done_again_and_keeps_no_other_from_it(wall: Wa
         tried += 1
         raise OSError
 
-    def compare(_store: str) -> None:
+    async def compare() -> None:
         raise OSError
 
     quiet = datetime.now(UTC) + HOUR / 2
-    plan = Scheduler(Clock())
-    plan.daily({"main": store(quiet.strftime("%H:%M"), "UTC")}, compare)
-    plan.hourly("work", work)
-    plan.hourly("beside", beside.work)
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.daily("compare", quiet.strftime("%H:%M"), "UTC", compare, supervisor=MAIN)
+    plan.every("work", 3600, work)
+    plan.every("beside", 3600, beside.work)
     with running(plan):
         await beside.reached(1)
+        await settled(plan)
         wall.ahead = HOUR
         plan.late_since()
         await beside.reached(2)
@@ -222,8 +230,8 @@ async def test_work_that_fails_is_done_again_and_keeps_no_other_from_it(wall: Wa
 
 async def test_timers_that_come_round_are_never_late() -> None:
     rounds = Rounds()
-    plan = Scheduler(Clock())
-    plan.hourly("rounds", rounds.work)
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.every("rounds", 3600, rounds.work)
     with running(plan):
         await rounds.reached(1)
         assert plan.late_since() is None
@@ -231,8 +239,8 @@ async def test_timers_that_come_round_are_never_late() -> None:
 
 async def test_timers_that_do_not_come_round_show_since_when(wall: Wall) -> None:
     rounds = Rounds()
-    plan = Scheduler(Clock())
-    plan.hourly("rounds", rounds.work)
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.every("rounds", 3600, rounds.work)
     with running(plan):
         wall.ahead = 2 * HOUR
         since = plan.late_since()  # the loop has not come round
@@ -242,8 +250,8 @@ async def test_timers_that_do_not_come_round_show_since_when(wall: Wall) -> None
 
 async def test_a_wall_clock_that_jumps_ahead_makes_no_timer_late_for_long(wall: Wall) -> None:
     rounds = Rounds()
-    plan = Scheduler(Clock())
-    plan.hourly("rounds", rounds.work)
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.every("rounds", 3600, rounds.work)
     with running(plan):
         await rounds.reached(1)
         wall.ahead = 5 * HOUR
@@ -258,9 +266,63 @@ async def test_a_clock_that_jumps_is_noticed_without_a_watchdog(
 ) -> None:
     monkeypatch.setattr(scheduler, "_LONGEST_SLEEP_S", 0.01)
     rounds = Rounds()
-    plan = Scheduler(Clock())
-    plan.hourly("rounds", rounds.work)
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.every("rounds", 3600, rounds.work)
     with running(plan):
         await rounds.reached(1)
         wall.ahead = 5 * HOUR
         await rounds.reached(2)
+
+
+async def test_a_clock_that_is_set_back_delays_no_job_by_more_than_its_interval(wall: Wall) -> None:
+    rounds = Rounds()
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.every("rounds", 60, rounds.work)
+    with running(plan):
+        await rounds.reached(1)
+        wall.ahead = -5 * HOUR
+        await settled(plan)
+        assert rounds.done == 1
+        wall.ahead = -5 * HOUR + timedelta(seconds=62)
+        plan.late_since()
+        await rounds.reached(2)
+
+
+async def test_work_that_says_when_it_is_due_again_is_done_then(wall: Wall) -> None:
+    done = 0
+
+    async def work() -> float:
+        nonlocal done
+        done += 1
+        return 5.0
+
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.every("work", 3600, work, first_s=10)
+    with running(plan):
+        for seconds, times in ((9, 0), (11, 1), (14, 1), (17, 2)):
+            wall.ahead = timedelta(seconds=seconds)
+            await settled(plan)
+            assert done == times, seconds
+
+
+async def test_work_that_fails_is_a_problem_and_tried_before_its_time(wall: Wall) -> None:
+    problems, tried = Mock(), 0
+
+    async def work() -> None:
+        nonlocal tried
+        tried += 1
+        if tried == 1:
+            raise OSError(5, "broken")
+
+    plan = Scheduler(Clock(), BRIDGE)
+    plan.every("look", 3600, work, supervisor=Supervisor("main", problems))
+    with running(plan):
+        await settled(plan)
+        problems.open.assert_called_once_with(
+            "store.step_failed", "main", "look", step="look", detail="OSError: [Errno 5] broken"
+        )
+        problems.close.assert_not_called()
+        wall.ahead = timedelta(seconds=2)
+        await settled(plan)
+        assert tried == 2
+        problems.close.assert_called_once_with("store.step_failed", "main", "look")

@@ -9,10 +9,10 @@ from email.message import EmailMessage
 from email.utils import formatdate
 
 from tillbridge.alerts.message import Message
-from tillbridge.alerts.trust import system_trust
 from tillbridge.alerts.ways import NotTold
 from tillbridge.config import EmailSettings
 from tillbridge.core.i18n import _
+from tillbridge.core.trust import system_trust
 
 Secret = Callable[[], str]
 

@@ -10,10 +10,10 @@ import aiohttp
 
 from tillbridge.alerts.message import Message
 from tillbridge.alerts.reaching import reach
-from tillbridge.alerts.trust import system_trust
 from tillbridge.alerts.ways import NotTold
 from tillbridge.config import WebhookSettings
 from tillbridge.core.i18n import _
+from tillbridge.core.trust import system_trust
 
 SIGNATURE = "X-Tillbridge-Signature"
 ALERT_ID = "X-Tillbridge-Alert-Id"

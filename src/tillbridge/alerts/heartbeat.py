@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from tillbridge.alerts.reaching import reach
-from tillbridge.alerts.trust import system_trust
 from tillbridge.core.clock import Clock
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.trust import system_trust
 
 log = get_logger()
 

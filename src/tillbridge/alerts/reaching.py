@@ -5,9 +5,9 @@ import contextlib
 import ssl
 from urllib.parse import urlsplit
 
-from tillbridge.alerts.trust import system_trust
 from tillbridge.alerts.ways import NotTold
 from tillbridge.core.i18n import _
+from tillbridge.core.trust import system_trust
 
 
 async def reach(url: str, *, timeout_s: float, fix: str) -> None:

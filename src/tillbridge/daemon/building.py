@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from tillbridge.config import LoadedSettings
 from tillbridge.core.clock import Clock
+from tillbridge.core.context import BridgeContext
 from tillbridge.core.log import learn_secret
+from tillbridge.core.scheduler import Scheduler
+from tillbridge.core.supervision import Supervisor
 from tillbridge.core.tally import Tally
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.ledger.ledger import Ledger
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 class Building:
     """The house with its stores, nothing running yet."""
 
+    bridge: BridgeContext
     house: House
     stores: dict[str, StoreRooms]
     consents: ConsentDesk
@@ -50,17 +54,16 @@ async def built(
         open_things.push_async_callback(desk.settle)
         link = service_link(loaded, ledger.vault, clock)
         open_things.push_async_callback(link.close)
-        house = House(
-            settings,
-            loaded.base_dir,
-            ledger,
-            desk,
-            link,
-            FolderEvents(),
-            Tally(),
-            clock,
-            ServiceReach(desk, clock=clock),
+        bridge = BridgeContext(
+            settings=settings,
+            base_dir=loaded.base_dir,
+            ledger=ledger,
+            problems=desk,
+            scheduler=Scheduler(clock, Supervisor("", desk)),
+            metrics=Tally(),
+            clock=clock,
         )
+        house = House(bridge, link, FolderEvents(), ServiceReach(desk, clock=clock))
         stores = {}
         for name in settings.stores if names is None else names:
             rooms = StoreRooms(name, house)
@@ -70,7 +73,7 @@ async def built(
         keepers = {name: rooms.tokens for name, rooms in stores.items()}
         consents = ConsentDesk(link, keepers, ledger, clock=clock)
         communities = _communities(house, stores) if names is None else {}
-        yield Building(house, stores, consents, communities)
+        yield Building(bridge, house, stores, consents, communities)
 
 
 def _communities(house: House, stores: dict[str, StoreRooms]) -> "dict[str, CommunityRooms]":

@@ -18,7 +18,6 @@ from tillbridge.config.toml import read_file
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.daemon.building import Building, service_link
-from tillbridge.daemon.tills import Tills
 from tillbridge.diagnostics.apart import UnwaitedThreads, apart
 from tillbridge.diagnostics.examination import examination
 from tillbridge.diagnostics.subject import StoreSubject, Subject, Telling
@@ -26,6 +25,7 @@ from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
 from tillbridge.ledger.vault import Vault
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.runner import PosRunner
+from tillbridge.pos.store_pos import StorePos
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.types import Tokens
@@ -213,7 +213,7 @@ def _tills(
         return {}, str(failure)
 
 
-def _parts(tills: Tills) -> Mapping[str, PosRunner]:
+def _parts(tills: StorePos) -> Mapping[str, PosRunner]:
     parts = {"pos": tills.menu}
     if tills.orders is not tills.menu:
         parts["orders"] = tills.orders

@@ -21,7 +21,7 @@ from tillbridge.core.errors import ConfigError, LedgerError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger, set_level
 from tillbridge.core.supervision import Supervisor
-from tillbridge.daemon import alerting, fleeting
+from tillbridge.daemon import alerting
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
 from tillbridge.daemon.building import Building, built
@@ -39,7 +39,6 @@ from tillbridge.daemon.receiving import receiver_settings
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.reloading import Change, Reloader
 from tillbridge.daemon.rooms import StoreRooms
-from tillbridge.daemon.scheduler import Scheduler
 from tillbridge.daemon.self_checks import CLOCK, DiskCheck, ServiceProbe, ask_service
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_beside import SetupBeside
@@ -47,6 +46,7 @@ from tillbridge.daemon.signals import on_hangup
 from tillbridge.daemon.signs import pulse
 from tillbridge.daemon.supervise import supervise
 from tillbridge.diagnostics.port_holder import taken_by
+from tillbridge.fleet.sender import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.snapshot import forget_failed_start
 from tillbridge.ledger.writer import Storage
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from tillbridge.diagnostics.subject import Subject
 
 log = get_logger()
+
+_HOUR_S = 3600.0
 
 
 async def live(
@@ -112,7 +114,7 @@ class _Life:
         self._page: StatusListener | None = None
         self._reloader = Reloader(loaded, house.desk, self._reloaded)
         self._started_at = house.clock.now_ms()
-        self._scheduler = Scheduler(house.clock)
+        self._scheduler = building.bridge.scheduler
         self._connecting = Connecting(building, self._connected)
         self._operations = Operations(building, self._connecting, running_since=self._started_at)
         self._setup = SetupBeside(loaded, house, self._operations, lives)
@@ -184,8 +186,6 @@ class _Life:
             tasks |= supervised(
                 alerting.steps(self._building, receiver_url=lambda: self._receiver.url)
             )
-        if self._settings.fleet.is_wanted:
-            tasks |= supervised(fleeting.steps(self._house, self._operations.status))
         if self._page is not None:
             tasks |= self._page.tasks()
         disk = DiskCheck(self._house.ledger.data_dir, self._house.desk)
@@ -342,12 +342,17 @@ class _Life:
         self._setup.bell.listen(callback)
 
     def _plan_housekeeping(self) -> None:
-        house, stores, plan = self._house, self._building.stores, self._scheduler
-        plan.hourly("forget", lambda: forget(house.ledger, self._bridge, house.clock))
-        plan.hourly("keep_budget", lambda: keep_budget(house.ledger, house.desk, self._bridge))
-        plan.hourly("count_down_consents", self._count_down_consents)
-        plan.hourly("let_go", self._receiver.let_go)
-        plan.daily(self._settings.stores, lambda store: stores[store].daily())
+        house, plan = self._house, self._scheduler
+        plan.every("forget", _HOUR_S, lambda: forget(house.ledger, self._bridge, house.clock))
+        plan.every(
+            "keep_budget", _HOUR_S, lambda: keep_budget(house.ledger, house.desk, self._bridge)
+        )
+        plan.every("count_down_consents", _HOUR_S, self._count_down_consents)
+        plan.every("let_go", _HOUR_S, self._receiver.let_go)
+        for store in self._building.stores.values():
+            store.plan(plan)
+        if self._settings.fleet.is_wanted:
+            StatusSender(self._building.bridge, self._operations.status).plan()
 
     def _reloaded(self, fresh: LoadedSettings, change: Change) -> None:
         """Let what has changed and can count at once do so. Raises ConfigError, nothing changed."""

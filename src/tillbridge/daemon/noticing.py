@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tillbridge.adapter import Change
 from tillbridge.config import StoreSettings
-from tillbridge.daemon.tills import Tills
 from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.orders.flow import OrdersFlow
 from tillbridge.pos.folder_events import FolderEvents
+from tillbridge.pos.store_pos import StorePos
 from tillbridge.pos.watch import FileWatch
 
 _ASKED_ALL_THE_SAME_S = 60.0
@@ -22,7 +22,7 @@ class Noticing:
     """Watches what an adapter names; what it names no file for is read every `poll_s` seconds."""
 
     def __init__(
-        self, store: str, settings: StoreSettings, tills: Tills, events: FolderEvents
+        self, store: str, settings: StoreSettings, tills: StorePos, events: FolderEvents
     ) -> None:
         self._settings = settings
         self._tills = tills

@@ -8,8 +8,10 @@ from typing import Any
 
 from tillbridge.config import Settings
 from tillbridge.core.clock import Clock
+from tillbridge.core.context import BridgeContext, StoreContext
 from tillbridge.core.errors import ConsentLost, Refused
-from tillbridge.core.supervision import Step, Supervisor
+from tillbridge.core.scheduler import Scheduler
+from tillbridge.core.supervision import Step
 from tillbridge.core.tally import Tally
 from tillbridge.daemon.absence import absent_s
 from tillbridge.daemon.audited import AuditTrail
@@ -17,7 +19,6 @@ from tillbridge.daemon.effects import Effects
 from tillbridge.daemon.integrating import Integrating
 from tillbridge.daemon.noticing import Noticing
 from tillbridge.daemon.standing import StoreStanding
-from tillbridge.daemon.tills import open_tills
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
@@ -25,6 +26,7 @@ from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.orders.books import StoreBooks
 from tillbridge.orders.flow import OrderPeers, OrdersFlow
 from tillbridge.pos.folder_events import FolderEvents
+from tillbridge.pos.store_pos import open_store_pos
 from tillbridge.service.caller import Contact
 from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.link import ServiceLink
@@ -41,17 +43,42 @@ from tillbridge.stores.watch import ServiceWatch
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """What all stores share."""
+    """What all stores share: their context, and what only the composition hands on."""
 
-    settings: Settings
-    base_dir: Path
-    ledger: Ledger
-    desk: ProblemDesk
+    bridge: BridgeContext
     link: ServiceLink
     events: FolderEvents
-    tally: Tally
-    clock: Clock
     reach: ServiceReach
+
+    @property
+    def settings(self) -> Settings:
+        """The whole configuration."""
+        return self.bridge.settings
+
+    @property
+    def base_dir(self) -> Path:
+        """Where paths in the settings count from."""
+        return self.bridge.base_dir
+
+    @property
+    def ledger(self) -> Ledger:
+        """The bridge's ledger."""
+        return self.bridge.ledger
+
+    @property
+    def desk(self) -> ProblemDesk:
+        """The problems that are open."""
+        return self.bridge.problems
+
+    @property
+    def tally(self) -> Tally:
+        """What is counted."""
+        return self.bridge.metrics
+
+    @property
+    def clock(self) -> Clock:
+        """The one clock."""
+        return self.bridge.clock
 
 
 class StoreRooms:
@@ -71,7 +98,6 @@ class StoreRooms:
         self._public_url = house.settings.receiver.public_url
         self._well = False
         self._clock = house.clock
-        self.supervisor = Supervisor(name, house.desk)
         self._settled_at: float | None = None  # monotonic seconds
         self._settle_least_s = house.settings.service.reintegrate_settle_s
         self._watch = ServiceWatch(name, house.ledger, house.desk, house.reach, clock=house.clock)
@@ -84,6 +110,8 @@ class StoreRooms:
         )
         self.tokens = link.tokens
         self.client = link.client
+        self.tills = open_store_pos(name, settings, house.base_dir, house.desk)
+        self.context = StoreContext(house.bridge, name, self.tills, link.client)
         self.integrator = Integrator(
             name,
             settings,
@@ -108,7 +136,6 @@ class StoreRooms:
             link.tokens,
             check_s=house.settings.service.integration_check_s,
         )
-        self.tills = open_tills(name, settings, house.base_dir, house.desk)
         self.catalogue = CatalogueFlow(
             name,
             settings,
@@ -196,13 +223,17 @@ class StoreRooms:
             steps["idle_read"] = partial(
                 self._watch.read_while_idle, self._read_integration, self._idle_read_s
             )
-        return {f"{self.name}.{step}": self.supervisor.run(step, steps[step]) for step in steps}
+        return {
+            f"{self.name}.{step}": self.context.supervisor.run(step, steps[step]) for step in steps
+        }
 
     def integration_task(
         self, after_round: Callable[[], Awaitable[None]]
     ) -> Coroutine[Any, Any, object]:
         """Return what keeps the integration as configured."""
-        return self.supervisor.run("integration", partial(self.integrating.run, after_round))
+        return self.context.supervisor.run(
+            "integration", partial(self.integrating.run, after_round)
+        )
 
     def service_back(self) -> None:
         """Go on with what waited: the service, the consent or the integration is back."""
@@ -210,8 +241,17 @@ class StoreRooms:
         self.catalogue.service_back()
         self.standing.service_back()
 
-    def daily(self) -> None:
-        """Compare everything that others may have changed."""
+    def plan(self, scheduler: Scheduler) -> None:
+        """Plan what happens by the clock: all that others may have changed is compared daily."""
+        scheduler.daily(
+            "full_compare",
+            self.settings.menu.full_compare,
+            self.settings.timezone,
+            self._compare_all,
+            supervisor=self.context.supervisor,
+        )
+
+    async def _compare_all(self) -> None:
         self.catalogue.daily()
         self.standing.daily()
 

@@ -3,9 +3,9 @@
 import faulthandler
 import time
 
+from tillbridge.core.scheduler import Scheduler
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.pulse import Pulse, Sign
-from tillbridge.daemon.scheduler import Scheduler
 from tillbridge.daemon.service_manager import ServiceManager
 
 # A commit waits for the disk, and memory cards have been seen to take ten seconds over one.

@@ -13,6 +13,7 @@ from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from tillbridge import __version__
+from tillbridge.core.trust import system_trust
 
 Resolve = Callable[[str], list[str]]
 Trust = Callable[[], ssl.SSLContext]
@@ -47,13 +48,6 @@ def resolve(host: str) -> list[str]:
     """Return a name's addresses, as this machine looks them up. Raises OSError."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(each[4][0]) for each in found))
-
-
-def system_trust() -> ssl.SSLContext:
-    """Return a context that trusts whom this machine trusts, as calls to the service do."""
-    import truststore  # noqa: PLC0415 -- only for https
-
-    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def no_trust() -> ssl.SSLContext:

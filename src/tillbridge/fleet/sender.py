@@ -3,89 +3,81 @@
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
-from tillbridge.core.clock import Clock
+from tillbridge.config.secrets import resolve_secret
+from tillbridge.core.context import BridgeContext
 from tillbridge.core.errors import ConfigError
-from tillbridge.core.log import get_logger
+from tillbridge.core.log import get_logger, learn_secret
+from tillbridge.core.trust import system_trust
 from tillbridge.fleet.minisign import SigningKey
 from tillbridge.fleet.report import Report, SignedReport
+
+if TYPE_CHECKING:
+    from tillbridge.ledger.vault import Vault
 
 log = get_logger()
 
 _TIMEOUT_S = 20.0
+_KEY = "fleet/signing_key"
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where reports go: `url` is a folder of an HTTP server that takes PUT."""
-
-    folder: Path | None
-    url: str
-    token: Callable[[], str] | None
-    tls: ssl.SSLContext | bool
+def signing_key(vault: "Vault") -> SigningKey:
+    """Return the bridge's own key; it is made when it is first needed."""
+    stored = vault.get(_KEY)
+    if stored is not None:
+        return SigningKey.kept(stored)
+    key = SigningKey.new()
+    vault.put(_KEY, key.to_keep)
+    return key
 
 
 class StatusSender:
-    """Sends a report every `every_s` seconds. Failures are logged when they begin and end."""
+    """Sends reports of `status`. Failures are logged when they begin and end."""
 
     def __init__(
-        self,
-        name: str,
-        places: Places,
-        key: SigningKey,
-        *,
-        every_s: float,
-        status: Callable[[], Awaitable[Mapping[str, Any]]],
-        clock: Clock,
+        self, bridge: BridgeContext, status: Callable[[], Awaitable[Mapping[str, Any]]]
     ) -> None:
-        self._name = name
-        self._places = places
-        self._key = key
-        self._every_s = every_s
+        self._bridge = bridge
+        self._fleet = bridge.settings.fleet
+        self._key = signing_key(bridge.ledger.vault)
         self._status = status
-        self._clock = clock
         self._failing: set[str] = set()
 
-    async def run(self) -> None:
-        """Send until cancelled."""
-        while True:
-            began = self._clock.monotonic()
-            await self.send()
-            await asyncio.sleep(max(0.0, self._every_s - (self._clock.monotonic() - began)))
+    def plan(self) -> None:
+        """Let a report be sent every `every_s` seconds."""
+        self._bridge.scheduler.every("fleet", self._fleet.every_s, self.send)
 
     async def send(self) -> None:
         """Send one report."""
-        report = Report(self._name, self._clock.now_ms(), await self._status())
+        name = self._fleet.called
+        report = Report(name, self._bridge.clock.now_ms(), await self._status())
         signed = SignedReport.of(report, self._key)
         # The signature comes last: whoever sees it finds the content that it signs.
-        files = {
-            f"{self._name}.json": signed.content,
-            f"{self._name}.json.minisig": signed.signature,
-        }
-        if self._places.folder is not None:
-            self._tell("folder", await asyncio.to_thread(_write, self._places.folder, files))
-        if self._places.url:
-            self._tell("url", await self._put(files))
+        files = {f"{name}.json": signed.content, f"{name}.json.minisig": signed.signature}
+        if self._fleet.folder is not None:
+            folder = self._bridge.base_dir / self._fleet.folder
+            self._report("folder", await asyncio.to_thread(_write, folder, files))
+        if self._fleet.url:
+            self._report("url", await self._put(self._fleet.url.rstrip("/"), files))
 
-    async def _put(self, files: Mapping[str, bytes]) -> str:
+    async def _put(self, url: str, files: Mapping[str, bytes]) -> str:
+        """Put the files into a folder of an HTTP server; return why that failed, or ""."""
         try:
-            token = self._places.token
-            headers = {} if token is None else {"Authorization": f"Bearer {token()}"}
+            headers = self._headers()
         except ConfigError as failure:
             return failure.text
-        connector = aiohttp.TCPConnector(ssl=self._places.tls, limit=1, force_close=True)
-        timeout = aiohttp.ClientTimeout(total=min(_TIMEOUT_S, self._every_s))
+        tls: ssl.SSLContext | bool = system_trust() if url.startswith("https:") else True
+        connector = aiohttp.TCPConnector(ssl=tls, limit=1, force_close=True)
+        timeout = aiohttp.ClientTimeout(total=min(_TIMEOUT_S, self._fleet.every_s))
         try:
             async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
                 for name, content in files.items():
-                    url = f"{self._places.url.rstrip('/')}/{name}"
                     async with http.put(
-                        url, data=content, headers=headers, allow_redirects=False
+                        f"{url}/{name}", data=content, headers=headers, allow_redirects=False
                     ) as answer:
                         if answer.status >= 300:
                             return f"HTTP {answer.status}"
@@ -93,7 +85,17 @@ class StatusSender:
             return type(failure).__name__
         return ""
 
-    def _tell(self, place: str, failure: str) -> None:
+    def _headers(self) -> dict[str, str]:
+        """Read the token now, so that a new one counts without a restart. Raises ConfigError."""
+        if self._fleet.token is None:
+            return {}
+        secret = resolve_secret(
+            self._fleet.token, key="fleet.token", base_dir=self._bridge.base_dir
+        ).get_secret_value()
+        learn_secret(secret)
+        return {"Authorization": f"Bearer {secret}"}
+
+    def _report(self, place: str, failure: str) -> None:
         if failure and place not in self._failing:
             self._failing.add(place)
             log.warning("fleet.not_sent", to=place, detail=failure)

@@ -5,7 +5,6 @@ Redirects are never followed. Nothing here repeats a call, aiohttp included: `ca
 """
 
 import io
-import ssl
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +15,7 @@ from tillbridge import __version__
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown, ServiceError, Unreachable
 from tillbridge.core.i18n import _
+from tillbridge.core.trust import system_trust
 from tillbridge.service.answers import failure_of, parse_json
 from tillbridge.service.fields import unreadable
 from tillbridge.service.origin import LEFT_ORIGIN, Origin
@@ -124,7 +124,7 @@ class Transport:
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    ssl=_system_trust() if self.origin.uses_tls else True, limit=0
+                    ssl=system_trust() if self.origin.uses_tls else True, limit=0
                 ),
                 headers={"User-Agent": f"tillbridge/{__version__}", "Accept": "application/json"},
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -142,12 +142,6 @@ class Transport:
 
 
 _JSON = {"Content-Type": "application/json"}
-
-
-def _system_trust() -> ssl.SSLContext:
-    import truststore  # noqa: PLC0415 -- only for https, and reading a system's store takes time
-
-    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 async def _read(response: aiohttp.ClientResponse) -> bytes | None:

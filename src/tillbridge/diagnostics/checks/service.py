@@ -10,8 +10,9 @@ from email.utils import parsedate_to_datetime
 
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
+from tillbridge.core.trust import system_trust
 from tillbridge.diagnostics.apart import apart
-from tillbridge.diagnostics.line import Exchange, Resolve, Trust, no_trust, resolve, system_trust
+from tillbridge.diagnostics.line import Exchange, Resolve, Trust, no_trust, resolve
 from tillbridge.diagnostics.line import exchange as fetch
 from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok, skipped
 from tillbridge.diagnostics.subject import Subject

@@ -6,14 +6,14 @@ from typing import Any
 
 from tillbridge.adapter import AdapterContext
 from tillbridge.config import StoreSettings
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.core.supervision import Desk
 from tillbridge.pos.duties import check_duties
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.runner import PosRunner
 
 
 @dataclass(frozen=True, slots=True)
-class Tills:
+class StorePos:
     """Where the menu is read, and where orders are written; often the same."""
 
     menu: PosRunner
@@ -22,13 +22,13 @@ class Tills:
 
     def close(self) -> None:
         """Let the adapters' threads end."""
-        tills = (self.menu, self.orders, self.fallback)
-        for till in {id(each): each for each in tills}.values():
-            if till is not None:
-                till.close()
+        adapters = (self.menu, self.orders, self.fallback)
+        for adapter in {id(each): each for each in adapters}.values():
+            if adapter is not None:
+                adapter.close()
 
 
-def open_tills(store: str, settings: StoreSettings, base_dir: Path, desk: ProblemDesk) -> Tills:
+def open_store_pos(store: str, settings: StoreSettings, base_dir: Path, problems: Desk) -> StorePos:
     """Open the store's adapters. Raises ConfigError."""
     context = AdapterContext(
         store=store,
@@ -40,9 +40,9 @@ def open_tills(store: str, settings: StoreSettings, base_dir: Path, desk: Proble
     def opened(adapter: str, options: dict[str, Any], table: str) -> PosRunner:
         def fault(operation: str, detail: str | None) -> None:
             if detail is None:
-                desk.close("adapter.failed", store, f"{adapter}.{operation}")
+                problems.close("adapter.failed", store, f"{adapter}.{operation}")
             else:
-                desk.open(
+                problems.open(
                     "adapter.failed",
                     store,
                     f"{adapter}.{operation}",
@@ -52,9 +52,9 @@ def open_tills(store: str, settings: StoreSettings, base_dir: Path, desk: Proble
 
         def trouble(detail: str | None) -> None:
             if detail is None:
-                desk.close("adapter.keeps_dying", store, adapter)
+                problems.close("adapter.keeps_dying", store, adapter)
             else:
-                desk.open("adapter.keeps_dying", store, adapter, adapter=adapter, detail=detail)
+                problems.open("adapter.keeps_dying", store, adapter, adapter=adapter, detail=detail)
 
         return PosRunner(
             open_adapter(adapter, options, context, table=table),
@@ -69,11 +69,11 @@ def open_tills(store: str, settings: StoreSettings, base_dir: Path, desk: Proble
         table: opened(adapter, options, table) for table, adapter, options in settings.adapters
     }
     menu = by_table["pos"]
-    tills = Tills(menu, by_table.get("orders", menu), by_table.get("fallback"))
+    pos = StorePos(menu, by_table.get("orders", menu), by_table.get("fallback"))
     check_duties(
         store,
-        orders=tills.orders.adapter,
-        takes_orders=tills.orders.writes_tickets,
-        stands_in=tills.fallback is None or tills.fallback.marks_tickets,
+        orders=pos.orders.adapter,
+        takes_orders=pos.orders.writes_tickets,
+        stands_in=pos.fallback is None or pos.fallback.marks_tickets,
     )
-    return tills
+    return pos

@@ -1,4 +1,4 @@
-"""Which certificates alerts trust: as the rest of the bridge, those that the system does."""
+"""Which certificates the bridge trusts: those that the system does."""
 
 import ssl
 
