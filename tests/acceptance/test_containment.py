@@ -36,6 +36,7 @@ notification_email = "owner@example.net"
 [stores.stuck.pos]
 adapter = "tests.support.poison_adapter:ADAPTER"
 poll_s = 0.5
+hangs_after_s = 2
 hangs = true
 """
 
@@ -93,6 +94,12 @@ async def test_a_poisoned_store_ends_nothing_and_delays_no_other(world: World) -
         return wanted <= await problems(world, "bar") and kiosk <= await problems(world, "kiosk")
 
     await until("both stores tell what is wrong", told)
+
+    async def is_stuck() -> bool:
+        return await problems(world, "stuck") >= {"adapter.hangs"}
+
+    await until("the store whose reading hangs says so", is_stuck)
+    assert "adapter.hangs" not in await problems(world, "main")
     assert len(list((world.folder / "bar/updates/bad").glob("*.error"))) == 4
     assert world.bridge.events("task.died") == []
 

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import json
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,6 +49,7 @@ from tillbridge.adapter import (
 from tillbridge.config import AssumptionSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ServiceError
+from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk, open_problems
@@ -305,15 +306,13 @@ def runner(till: object) -> PosRunner:
         store="main",
         adapter="hostile",
         ticket_timeout_s=20,
-        on_fault=lambda _operation, detail: _storable(detail),
-        on_trouble=_storable,
+        report=_storable,
     )
 
 
-def _storable(text: object) -> None:
-    if text is not None:
-        assert isinstance(text, str)
-        text.encode()
+def _storable(_scope: Scope, found: Iterable[Found]) -> None:
+    for each in found:
+        "".join([each.subject, *map(str, each.detail.values())]).encode()
 
 
 @pytest.fixture(scope="module")

@@ -64,7 +64,6 @@ async def life_with(house: House, restaurant: Restaurant, mode: str) -> AsyncIte
         store="main",
         adapter="odoo",
         ticket_timeout_s=5,
-        on_fault=lambda _operation, _detail: None,
     )
     house.till = runner  # type: ignore[assignment] # whatever writes tickets
     try:

@@ -1,6 +1,6 @@
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -8,17 +8,23 @@ import pytest
 
 from tests.support.folder_till import menu_till, open_till
 from tillbridge.adapter import (
+    AvailabilityReading,
     Catalogue,
+    CatalogueChanges,
     Change,
     ExportUnreadable,
     Health,
     ItemUnavailable,
+    ListedTicket,
     PosFailure,
     PosOffline,
+    TablesReading,
     Ticket,
     TicketOutcomeUnknown,
+    TicketStatus,
     TicketUpdate,
 )
+from tillbridge.core.problems import PROBLEMS, Found, Scope
 from tillbridge.model.order import Order, parse_order
 from tillbridge.pos.runner import PosRunner
 
@@ -52,13 +58,35 @@ class Till:
 
 
 class Faults:
+    """What is open now, by code and subject, and what of `adapter.failed` has changed."""
+
     def __init__(self) -> None:
         self.told: list[tuple[str, bool]] = []
+        self.reports: list[tuple[str, ...]] = []
+        self.open: dict[tuple[str, str], Found] = {}
 
-    def __call__(self, operation: str, detail: str | None) -> None:
-        """Note what changes; that an operation works is told at first, too."""
-        if detail is not None or any(each[0] == operation for each in self.told):
-            self.told.append((operation, detail is not None))
+    def __call__(self, scope: Scope, found: Iterable[Found]) -> None:
+        """Note what changes; that an operation works is reported at first, too."""
+        now = {(each.code, each.subject): each for each in found}
+        assert all(scope.covers(code, "main", subject) for code, subject in now)
+        for key in [each for each in self.open if scope.covers(each[0], "main", each[1])]:
+            del self.open[key]
+        self.open |= now
+        self.reports.append(tuple(each.detail.get("detail", "") for each in now.values()))
+        for each in now.values():
+            PROBLEMS[each.code].text.format(store="main", **each.detail)
+        if "adapter.failed" in scope.codes:
+            operation = (scope.subject or "").removeprefix("test.")
+            failed = any(code == "adapter.failed" for code, _subject in now)
+            before = [each for each in self.told if each[0] == operation]
+            if failed or (before and before[-1][1]):
+                self.told.append((operation, failed))
+
+    @property
+    def hanging(self) -> list[str]:
+        return [
+            subject.removeprefix("test.") for code, subject in self.open if code == "adapter.hangs"
+        ]
 
 
 @pytest.fixture
@@ -73,15 +101,15 @@ async def run(faults: Faults) -> AsyncIterator[Callable[..., PosRunner]]:
     def make(
         pos: object,
         timeout_s: float = 20,
-        on_trouble: Callable[[str | None], None] = lambda _trouble: None,
+        hangs_after_s: float = 60,
     ) -> PosRunner:
         runner = PosRunner(
             pos,
             store="main",
             adapter="test",
             ticket_timeout_s=timeout_s,
-            on_fault=faults,
-            on_trouble=on_trouble,
+            hangs_after_s=hangs_after_s,
+            report=faults,
         )
         runners.append(runner)
         return runner
@@ -289,23 +317,24 @@ async def test_what_the_pos_tells_from_a_thread_of_its_own_is_heard_in_the_loop(
     run(Till()).on_change(lambda _change: None)  # nothing to hear, and nothing wrong
 
 
-async def test_trouble_of_the_adapter_itself_is_told_when_it_comes_and_goes(run: Run) -> None:
+async def test_trouble_of_the_adapter_itself_is_told_when_it_comes_and_goes(
+    run: Run, faults: Faults
+) -> None:
     class Ails(Till):
         ailment = ""
 
         def trouble(self) -> str:
             return self.ailment
 
-    told: list[str | None] = []
     till = Ails()
-    pos = run(till, on_trouble=told.append)
-    await pos.health()
-    till.ailment = "It ends at once."
-    await pos.health()
-    await pos.read_catalogue()
-    till.ailment = ""
-    await pos.health()
-    assert told == [None, "It ends at once.", None]
+    pos = run(till)
+    for ailment in ("", "It ends at once.", "It ends at once.", ""):
+        till.ailment = ailment
+        await pos.health()
+        await pos.read_catalogue()
+        kept = [each.detail["detail"] for each in faults.open.values()]
+        assert kept == ([ailment] if ailment else [])
+    assert len([each for each in faults.reports if each]) == 1, "reported once"
 
 
 async def test_an_adapter_is_let_go_of_at_the_end_and_cannot_break_it(
@@ -317,3 +346,132 @@ async def test_an_adapter_is_let_go_of_at_the_end_and_cannot_break_it(
 
     run(Holds()).close()
     assert faults.told == [("close", True)]
+
+
+class Stuck:
+    """A POS with every capability whose methods all wait until it is let go."""
+
+    def __init__(self) -> None:
+        self.asked, self.let_go = threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Callable[..., object]:
+        if name not in _ANSWERS and name not in _AT_ONCE:
+            raise AttributeError(name)
+
+        def wait(*_arguments: object) -> object:
+            self.asked.set()
+            assert self.let_go.wait(60)
+            return _ANSWERS.get(name, 1)
+
+        return wait
+
+
+_AT_ONCE = ("late_write_s", "hold_older_than_s", "catalogue_files", "on_change")
+_LISTED = ListedTicket("k", "r", "1")
+_UPDATE = TicketUpdate("k", "ord_1", TicketStatus.READY)
+_ANSWERS: dict[str, object] = {
+    "read_catalogue": Catalogue(),
+    "read_changes": CatalogueChanges(Catalogue(), frozenset(), 0),
+    "read_availability": AvailabilityReading(),
+    "read_tables": TablesReading(),
+    "write_ticket": Ticket("1"),
+    "write_marked_ticket": Ticket("1"),
+    "find_ticket": None,
+    "cancel_ticket": None,
+    "list_tickets": (_LISTED,),
+    "cancel_listed_ticket": None,
+    "read_updates": (),
+    "update_handled": None,
+    "unreadable_updates": (),
+    "health": Health(online=True),
+}
+_CALLS: dict[str, Callable[[PosRunner], Awaitable[object]]] = {
+    "read_catalogue": lambda pos: pos.read_catalogue(),
+    "read_changes": lambda pos: pos.read_changes(frozenset()),
+    "read_availability": lambda pos: pos.read_availability(),
+    "read_tables": lambda pos: pos.read_tables(),
+    "write_ticket": lambda pos: pos.write_ticket(ORDER, "k"),
+    "write_marked_ticket": lambda pos: pos.write_marked_ticket(ORDER, "k", frozenset()),
+    "find_ticket": lambda pos: pos.find_ticket("k"),
+    "cancel_ticket": lambda pos: pos.cancel_ticket(ORDER, "k", "why"),
+    "list_tickets": lambda pos: pos.list_tickets(),
+    "cancel_listed_ticket": lambda pos: pos.cancel_listed_ticket(_LISTED, ORDER, "why"),
+    "read_updates": lambda pos: pos.read_updates(),
+    "update_handled": lambda pos: pos.update_handled(_UPDATE),
+    "unreadable_updates": lambda pos: pos.unreadable_updates(),
+    "health": lambda pos: pos.health(),
+}
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_every_method_of_an_adapter_is_tried_for_hanging() -> None:
+    rows = {name for name in dir(PosRunner) if name.startswith(("read_", "write_", "cancel_"))}
+    assert {name for name in rows if callable(getattr(PosRunner, name))} <= _CALLS.keys()
+    assert _CALLS.keys() == _ANSWERS.keys()
+
+
+@pytest.mark.parametrize("operation", _CALLS)
+async def test_a_call_that_hangs_is_a_problem_until_it_returns(
+    run: Run, faults: Faults, operation: str
+) -> None:
+    till = Stuck()
+    pos = run(till, timeout_s=0.02, hangs_after_s=0.1)
+    asked = asyncio.ensure_future(_CALLS[operation](pos))
+    waits = asyncio.ensure_future(_CALLS[operation](pos))  # behind it: it does not hang itself
+    await eventually(lambda: faults.hanging == [operation])
+    detail = faults.open["adapter.hangs", f"test.{operation}"].detail
+    assert (detail["adapter"], detail["operation"]) == ("test", operation)
+    assert detail["since"].endswith(" UTC")
+    till.let_go.set()
+    await eventually(lambda: not faults.hanging)
+    await asyncio.gather(asked, waits, return_exceptions=True)
+    await _CALLS[operation](pos)
+    assert faults.open == {}
+
+
+async def test_a_call_that_nobody_waits_for_any_more_hangs_all_the_same(
+    run: Run, faults: Faults
+) -> None:
+    till = Stuck()
+    pos = run(till, hangs_after_s=0.1)
+    asked = asyncio.ensure_future(pos.read_catalogue())
+    await eventually(till.asked.is_set)
+    asked.cancel()
+    await eventually(lambda: faults.hanging == ["read_catalogue"])
+    till.let_go.set()
+    await eventually(lambda: not faults.hanging)
+
+
+async def test_what_must_answer_at_once_holds_nobody_up_for_long(
+    run: Run, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tillbridge.pos.runner._AT_ONCE_S", 0.05)
+    till = Stuck()
+    pos = run(till)
+    assert pos.late_write_s == 0
+    assert pos.late_write_s == 0, "and it is not asked again"
+    assert pos.hold_older_than_s == 0
+    assert sorted(faults.hanging) == ["hold_older_than_s", "late_write_s"]
+    till.let_go.set()
+    await eventually(lambda: not faults.hanging)
+    assert pos.late_write_s == 1
+
+
+async def test_an_adapter_that_does_not_let_go_is_left_behind(
+    run: Run, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tillbridge.pos.runner._LET_GO_S", 0.05)
+    go_on = threading.Event()
+
+    class Holds(Till):
+        def close(self) -> None:
+            go_on.wait(60)
+
+    run(Holds()).close()
+    go_on.set()
+    assert faults.open == {}, "who is closed reports nothing more"

@@ -26,7 +26,6 @@ def read(folder: Path, *rows: str) -> Catalogue:
         store="bar",
         adapter="loyverse",
         ticket_timeout_s=20,
-        on_fault=lambda _operation, _detail: None,
     )
     return asyncio.run(runner.read_catalogue())
 

@@ -204,7 +204,6 @@ def test_the_bridge_hears_of_a_change_in_its_own_loop(till: SqlRig) -> None:
             store="main",
             adapter="sql",
             ticket_timeout_s=10,
-            on_fault=lambda *_fault: None,
         )
         assert runner.tells_changes
         runner.on_change(heard.put_nowait)

@@ -40,6 +40,13 @@ class PosSettings(AdapterSection):
         ),
     )
     health_s: Seconds = Field(5, description="How often the POS is probed.")
+    hangs_after_s: Seconds = Field(
+        90,
+        description=(
+            "A call to the adapter that has not returned by then is a problem until it does: "
+            "adapter.hangs."
+        ),
+    )
 
 
 class OrderSettings(AdapterSection):

@@ -310,6 +310,16 @@ _KINDS = (
         _("Tell the adapter's vendor; the log has the details (event adapter.failed)."),
     ),
     ProblemKind(
+        "adapter.hangs",
+        Severity.WARNING,
+        _("The till does not answer: {operation} of the adapter {adapter} hangs since {since}."),
+        _(
+            "Check that the till, its database or the network share of its files answers; the "
+            "bridge goes on by itself as soon as it does. If it answers and this stays, restart "
+            "the bridge: systemctl restart tillbridge"
+        ),
+    ),
+    ProblemKind(
         "adapter.keeps_dying",
         Severity.DOWN,
         _("The program of the adapter {adapter} keeps ending: {detail}"),

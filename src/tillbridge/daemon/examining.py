@@ -202,7 +202,6 @@ def _tills(
             store=store,
             adapter=adapter,
             ticket_timeout_s=settings.orders.write_timeout_s,
-            on_fault=lambda _operation, _detail: None,
         )
 
     try:

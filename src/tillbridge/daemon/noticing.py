@@ -26,7 +26,13 @@ class Noticing:
     ) -> None:
         self._settings = settings
         self._tills = tills
-        self._watch = FileWatch(events, store=store, poll_s=settings.pos.poll_s)
+        self._watch = FileWatch(
+            events,
+            store=store,
+            poll_s=settings.pos.poll_s,
+            hangs_after_s=settings.pos.hangs_after_s,
+            on_hang=tills.menu.hangs,
+        )
         self._polled: list[Callable[[], None]] = []
         self._poll_s = (
             max(settings.pos.poll_s, _ASKED_ALL_THE_SAME_S)

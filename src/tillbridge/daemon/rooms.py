@@ -110,7 +110,7 @@ class StoreRooms:
         )
         self.tokens = link.tokens
         self.client = link.client
-        self.tills = open_store_pos(name, settings, house.base_dir, house.desk)
+        self.tills = open_store_pos(name, settings, house.base_dir, house.desk.report)
         self.context = StoreContext(house.bridge, name, self.tills, link.client)
         self.integrator = Integrator(
             name,

@@ -22,7 +22,7 @@ from watchfiles import awatch
 from watchfiles.main import FileChange
 
 from tillbridge.core.log import get_logger
-from tillbridge.pos.worker import Worker
+from tillbridge.pos.call_thread import CallThread
 
 _LONGEST_STEP_MS = 50
 _SHORTEST_STEP_MS = 10
@@ -78,7 +78,7 @@ class FolderEvents:
         """Watch until cancelled."""
         # In a thread of its own, with an event loop of its own: opening a watch on a share that
         # hangs blocks, and must not hold the bridge.
-        worker = Worker("folder-events")
+        worker = CallThread("folder-events")
         loop = asyncio.get_running_loop()
         try:
             while True:

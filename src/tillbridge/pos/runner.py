@@ -1,17 +1,21 @@
 """One store's POS, awaited: the adapter's blocking methods, each kind in a thread of its own.
 
 Here, once, everything an adapter may do wrong becomes one of the failures the core knows: an
-exception that no adapter should raise, an answer of the wrong kind, no answer at all.
+exception that no adapter should raise, an answer of the wrong kind, no answer at all. What each
+method of an adapter is held to is a row of `PosRunner`: its thread, its time, what its answer has
+to be, and the failure that its defects become.
 """
 
 import asyncio
 import contextlib
 import math
-from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from tillbridge.adapter import (
     AvailabilityReading,
@@ -24,11 +28,9 @@ from tillbridge.adapter import (
     ExportUnreadable,
     Health,
     HoldsLateOrders,
-    ListedTicket,
     ListsTickets,
     MarksTickets,
     NamesFiles,
-    Order,
     PosFailure,
     PosOffline,
     ReadsAvailability,
@@ -42,7 +44,6 @@ from tillbridge.adapter import (
     TellsTrouble,
     TellsUnreadableUpdates,
     Ticket,
-    TicketMark,
     TicketOutcomeUnknown,
     TicketUpdate,
     WritesLate,
@@ -50,6 +51,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.supervision import describe
 from tillbridge.pos.storable import storable_rows, valid_failure, valid_line
 from tillbridge.pos.validation import (
@@ -63,15 +65,71 @@ from tillbridge.pos.validation import (
     valid_ticket,
     valid_updates,
 )
-from tillbridge.pos.worker import Worker
+from tillbridge.pos.call_thread import CallThread
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
-OnFault = Callable[[str, str | None], None]
-"""Told the operation and what went wrong, or None once that operation works (again)."""
+Report = Callable[[Scope, Iterable[Found]], None]
+"""Makes what is open within the scope exactly what is found (`ProblemDesk.report`)."""
 
-OnTrouble = Callable[[str | None], None]
-"""Told what is wrong with the adapter itself, or None once nothing is."""
+_AT_ONCE_S = 1.0
+_LET_GO_S = 3.0  # a program is asked to end first, and then ended
+_CALL_CODES = frozenset({"adapter.failed", "adapter.hangs"})
+_OWN_CODES = frozenset({"adapter.keeps_dying"})
+
+
+@dataclass(frozen=True, slots=True)
+class CallPolicy:
+    """What a method of an adapter is held to.
+
+    `kind` is what it returns, `valid` makes that usable, in the adapter's thread. A defect of the
+    adapter is raised as `defect`, and so is the end of patience with a call about tickets. One
+    that reads goes on for as long as it takes (`hangs_after_s` makes a problem of it).
+    """
+
+    kind: type | UnionType
+    valid: Callable[[Any], Any] | None = None
+    defect: type[ExportUnreadable | PosFailure] = ExportUnreadable
+
+    @property
+    def reads(self) -> bool:
+        """Whether the call is made in the thread for reading, not in that for tickets."""
+        return self.defect is ExportUnreadable
+
+    @property
+    def stated(self) -> tuple[type[Exception], ...]:
+        """The failures that the adapter may state."""
+        return (ExportUnreadable, PosFailure) if self.reads else (PosFailure,)
+
+    def checked(self, operation: str, answer: object) -> Any:  # noqa: ANN401 -- as `valid` makes of it
+        """Return the answer, made usable. Raises TypeError for one that is none."""
+        if not isinstance(answer, self.kind):
+            raise TypeError(f"{operation} returned {type(answer).__name__}")
+        return answer if self.valid is None or answer is None else self.valid(answer)
+
+
+def _call(
+    method: Callable[Concatenate[Any, P], T], policy: CallPolicy
+) -> "Callable[Concatenate[PosRunner, P], Coroutine[Any, Any, T]]":
+    """Return the adapter's method as a coroutine of the runner."""
+
+    async def call(self: "PosRunner", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        found: T = await self.call(method, policy, *args, **kwargs)
+        return found
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+def _can(capability: type) -> property:
+    """Return whether the adapter has the capability, as a property."""
+    return property(lambda self: isinstance(self._pos, capability), doc=capability.__doc__)
+
+
+_READS_UPDATES = CallPolicy(Iterable, lambda told: valid_updates(tuple(told)), PosOffline)
+_UNREADABLE_UPDATES = CallPolicy(Iterable, storable_rows, PosOffline)
+_HEALTH = CallPolicy(Health, valid_health, PosOffline)
 
 
 class PosRunner:
@@ -79,6 +137,7 @@ class PosRunner:
 
     `ticket_timeout_s` is how long a call about tickets may take. A write that takes longer raises
     TicketOutcomeUnknown; it goes on in its thread, and the next call about tickets comes after it.
+    A call that still runs after `hangs_after_s` is a problem until it returns.
     """
 
     def __init__(
@@ -88,23 +147,144 @@ class PosRunner:
         store: str,
         adapter: str,
         ticket_timeout_s: float,
-        on_fault: OnFault,
-        on_trouble: OnTrouble = lambda _trouble: None,
+        hangs_after_s: float = math.inf,
+        report: Report = lambda _scope, _found: None,
     ) -> None:
         self._pos = pos
         self._store = store
         self._adapter = adapter
         self._ticket_timeout_s = ticket_timeout_s
-        self._on_fault = on_fault
-        self._on_trouble = on_trouble
-        # None is not known: a problem may stand in the ledger from before a restart.
-        self._faulty: dict[str, bool] = {}
-        self._trouble: str | None = None
+        self._report = report
+        # What is wrong with an operation, "" where it works. One that is not here is not known:
+        # a problem may stand in the ledger from before a restart.
+        self._faults: dict[str, str] = {}
+        self._hanging: dict[str, str] = {}  # operation -> since when, for people
+        self._closed = False
+        self._trouble = ""
+        self._reported_trouble: str | None = None
         self._hearers: list[Callable[[Change], None]] = []
-        self._reading = Worker(f"{store}-reading")
-        self._tickets = Worker(f"{store}-tickets")
+        self._reading = self._call_thread("reading", hangs_after_s)
+        self._tickets = self._call_thread("tickets", hangs_after_s)
         self._probe: asyncio.Future[Health] | None = None
         self._odd_updates: tuple[BadRow, ...] = ()
+
+    # -- what the adapter can do
+
+    reads_catalogue = _can(ReadsCatalogue)
+    reads_changes = _can(ReadsCatalogueChanges)
+    reads_availability = _can(ReadsAvailability)
+    reads_tables = _can(ReadsTables)
+    writes_tickets = _can(WritesTickets)
+    cancels_tickets = _can(CancelsTickets)
+    marks_tickets = _can(MarksTickets)
+    lists_tickets = _can(ListsTickets)
+    tells_updates = _can(TellsTicketUpdates)
+    reports_health = _can(ReportsHealth)
+    tells_changes = _can(TellsChanges)
+
+    # -- its methods, as the protocols in `tillbridge.adapter` describe them
+
+    read_catalogue = _call(ReadsCatalogue.read_catalogue, CallPolicy(Catalogue, valid_catalogue))
+    read_changes = _call(
+        ReadsCatalogueChanges.read_changes, CallPolicy(CatalogueChanges, valid_changes)
+    )
+    read_availability = _call(
+        ReadsAvailability.read_availability, CallPolicy(AvailabilityReading, valid_availability)
+    )
+    read_tables = _call(ReadsTables.read_tables, CallPolicy(TablesReading, valid_tables))
+    # An adapter that breaks off a write in a way it should not may have written it, too.
+    write_ticket = _call(
+        WritesTickets.write_ticket, CallPolicy(Ticket, valid_ticket, TicketOutcomeUnknown)
+    )
+    write_marked_ticket = _call(
+        MarksTickets.write_marked_ticket, CallPolicy(Ticket, valid_ticket, TicketOutcomeUnknown)
+    )
+    find_ticket = _call(
+        WritesTickets.find_ticket, CallPolicy(Ticket | None, valid_ticket, PosOffline)
+    )
+    cancel_ticket = _call(CancelsTickets.cancel_ticket, CallPolicy(NoneType, defect=PosFailure))
+    list_tickets = _call(ListsTickets.list_tickets, CallPolicy(Iterable, valid_listed, PosOffline))
+    cancel_listed_ticket = _call(
+        ListsTickets.cancel_listed_ticket, CallPolicy(NoneType, defect=TicketOutcomeUnknown)
+    )
+    update_handled = _call(
+        TellsTicketUpdates.update_handled, CallPolicy(NoneType, defect=PosFailure)
+    )
+
+    async def read_updates(self) -> Sequence[TicketUpdate]:
+        """Return the news not yet handled, oldest first. Raises PosOffline.
+
+        News that cannot be kept is left out; `unreadable_updates` has it.
+        """
+        good: tuple[TicketUpdate, ...]
+        good, self._odd_updates = await self.call(TellsTicketUpdates.read_updates, _READS_UPDATES)
+        return good
+
+    async def unreadable_updates(self) -> Sequence[BadRow]:
+        """Return the news that could not be understood, by the adapter or here."""
+        if not isinstance(self._pos, TellsUnreadableUpdates):
+            return self._odd_updates
+        told = await self.call(TellsUnreadableUpdates.unreadable_updates, _UNREADABLE_UPDATES)
+        return (*told, *self._odd_updates)
+
+    async def health(self) -> Health:
+        """Return whether the POS is there; one that says nothing of it is. Never raises.
+
+        One that has not answered for `ticket_timeout_s` is offline, until it answers.
+        """
+        if not isinstance(self._pos, ReportsHealth):
+            return Health(online=True)
+        if self._probe is None or self._probe.done():
+            work = self._work("health", self._pos.health, _HEALTH)
+            _waiting, self._probe = self._tickets.submit(work, "health")
+        probe = self._probe
+        done, _pending = await asyncio.wait({probe}, timeout=self._ticket_timeout_s)
+        if not done:
+            return Health(online=False, detail=self._no_answer())
+        try:
+            health = probe.result()
+        except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
+            return Health(online=False, detail=self._fault("health", failure))
+        self._works("health")
+        return health
+
+    async def call(
+        self, method: Callable[..., Any], policy: CallPolicy, *args: object, **kwargs: object
+    ) -> Any:  # noqa: ANN401 -- as the policy makes of it
+        """Return what the adapter's method returns. Raises what the policy says.
+
+        `method` is that of the capability. Cancelled before its turn, the call is never made.
+        """
+        operation = method.__name__
+        if (asked := getattr(self._pos, operation, None)) is None:
+            msg = f"this adapter has no {method.__qualname__}: look before asking"
+            raise TypeError(msg)
+        lane = self._reading if policy.reads else self._tickets
+        work = self._work(operation, lambda: asked(*args, **kwargs), policy)
+        call, outcome = lane.submit(work, operation)
+        try:
+            timeout_s = None if policy.reads else self._ticket_timeout_s
+            done, _pending = await asyncio.wait({outcome}, timeout=timeout_s)
+        except asyncio.CancelledError:
+            call.withdraw()
+            outcome.add_done_callback(_forget)
+            raise
+        if not done:
+            outcome.add_done_callback(_forget)
+            # Only a call that never began has surely done nothing.
+            raise (PosOffline if call.withdraw() else policy.defect)(self._no_answer())
+        try:
+            answer = outcome.result()
+        except policy.stated as failure:
+            valid_failure(failure)
+            self._works(operation)
+            raise
+        except Exception as failure:
+            raise self._defect(operation, failure, policy) from failure
+        self._works(operation)
+        return answer
+
+    # -- what it answers at once
 
     @property
     def adapter(self) -> str:
@@ -112,93 +292,14 @@ class PosRunner:
         return self._adapter
 
     @property
-    def reads_catalogue(self) -> bool:
-        """Whether there is a menu to read."""
-        return isinstance(self._pos, ReadsCatalogue)
-
-    @property
-    def reads_changes(self) -> bool:
-        """Whether the menu can be read as its difference."""
-        return isinstance(self._pos, ReadsCatalogueChanges)
-
-    @property
-    def reads_availability(self) -> bool:
-        """Whether the POS tells availability apart from the menu."""
-        return isinstance(self._pos, ReadsAvailability)
-
-    @property
-    def reads_tables(self) -> bool:
-        """Whether there is a floor plan to read."""
-        return isinstance(self._pos, ReadsTables)
-
-    @property
-    def writes_tickets(self) -> bool:
-        """Whether orders can be written."""
-        return isinstance(self._pos, WritesTickets)
-
-    @property
-    def cancels_tickets(self) -> bool:
-        """Whether a written order can be taken back."""
-        return isinstance(self._pos, CancelsTickets)
-
-    @property
-    def marks_tickets(self) -> bool:
-        """Whether tickets can be written with marks for a person to read."""
-        return isinstance(self._pos, MarksTickets)
-
-    @property
     def hold_older_than_s(self) -> float:
         """How old an order may be without a person asking for it (seconds); 0 for any age."""
-        if not isinstance(self._pos, HoldsLateOrders):
-            return 0.0
-        return self._seconds("hold_older_than_s", self._pos.hold_older_than_s)
+        return self._seconds(HoldsLateOrders, "hold_older_than_s")
 
     @property
     def late_write_s(self) -> float:
         """How long a write may take effect after its answer was given up (seconds); 0: never."""
-        if not isinstance(self._pos, WritesLate):
-            return 0.0
-        return self._seconds("late_write_s", self._pos.late_write_s)
-
-    @property
-    def lists_tickets(self) -> bool:
-        """Whether the POS lists its tickets, so that one too many and one that is gone are seen."""
-        return isinstance(self._pos, ListsTickets)
-
-    @property
-    def tells_updates(self) -> bool:
-        """Whether the POS tells how tickets go on."""
-        return isinstance(self._pos, TellsTicketUpdates)
-
-    @property
-    def reports_health(self) -> bool:
-        """Whether the POS says if it is there."""
-        return isinstance(self._pos, ReportsHealth)
-
-    @property
-    def tells_changes(self) -> bool:
-        """Whether the POS tells by itself that there is something to read."""
-        return isinstance(self._pos, TellsChanges)
-
-    def on_change(self, hear: Callable[[Change], None]) -> None:
-        """Call `hear` in the running event loop when the POS tells of a change."""
-        if not isinstance(self._pos, TellsChanges):
-            return
-        self._hearers.append(hear)
-        if len(self._hearers) > 1:
-            return  # the menu's flow and the orders' both listen to one till
-        loop = asyncio.get_running_loop()
-
-        def told(change: Change) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended; nobody listens
-                loop.call_soon_threadsafe(self._heard, change)
-
-        self._pos.on_change(told)
-
-    def _heard(self, change: object) -> None:
-        if isinstance(change, Change):
-            for hear in self._hearers:
-                hear(change)
+        return self._seconds(WritesLate, "late_write_s")
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the files the menu is read from; none where the adapter names none."""
@@ -216,302 +317,179 @@ class PosRunner:
         """Return the folders news of tickets appears in; none where the adapter names none."""
         return self._paths("update_folders")
 
-    async def read_catalogue(self) -> Catalogue:
-        """Return the whole menu. Raises ExportUnreadable, PosFailure."""
-        if not isinstance(self._pos, ReadsCatalogue):
-            raise _unable("ReadsCatalogue")
-        pos = self._pos
-        return await self._read("read_catalogue", pos.read_catalogue, Catalogue, valid_catalogue)
+    def on_change(self, hear: Callable[[Change], None]) -> None:
+        """Call `hear` in the running event loop when the POS reports a change."""
+        if not isinstance(self._pos, TellsChanges):
+            return
+        self._hearers.append(hear)
+        if len(self._hearers) > 1:
+            return  # the menu's flow and the orders' both listen to one till
+        loop, subscribe = asyncio.get_running_loop(), self._pos.on_change
 
-    async def read_changes(self, known: AbstractSet[int]) -> CatalogueChanges:
-        """Return what differs from the records `known`. Raises ExportUnreadable, PosFailure."""
-        if not isinstance(self._pos, ReadsCatalogueChanges):
-            raise _unable("ReadsCatalogueChanges")
-        pos = self._pos
-        return await self._read(
-            "read_changes", lambda: pos.read_changes(known), CatalogueChanges, valid_changes
-        )
+        def changed(change: Change) -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended; nobody listens
+                loop.call_soon_threadsafe(self._heard, change)
 
-    async def read_availability(self) -> AvailabilityReading:
-        """Return what is sold out. Raises ExportUnreadable, PosFailure."""
-        if not isinstance(self._pos, ReadsAvailability):
-            raise _unable("ReadsAvailability")
-        pos = self._pos
-        return await self._read(
-            "read_availability", pos.read_availability, AvailabilityReading, valid_availability
-        )
-
-    async def read_tables(self) -> TablesReading:
-        """Return the floor plan. Raises ExportUnreadable, PosFailure."""
-        if not isinstance(self._pos, ReadsTables):
-            raise _unable("ReadsTables")
-        pos = self._pos
-        return await self._read("read_tables", pos.read_tables, TablesReading, valid_tables)
-
-    async def write_ticket(self, order: Order, key: str) -> Ticket:
-        """Write the order. Raises PosFailure: TicketOutcomeUnknown where the POS may have it.
-
-        An adapter that breaks off in a way it should not may have written it, too.
-        """
-        if not isinstance(self._pos, WritesTickets):
-            raise _unable("WritesTickets")
-        pos = self._pos
-        found: Ticket = await self._about_tickets(
-            "write_ticket",
-            lambda: pos.write_ticket(order, key),
-            Ticket,
-            TicketOutcomeUnknown,
-            valid_ticket,
-        )
-        return found
-
-    async def find_ticket(self, key: str) -> Ticket | None:
-        """Return the ticket written with `key`.
-
-        Raises PosOffline where nobody can say now, TicketOutcomeUnknown where nobody ever can.
-        """
-        if not isinstance(self._pos, WritesTickets):
-            raise _unable("WritesTickets")
-        pos = self._pos
-        found: Ticket | None = await self._about_tickets(
-            "find_ticket", lambda: pos.find_ticket(key), Ticket | None, PosOffline, valid_ticket
-        )
-        return found
-
-    async def write_marked_ticket(
-        self, order: Order, key: str, marks: AbstractSet[TicketMark]
-    ) -> Ticket:
-        """Write the order with marks. Raises PosFailure, as `write_ticket` does."""
-        if not isinstance(self._pos, MarksTickets):
-            raise _unable("MarksTickets")
-        pos = self._pos
-        found: Ticket = await self._about_tickets(
-            "write_marked_ticket",
-            lambda: pos.write_marked_ticket(order, key, marks),
-            Ticket,
-            TicketOutcomeUnknown,
-            valid_ticket,
-        )
-        return found
-
-    async def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
-        """Take the ticket back; safe to repeat. Raises PosFailure."""
-        if not isinstance(self._pos, CancelsTickets):
-            raise _unable("CancelsTickets")
-        pos = self._pos
-        await self._about_tickets(
-            "cancel_ticket", lambda: pos.cancel_ticket(order, key, reason), NoneType, PosFailure
-        )
-
-    async def list_tickets(self) -> Sequence[ListedTicket]:
-        """Return the tickets in the POS, oldest first. Raises PosOffline."""
-        if not isinstance(self._pos, ListsTickets):
-            raise _unable("ListsTickets")
-        pos = self._pos
-        found: Sequence[ListedTicket] = await self._about_tickets(
-            "list_tickets", lambda: tuple(pos.list_tickets()), tuple, PosOffline, valid_listed
-        )
-        return found
-
-    async def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
-        """Take back this ticket and no other; safe to repeat. Raises PosFailure."""
-        if not isinstance(self._pos, ListsTickets):
-            raise _unable("ListsTickets")
-        pos = self._pos
-        await self._about_tickets(
-            "cancel_listed_ticket",
-            lambda: pos.cancel_listed_ticket(ticket, order, reason),
-            NoneType,
-            TicketOutcomeUnknown,
-        )
-
-    async def read_updates(self) -> Sequence[TicketUpdate]:
-        """Return the news not yet handled, oldest first. Raises PosOffline.
-
-        News that cannot be kept is left out, and told by `unreadable_updates`.
-        """
-        if not isinstance(self._pos, TellsTicketUpdates):
-            raise _unable("TellsTicketUpdates")
-        pos = self._pos
-        good: tuple[TicketUpdate, ...]
-        good, self._odd_updates = await self._about_tickets(
-            "read_updates", lambda: tuple(pos.read_updates()), tuple, PosOffline, valid_updates
-        )
-        return good
-
-    async def update_handled(self, update: TicketUpdate) -> None:
-        """Take note that the news is kept for good. Raises PosFailure."""
-        if not isinstance(self._pos, TellsTicketUpdates):
-            raise _unable("TellsTicketUpdates")
-        pos = self._pos
-        await self._about_tickets(
-            "update_handled", lambda: pos.update_handled(update), NoneType, PosFailure
-        )
-
-    async def unreadable_updates(self) -> Sequence[BadRow]:
-        """Return the news that could not be understood, by the adapter or here."""
-        if not isinstance(self._pos, TellsUnreadableUpdates):
-            return self._odd_updates
-        pos = self._pos
-        told: tuple[BadRow, ...] = await self._about_tickets(
-            "unreadable_updates",
-            lambda: tuple(pos.unreadable_updates()),
-            tuple,
-            PosOffline,
-            storable_rows,
-        )
-        return (*told, *self._odd_updates)
-
-    async def health(self) -> Health:
-        """Return whether the POS is there; one that says nothing of it is. Never raises.
-
-        One that has not answered for `ticket_timeout_s` is offline, until it answers.
-        """
-        if not isinstance(self._pos, ReportsHealth):
-            return Health(online=True)
-        if self._probe is None or self._probe.done():
-            _call, self._probe = self._tickets.submit(self._pos.health)
-        probe = self._probe
-        done, _waiting = await asyncio.wait({probe}, timeout=self._ticket_timeout_s)
-        if not done:
-            return Health(online=False, detail=self._no_answer())
-        try:
-            health = valid_health(self._checked("health", probe.result(), Health))
-        except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
-            return Health(online=False, detail=self._fault("health", failure))
-        self._works("health")
-        return health
+        self._at_once("on_change", lambda: subscribe(changed), None, _AT_ONCE_S)
 
     def close(self) -> None:
         """Let go of the POS, and let the threads end; one that hangs is not waited for."""
+        self._closed = True
         if isinstance(self._pos, Closes):
-            try:
-                self._pos.close()
-            except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
-                self._fault("close", failure)
+            self._at_once("close", self._pos.close, None, _LET_GO_S)
         self._reading.close()
         self._tickets.close()
+
+    # -- inside
+
+    def _heard(self, change: object) -> None:
+        if isinstance(change, Change):
+            for hear in self._hearers:
+                hear(change)
+
+    def _call_thread(self, lane: str, hangs_after_s: float) -> CallThread:
+        return CallThread(f"{self._store}-{lane}", hangs_after_s=hangs_after_s, on_hang=self.hangs)
+
+    def _work(
+        self, operation: str, call: Callable[[], object], policy: CallPolicy
+    ) -> Callable[[], Any]:
+        """Return what the adapter's thread does for one call."""
+
+        def work() -> object:
+            try:
+                return policy.checked(operation, call())
+            finally:
+                self._look_for_trouble()
+
+        return work
 
     def _paths(self, operation: str) -> Sequence[Path]:
         if not isinstance(self._pos, NamesFiles):
             return ()
-        try:
-            return valid_paths(getattr(self._pos, operation)())
-        except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
-            self._fault(operation, failure)
-            return ()
+        named = getattr(self._pos, operation)
+        none: tuple[Path, ...] = ()
+        return self._at_once(operation, lambda: valid_paths(named()), none, _AT_ONCE_S)
 
-    def _seconds(self, operation: str, call: Callable[[], float]) -> float:
-        try:
-            seconds = float(call())
-        except Exception as failure:  # noqa: BLE001 -- an adapter's, whatever it is
-            self._fault(operation, failure)
+    def _seconds(self, capability: type, operation: str) -> float:
+        if not isinstance(self._pos, capability):
             return 0.0
+        asked = getattr(self._pos, operation)
+        seconds = self._at_once(operation, lambda: float(asked()), 0.0, _AT_ONCE_S)
         return max(0.0, seconds) if math.isfinite(seconds) else 0.0
 
-    async def _read(
-        self,
-        operation: str,
-        call: Callable[[], T],
-        kind: type[T],
-        valid: Callable[[T], T],
-    ) -> T:
-        def read() -> T:
-            return valid(self._checked(operation, call(), kind))
+    def _at_once(self, operation: str, call: Callable[[], T], otherwise: T, within_s: float) -> T:
+        """Return what a call returns that has to answer at once, `otherwise` where it does not.
 
-        try:
-            result = await self._reading.run(read)
-        except (ExportUnreadable, PosFailure) as failure:
-            valid_failure(failure)
-            self._works(operation)
-            raise
-        except Exception as failure:
-            text = self._fault(operation, failure)
-            raise ExportUnreadable(
-                text, fix=_("Tell the adapter's vendor; the log has the details.")
-            ) from failure
+        It is waited for once; until it has returned, it is not called again.
+        """
+        if operation in self._hanging:
+            return otherwise
+        answers: list[T] = []
+        failures: list[BaseException] = []
+        loop = asyncio.get_running_loop()
+
+        def work() -> None:
+            try:
+                answers.append(call())
+            except BaseException as failure:  # noqa: BLE001 -- an adapter's, whatever it is
+                failures.append(failure)
+
+        thread = threading.Thread(target=work, name=f"{self._store}-{operation}", daemon=True)
+        thread.start()
+        thread.join(within_s)
+        if thread.is_alive():
+            self.hangs(operation, within_s)
+
+            def report_return() -> None:
+                thread.join()
+                with contextlib.suppress(RuntimeError):  # the loop has ended; nobody listens
+                    loop.call_soon_threadsafe(self.hangs, operation, None)
+
+            threading.Thread(target=report_return, daemon=True).start()
+            return otherwise
+        if failures:
+            self._fault(operation, failures[0])
+            return otherwise
         self._works(operation)
-        return result
-
-    async def _about_tickets(
-        self,
-        operation: str,
-        function: Callable[[], T],
-        kind: type | UnionType,
-        unexpected: type[PosFailure],
-        valid: Callable[[Any], Any] | None = None,
-    ) -> Any:  # noqa: ANN401 -- as `valid` makes of it
-        call, outcome = self._tickets.submit(function)
-        try:
-            done, _waiting = await asyncio.wait({outcome}, timeout=self._ticket_timeout_s)
-        except asyncio.CancelledError:
-            call.withdraw()
-            raise
-        if not done:
-            outcome.add_done_callback(_forget)
-            # Only a call that never began has surely done nothing.
-            raise (PosOffline if call.withdraw() else unexpected)(self._no_answer())
-        try:
-            result: Any = self._checked(operation, outcome.result(), kind)
-            if valid is not None and result is not None:
-                result = valid(result)
-        except PosFailure as failure:
-            valid_failure(failure)
-            self._works(operation)
-            raise
-        except Exception as failure:
-            raise unexpected(self._fault(operation, failure)) from failure
-        self._works(operation)
-        return result
-
-    def _checked(self, operation: str, result: T, kind: type | UnionType) -> T:
-        if not isinstance(result, kind):
-            raise TypeError(f"{operation} returned {type(result).__name__}")
-        return result
+        return answers[0]
 
     def _no_answer(self) -> str:
         return _("The till has not answered for {seconds:g} seconds.").format(
             seconds=self._ticket_timeout_s
         )
 
+    # -- what is wrong with it
+
+    def hangs(self, operation: str, ran_s: float | None) -> None:
+        """Report a call that hangs (it has run for so long), or that it has returned (None)."""
+        if self._closed:
+            return
+        if ran_s is None:
+            self._hanging.pop(operation, None)
+            get_logger().info("adapter.returned", **self._place(operation))
+        else:
+            began = datetime.now(UTC) - timedelta(seconds=ran_s)
+            self._hanging[operation] = f"{began:%Y-%m-%d %H:%M} UTC"
+            get_logger().error("adapter.hangs", **self._place(operation), ran_s=round(ran_s))
+        self._report_operation(operation)
+
+    def _defect(self, operation: str, failure: Exception, policy: CallPolicy) -> Exception:
+        text = self._fault(operation, failure)
+        if policy.defect is ExportUnreadable:
+            fix = _("Tell the adapter's vendor; the log has the details.")
+            return ExportUnreadable(text, fix=fix)
+        return policy.defect(text)
+
     def _fault(self, operation: str, failure: BaseException) -> str:
-        """Log and tell what an adapter should not do, and return it in words."""
+        """Log and report what an adapter should not do, and return it in words."""
         detail = f"{operation}: {describe(failure)}"
-        get_logger().error(
-            "adapter.failed",
-            store=self._store,
-            adapter=self._adapter,
-            operation=operation,
-            exc_info=failure,
-        )
-        if not self._faulty.get(operation, False):
-            self._faulty[operation] = True
-            self._on_fault(operation, detail)
-        self._look_for_trouble()
+        get_logger().error("adapter.failed", **self._place(operation), exc_info=failure)
+        if not self._faults.get(operation):
+            self._faults[operation] = detail
+            self._report_operation(operation)
+        self._report_trouble()
         return _("The adapter {adapter} failed ({detail}).").format(
             adapter=self._adapter, detail=detail
         )
 
     def _works(self, operation: str) -> None:
-        if self._faulty.get(operation, True):
-            self._faulty[operation] = False
-            self._on_fault(operation, None)
-        self._look_for_trouble()
+        if self._faults.get(operation, "?"):
+            self._faults[operation] = ""
+            self._report_operation(operation)
+        self._report_trouble()
+
+    def _report_operation(self, operation: str) -> None:
+        """Report what follows from the state of one operation."""
+        subject, found = f"{self._adapter}.{operation}", []
+        if detail := self._faults.get(operation):
+            detail_of = {"adapter": self._adapter, "detail": detail}
+            found.append(Found("adapter.failed", subject, detail_of))
+        if since := self._hanging.get(operation):
+            hang = {"adapter": self._adapter, "operation": operation, "since": since}
+            found.append(Found("adapter.hangs", subject, hang))
+        self._report(Scope(self._store, _CALL_CODES, subject), found)
 
     def _look_for_trouble(self) -> None:
+        """Ask the adapter what is wrong with itself (in its thread)."""
         if isinstance(self._pos, TellsTrouble):
             try:
-                trouble = valid_line(self._pos.trouble())
+                self._trouble = valid_line(self._pos.trouble())
             except Exception:  # noqa: BLE001 -- an adapter's, whatever it is
-                get_logger().exception("adapter.failed", store=self._store, operation="trouble")
-                return
-            if trouble != self._trouble:
-                self._trouble = trouble
-                self._on_trouble(trouble or None)
+                get_logger().exception("adapter.failed", **self._place("trouble"))
 
+    def _report_trouble(self) -> None:
+        trouble = self._trouble
+        if not isinstance(self._pos, TellsTrouble) or trouble == self._reported_trouble:
+            return
+        self._reported_trouble = trouble
+        found = Found(
+            "adapter.keeps_dying", self._adapter, {"adapter": self._adapter, "detail": trouble}
+        )
+        scope = Scope(self._store, _OWN_CODES, self._adapter)
+        self._report(scope, [found] if trouble else [])
 
-def _unable(capability: str) -> TypeError:
-    return TypeError(f"this adapter has no capability {capability}: look before asking")
+    def _place(self, operation: str) -> dict[str, str]:
+        return {"store": self._store, "adapter": self._adapter, "operation": operation}
 
 
 def _forget(outcome: asyncio.Future[Any]) -> None:

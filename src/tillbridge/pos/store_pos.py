@@ -6,10 +6,9 @@ from typing import Any
 
 from tillbridge.adapter import AdapterContext
 from tillbridge.config import StoreSettings
-from tillbridge.core.supervision import Desk
 from tillbridge.pos.duties import check_duties
 from tillbridge.pos.loader import open_adapter
-from tillbridge.pos.runner import PosRunner
+from tillbridge.pos.runner import PosRunner, Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ class StorePos:
                 adapter.close()
 
 
-def open_store_pos(store: str, settings: StoreSettings, base_dir: Path, problems: Desk) -> StorePos:
+def open_store_pos(store: str, settings: StoreSettings, base_dir: Path, report: Report) -> StorePos:
     """Open the store's adapters. Raises ConfigError."""
     context = AdapterContext(
         store=store,
@@ -38,31 +37,13 @@ def open_store_pos(store: str, settings: StoreSettings, base_dir: Path, problems
     )
 
     def opened(adapter: str, options: dict[str, Any], table: str) -> PosRunner:
-        def fault(operation: str, detail: str | None) -> None:
-            if detail is None:
-                problems.close("adapter.failed", store, f"{adapter}.{operation}")
-            else:
-                problems.open(
-                    "adapter.failed",
-                    store,
-                    f"{adapter}.{operation}",
-                    adapter=adapter,
-                    detail=detail,
-                )
-
-        def trouble(detail: str | None) -> None:
-            if detail is None:
-                problems.close("adapter.keeps_dying", store, adapter)
-            else:
-                problems.open("adapter.keeps_dying", store, adapter, adapter=adapter, detail=detail)
-
         return PosRunner(
             open_adapter(adapter, options, context, table=table),
             store=store,
             adapter=adapter,
             ticket_timeout_s=settings.orders.write_timeout_s,
-            on_fault=fault,
-            on_trouble=trouble,
+            hangs_after_s=settings.pos.hangs_after_s,
+            report=report,
         )
 
     by_table = {

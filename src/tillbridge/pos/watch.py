@@ -7,6 +7,7 @@ changing beside it delay nothing, and a file that is being written is left alone
 """
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from tillbridge.pos.folder_events import FolderEvents
-from tillbridge.pos.worker import Worker
+from tillbridge.pos.call_thread import OnHang, CallThread
 
 _Signature = tuple[int, ...]
 _Listing = frozenset[tuple[str, int, int]]  # name, time of the last change, size
@@ -65,8 +66,18 @@ class FileWatch:
     before `run` begins: the first look tells of every file that is there.
     """
 
-    def __init__(self, events: FolderEvents, *, store: str, poll_s: float) -> None:
+    def __init__(
+        self,
+        events: FolderEvents,
+        *,
+        store: str,
+        poll_s: float,
+        hangs_after_s: float = math.inf,
+        on_hang: OnHang = lambda _name, _ran_s: None,
+    ) -> None:
         self._events = events
+        self._hangs_after_s = hangs_after_s
+        self._on_hang = on_hang
         self._store = store
         self._poll_s = poll_s
         self._files: list[_File] = []
@@ -101,7 +112,9 @@ class FileWatch:
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        worker = Worker(f"{self._store}-watch")
+        worker = CallThread(
+            f"{self._store}-watch", hangs_after_s=self._hangs_after_s, on_hang=self._on_hang
+        )
         next_poll = time.monotonic()
         try:
             while True:
@@ -109,7 +122,7 @@ class FileWatch:
                 if polled:
                     next_poll = time.monotonic() + self._poll_s
                 self._hinted.clear()
-                view = await worker.run(self._view)
+                view = await worker.run(self._view, "watch")
                 self._take(view, polled=polled)
                 await self._rest(next_poll)
         finally:
