@@ -53,6 +53,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.supervision import describe
+from tillbridge.pos.call_thread import CallThread
 from tillbridge.pos.storable import storable_rows, valid_failure, valid_line
 from tillbridge.pos.validation import (
     valid_availability,
@@ -65,7 +66,6 @@ from tillbridge.pos.validation import (
     valid_ticket,
     valid_updates,
 )
-from tillbridge.pos.call_thread import CallThread
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISREG
 
+from tillbridge.pos.call_thread import CallThread, OnHang
 from tillbridge.pos.folder_events import FolderEvents
-from tillbridge.pos.call_thread import OnHang, CallThread
 
 _Signature = tuple[int, ...]
 _Listing = frozenset[tuple[str, int, int]]  # name, time of the last change, size
