@@ -57,7 +57,6 @@ def open_pos(folder: Path, *, availability: bool = False) -> PosRunner:
         store=STORE,
         adapter="folder",
         ticket_timeout_s=20,
-        on_fault=lambda _operation, _detail: None,
     )
 
 
