@@ -64,7 +64,7 @@ class HeldService:
             self.held.append(gate)
             await gate.wait()
 
-    async def push_menus(self, store_id: str, body: Mapping[str, Any]) -> PushAnswer:  # noqa: ARG002
+    async def push_menus(self, store_id: str, body: Mapping[str, Any]) -> PushAnswer:
         pushed = [item for menu in body["menus"] for item in menu["items"]]
         if self.background:
             self.background = False
@@ -76,16 +76,16 @@ class HeldService:
         await self.gate()
         return PushDone("success", counts=PushCounts(items=len(pushed)))
 
-    async def menu_job(self, store_id: str, job_id: str, *, poll_url: str = "") -> MenuJob:  # noqa: ARG002
+    async def menu_job(self, store_id: str, job_id: str, *, poll_url: str = "") -> MenuJob:
         assert self._job is not None
         pushed, applied = self._job
         status = "success" if applied.done() else "running"
         return MenuJob(job_id, status, counts=PushCounts(items=len(pushed)))
 
-    async def menu_status(self, store_id: str) -> MenuStatus:  # noqa: ARG002
+    async def menu_status(self, store_id: str) -> MenuStatus:
         return MenuStatus()
 
-    async def batch(self, store_id: str, body: Mapping[str, Any]) -> BatchResult:  # noqa: ARG002
+    async def batch(self, store_id: str, body: Mapping[str, Any]) -> BatchResult:
         put = [*body["add"], *body["update"]]
         self._hear(put)
         await self._held_then_applied(put)
@@ -96,7 +96,7 @@ class HeldService:
 
     async def patch_item(
         self,
-        store_id: str,  # noqa: ARG002
+        store_id: str,
         external_id: str,
         fields: Mapping[str, Any],
     ) -> PatchResult:
@@ -108,7 +108,7 @@ class HeldService:
 
     async def set_availability(
         self,
-        store_id: str,  # noqa: ARG002
+        store_id: str,
         items: Sequence[Mapping[str, Any]],
     ) -> AvailabilityResult:
         self._hear(items)
@@ -118,10 +118,10 @@ class HeldService:
 
     async def push_tables(
         self,
-        store_id: str,  # noqa: ARG002
+        store_id: str,
         tables: Sequence[Table],
         *,
-        cleared: Collection[str] = (),  # noqa: ARG002
+        cleared: Collection[str] = (),
     ) -> list[TableQr]:
         await self.gate()
         self.tables = {each.external_id: each for each in tables}
