@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A deadline per example would make tests fail on a busy machine: pytest-timeout catches hangs.
@@ -12,3 +13,10 @@ settings.register_profile("thorough", settings.get_profile("default"), max_examp
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default")
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let goldens be written anew."""
+    parser.addoption(
+        "--renew-goldens", action="store_true", help="write tests/goldens anew instead of comparing"
+    )
