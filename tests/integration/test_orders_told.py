@@ -344,6 +344,66 @@ async def test_a_store_that_is_integrated_again_hears_what_waited(house: House) 
         await life.until_told("ord_1", "accepted")
 
 
+async def waits_for_the_integration(house: House, life: Life) -> None:
+    """Let an order be written while the store is not integrated, for three hours."""
+    house.service.fails = Refused("no", code="store.not_integrated", status=404)
+    await life.order("ord_1")
+    await life.until(lambda: house.till.written)
+
+    async def asked() -> bool:
+        return "order.untold" in await life.events("ord_1")
+
+    await life.until(asked)
+    house.clock.both_s = 10_800
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["same life", "after a restart"])
+async def test_an_accept_that_waited_for_hours_for_an_integration_is_a_persons_business(
+    house: House, restart: bool
+) -> None:
+    async with house.life() as life:
+        await waits_for_the_integration(house, life)
+        if not restart:
+            house.service.fails = None
+            life.flow.service_back()
+            await life.until(lambda: "service.refused" in life.problems())
+    house.service.fails = None
+    async with house.life() as life:
+        await life.until(lambda: "service.refused" in life.problems())
+        (problem,) = life.desk.current()
+        assert "refused the call accept for order 7: it waited 180 minutes" in problem.text
+        assert house.service.calls == []
+        await life.order("ord_2")
+        await life.until_told("ord_2", "accepted")
+        assert "order.too_late" in await life.events("ord_1")
+        await life.flow.retry("ord_1", by="anna")
+        await life.until_told("ord_1", "accepted")
+        assert life.problems() == set()
+    assert house.service.calls == [("ord_2", "accept"), ("ord_1", "accept")]
+
+
+async def test_a_cancel_is_sent_however_long_it_waited_for_an_integration(house: House) -> None:
+    async with house.life() as life:
+        await waits_for_the_integration(house, life)
+        await life.flow.cancel("ord_1", ReasonCode.CAPACITY, by="anna")
+        house.clock.both_s = 21_600
+        house.service.fails = None
+        life.flow.service_back()
+        await life.until_closed("ord_1")
+    assert [code for _, code, _ in house.service.cancels] == [ReasonCode.CAPACITY]
+
+
+async def test_what_waited_hours_for_the_service_itself_is_still_told(house: House) -> None:
+    house.service.fails = ServiceDown("down", status=503)
+    async with house.life() as life:
+        await life.order("ord_1")
+        await life.until(lambda: house.till.written)
+        house.clock.both_s = 10_800
+        house.service.fails = None
+        life.flow.service_back()
+        await life.until_told("ord_1", "accepted")
+
+
 async def test_an_order_accepted_by_the_service_itself_is_not_accepted_again(
     house: House,
 ) -> None:

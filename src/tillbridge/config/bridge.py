@@ -164,6 +164,13 @@ class ServiceSettings(Section):
             "integration that ends meanwhile is noticed within a minute; 0 reads nothing."
         ),
     )
+    late_report_s: Seconds = Field(
+        900,
+        description=(
+            "How old an accept, preparing or ready may be that waited while the store was not "
+            "integrated; what is older is not sent, and a person decides. Cancels are always sent."
+        ),
+    )
     refresh_early_s: Seconds = Field(
         60, description="Access tokens are refreshed this long before they expire."
     )

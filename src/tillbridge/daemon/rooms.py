@@ -173,6 +173,7 @@ class StoreRooms:
                 ),
                 self.tills.fallback,
             ),
+            late_report_s=house.settings.service.late_report_s,
         )
 
         self._noticing = Noticing(name, settings, self.tills, house.events)

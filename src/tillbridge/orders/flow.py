@@ -55,7 +55,14 @@ class OrderPeers:
 class OrdersFlow:
     """One store's orders. `run` is supervised; everything else is called from the event loop."""
 
-    def __init__(self, settings: StoreSettings, books: StoreBooks, peers: OrderPeers) -> None:
+    def __init__(
+        self,
+        settings: StoreSettings,
+        books: StoreBooks,
+        peers: OrderPeers,
+        *,
+        late_report_s: float = 900.0,
+    ) -> None:
         self._settings = settings
         self._books = books
         self._peers = peers
@@ -72,7 +79,12 @@ class OrdersFlow:
             books,
         )
         self._presence = PosPresence(books, peers.pos, peers.effects)
-        self._teller = Teller(books, peers.service, auto_accepted=settings.auto_accept_orders)
+        self._teller = Teller(
+            books,
+            peers.service,
+            auto_accepted=settings.auto_accept_orders,
+            late_report_s=late_report_s,
+        )
         self._paper = None
         if settings.fallback is not None and peers.fallback is not None:
             # Only where there is one: most stores have none.

@@ -107,6 +107,13 @@ def next_call(
     return None
 
 
+def calls_between(told: OrderState, wanted: OrderState) -> list[Call]:
+    """Return the calls that lead from `told` to `wanted`, neither of which is a cancel, in order."""
+    if told is OrderState.CANCELLED or wanted is OrderState.CANCELLED:
+        return []
+    return [call for state, call in _FORWARD.items() if _RANK[told] <= _RANK[state] < _RANK[wanted]]
+
+
 def overtaken(call: Call, told: OrderState) -> bool:
     """Return whether a refused `call` matters no more, now that the service has it in `told`."""
     if told in _FINAL:

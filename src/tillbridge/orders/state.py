@@ -14,6 +14,7 @@ from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.lifecycle import (
     Call,
     Standing,
+    calls_between,
     is_final,
     merge_wanted,
     next_call,
@@ -137,6 +138,13 @@ class CallRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportsTooLate:
+    """What the service should have heard waited until it was wrong to report it, as `words` say."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceClosed:
     """The service says that it does nothing more with the order."""
 
@@ -194,6 +202,7 @@ Event = (
     | TicketLeft
     | ServiceKnows
     | CallRefused
+    | ReportsTooLate
     | ServiceClosed
     | PosSaid
     | Delivered
@@ -267,6 +276,12 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
             refused = {**row.refused, call.value: words}
             return replace(row, refused=refused), [
                 ("order.call_refused", {"call": call.value, **detail})
+            ]
+        case ReportsTooLate(words) if row.closed_at is None:
+            late = reports_due(row)
+            refused = {**row.refused, **{call.value: words for call in late}}
+            return replace(row, refused=refused), [
+                ("order.too_late", {"call": call.value}) for call in late
             ]
         case ServiceClosed(detail):
             unseen = _unseen(row, CLOSED_BY_SERVICE, now_ms)
@@ -486,6 +501,13 @@ def call_for(row: OrderRow, standing: Standing) -> Call | None:
     if row.closed_at is not None or not may_be_told(row):
         return None
     return next_call(standing, row.wanted, refused_calls(row))
+
+
+def reports_due(row: OrderRow) -> list[Call]:
+    """Return the calls, but for a cancel, that the service has still to hear, in order."""
+    if row.wanted is OrderState.CANCELLED:
+        return []
+    return [call for call in calls_between(row.told, row.wanted) if call.value not in row.refused]
 
 
 def is_done(row: OrderRow) -> bool:

@@ -9,6 +9,7 @@ from functools import partial
 
 from tillbridge.core import supervision
 from tillbridge.core.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
+from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger import orders
@@ -27,7 +28,14 @@ from tillbridge.orders.lifecycle import (
 )
 from tillbridge.orders.ports import OrderService
 from tillbridge.orders.reasons import customer_text
-from tillbridge.orders.state import CallRefused, ServiceClosed, ServiceKnows, call_for
+from tillbridge.orders.state import (
+    CallRefused,
+    ReportsTooLate,
+    ServiceClosed,
+    ServiceKnows,
+    call_for,
+)
+from tillbridge.service.diagnosis import NOT_INTEGRATED
 
 log = get_logger()
 
@@ -37,8 +45,8 @@ _LONGEST_WAIT_S = 60.0
 _UNTOLD_AFTER_S = 30.0
 _UNTOLD = "order.untold"
 
-# Refusals that end when the store is integrated again.
-_WAITING_CODES = frozenset({"store.not_integrated", "auth.consent_revoked"})
+# Refusals that end when the store is integrated again, or the merchant consents.
+_WAITING_CODES = frozenset({NOT_INTEGRATED, "auth.consent_revoked"})
 
 
 @dataclass(slots=True)
@@ -66,10 +74,12 @@ class Teller:
         service: OrderService,
         *,
         auto_accepted: bool,
+        late_report_s: float,
     ) -> None:
         self._books = books
         self._service = service
         self._auto_accepted = auto_accepted
+        self._late_report_ms = late_report_s * 1000
         self._standings: dict[str, Standing] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._nudged: dict[str, None] = {}
@@ -152,6 +162,9 @@ class Teller:
         if call is None:
             self._told(order_id)
             return False
+        if call is not Call.CANCEL and await self._is_too_late(row):
+            await self._end_reports(row)
+            return True
         started = self._books.clock.monotonic()
         try:
             await self._call(call, row)
@@ -245,6 +258,30 @@ class Teller:
             call=call,
             **answer,
         )
+        self._told(row.order_id)
+
+    async def _is_too_late(self, row: OrderRow) -> bool:
+        """Return whether the report waited for an integration until it is wrong to make it.
+
+        The ledger tells, so that a restart makes no difference. It is asked of old reports alone.
+        """
+        if self._books.clock.now_ms() - row.updated_at <= self._late_report_ms:
+            return False
+        entries = await self._books.ledger.read(
+            lambda connection: orders.life(connection, row.store, row.order_id)
+        )
+        return any(
+            each.event == _UNTOLD
+            and each.at >= row.updated_at
+            and each.detail.get("code") == NOT_INTEGRATED
+            for each in entries
+        )
+
+    async def _end_reports(self, row: OrderRow) -> None:
+        minutes = (self._books.clock.now_ms() - row.updated_at) // 60_000
+        words = _("it waited {minutes} minutes for the store's integration").format(minutes=minutes)
+        await self._books.commit(row.order_id, ReportsTooLate(words))
+        log.warning("order.too_late", store=self._books.store, order=row.order_id, minutes=minutes)
         self._told(row.order_id)
 
     async def _close(self, row: OrderRow, call: Call, failure: ServiceError) -> None:

@@ -20,6 +20,10 @@ _PLAIN: Mapping[str, str] = {
         "The service refused the call {call} ({status} {code}): it is not made again unless "
         "somebody asks for it."
     ),
+    "order.too_late": _(
+        "The store was not integrated for so long that the call {call} is not made any more unless "
+        "somebody asks for it."
+    ),
     "order.seen": _("{by} has seen what there was to see of it."),
     "ticket.left": _("The till has its ticket after all: it has to be removed there by hand."),
     "ticket.taken_back": _("A ticket too many was taken back out of the till: {why}."),
