@@ -108,7 +108,7 @@ def next_call(
 
 
 def calls_between(told: OrderState, wanted: OrderState) -> list[Call]:
-    """Return the calls that lead from `told` to `wanted`, neither of which is a cancel, in order."""
+    """Return the calls that lead from `told` to `wanted`, in order; none to or from a cancel."""
     if told is OrderState.CANCELLED or wanted is OrderState.CANCELLED:
         return []
     return [call for state, call in _FORWARD.items() if _RANK[told] <= _RANK[state] < _RANK[wanted]]
