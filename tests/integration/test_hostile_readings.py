@@ -477,6 +477,37 @@ def test_a_bad_value_is_one_bad_row_with_its_place_column_value_and_remedy(
     assert row.value or not value
 
 
+def test_what_is_wrong_with_a_size_stands_in_the_row_and_column_of_the_size() -> None:
+    pizza = Item("pizza", "Pizza", 900, variants=(Variant("large", "Large", -1),))
+    source = Source(
+        {"pizza": "menu.csv, row 4", "large": "menu.csv, row 5"}, {"price": "Price [Bar]"}
+    )
+    [row] = read(Catalogue.of([pizza, GOOD], source=source)).bad_rows
+    assert (row.place, row.field, row.external_id) == ("menu.csv, row 5", "Price [Bar]", "pizza")
+
+
+def test_what_is_wrong_with_a_part_stands_in_the_row_and_column_of_the_part() -> None:
+    source = Source(
+        {"salt": "menu.csv, row 2"},
+        {"price": "Price [Bar]", "add_ons.price": "Extra", "addon_groups": "Choices"},
+        {"salt": "extras.csv, row 3"},
+    )
+    dish = Item("dish", "Soup", 500, addon_groups=("extras",))
+    found = read(
+        Catalogue.of(
+            [dish, GOOD],
+            add_ons=[AddOn("salt", "Salt", 10**30)],
+            addon_groups=[AddOnGroup("extras", "Extras", add_ons=("salt",))],
+            source=source,
+        )
+    )
+    assert [(row.place, row.field) for row in found.bad_rows] == [
+        ("extras.csv, row 3", "Extra"),
+        ("external_id extras", "add_ons"),
+        ("external_id dish", "Choices"),
+    ]
+
+
 def test_what_names_a_part_that_is_refused_keeps_its_last_state() -> None:
     dish = Item("dish", "Soup", 500, addon_groups=("extras",))
     found = read(
@@ -531,6 +562,15 @@ def test_an_end_that_means_for_ever_takes_off_sale_with_no_end(until: int) -> No
     )
     assert dict(found.items) == {"p1": Availability(available=False)}
     assert found.bad_rows == ()
+
+
+@pytest.mark.parametrize("until", [4_102_444_800_001, 253_402_300_799_000])
+def test_an_item_that_is_off_for_ever_is_off_with_no_end(until: int) -> None:
+    bread = dataclasses.replace(GOOD, available=False)
+    endless = dataclasses.replace(bread, snooze_until=until)
+    found = read(Catalogue.of([endless, Item("tea", "Tea", 200)], fingerprints={"good": 5}))
+    assert found.items["good"] == bread
+    assert (len(found.items), found.fingerprints, found.bad_rows) == (2, {"good": 5}, ())
 
 
 @pytest.mark.parametrize("until", [0, 1_795_201_200, 1_795_201_200_000_000])

@@ -97,7 +97,7 @@ def test_a_price_that_depends_on_the_cost_is_refused_by_name(house: House) -> No
     )
     house.store.set("pos.config", 1, pricelist_id=pricelist, use_pricelist=True)
     (bad,) = house.open().read_catalogue().bad_rows
-    assert (bad.external_id, bad.place) == (f"tmpl-{soup}", "Odoo, Soup")
+    assert (bad.external_id, bad.place) == (f"tmpl-{soup}", f'Odoo, product.template {soup} "Soup"')
     with pytest.raises(PosFailure, match="depends on its cost"):
         house.open().write_ticket(order_for(line_of(f"tmpl-{soup}")), "ord_1")
 

@@ -120,12 +120,17 @@ class BadRow:
 class Source:
     """Where a reading comes from, so that what is found wrong with it later has a place.
 
-    `places` tells by external id where a record stands (`menu.csv, row 17`), and `columns` what the
-    file calls a field (`price`: `Price [Bar]`). Both may be left out.
+    `places` names by external id where an item or a size stands (`menu.csv, row 17`), and
+    `part_places` where a category, add-on, group or menu does.
+
+    `columns` gives what the file calls a field: `price`: `Price [Bar]`. Where a size has another
+    column than its item, it is `variants.price`; a field of a part is `add_ons.price`. All may be
+    left out.
     """
 
     places: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
+    part_places: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,10 +87,10 @@ def valid_catalogue(catalogue: Catalogue) -> Catalogue:
     """Return the menu without what cannot be used, which it tells as bad rows. Raises TypeError."""
     source = _source(catalogue.source)
     check = _Check(source)
-    categories = check.parts(catalogue.categories, Category, CategoryModel)
-    menus = check.parts(catalogue.menus, Menu, MenuModel)
-    add_ons = check.parts(catalogue.add_ons, AddOn, AddOnModel)
-    groups = check.parts(catalogue.addon_groups, AddOnGroup, GroupModel)
+    categories = check.parts(catalogue.categories, Category, CategoryModel, "categories")
+    menus = check.parts(catalogue.menus, Menu, MenuModel, "menus")
+    add_ons = check.parts(catalogue.add_ons, AddOn, AddOnModel, "add_ons")
+    groups = check.parts(catalogue.addon_groups, AddOnGroup, GroupModel, "addon_groups")
     lost = _Lost(
         check.lost(catalogue.categories, categories),
         check.lost(catalogue.menus, menus),
@@ -137,7 +137,7 @@ def valid_availability(reading: AvailabilityReading) -> AvailabilityReading:
         if not isinstance(state, Availability):
             check.refuse_kind(key, state, Availability)
             continue
-        said = _without_never(state)
+        said = replace(state, until=None) if _means_never(state.until) else state
         if check.fine(AvailabilitySaid(key, said.available, said.until), AvailabilityModel, key):
             good[key] = said
     return replace(
@@ -145,11 +145,9 @@ def valid_availability(reading: AvailabilityReading) -> AvailabilityReading:
     )
 
 
-def _without_never(state: Availability) -> Availability:
-    """Return the state without an end that means for ever: refused, the item would stay on sale."""
-    if type(state.until) is int and is_never(state.until):
-        return replace(state, until=None)
-    return state
+def _means_never(at_ms: object) -> bool:
+    """Return whether an end means for ever: refused, the item would stay on sale."""
+    return type(at_ms) is int and is_never(at_ms)
 
 
 def valid_tables(reading: TablesReading) -> TablesReading:
@@ -236,17 +234,17 @@ class _Lost:
     def __bool__(self) -> bool:
         return bool(self.categories or self.menus or self.groups)
 
-    def named_by(self, item: Item) -> str:
-        """Return a refused part that the item names, "" where it names none."""
-        for named, lost in (
-            (item.categories, self.categories),
-            (item.addon_groups, self.groups),
-            (item.menus, self.menus),
+    def named_by(self, item: Item) -> tuple[str, str] | None:
+        """Return the field of the item that names a refused part, and the part; None for none."""
+        for field, lost in (
+            ("categories", self.categories),
+            ("addon_groups", self.groups),
+            ("menus", self.menus),
         ):
-            for each in named:
+            for each in getattr(item, field):
                 if each in lost:
-                    return each
-        return ""
+                    return field, each
+        return None
 
 
 class _Check:
@@ -257,15 +255,18 @@ class _Check:
         self.bad_rows: list[BadRow] = []
 
     def parts(
-        self, found: Mapping[str, T], kind: type[T], model: type[AnswerModel]
+        self, found: Mapping[str, T], kind: type[T], model: type[AnswerModel], name: str
     ) -> Mapping[str, T]:
         """Return those that are fine. What is refused lets nothing be removed."""
         _must_be(found, Mapping, kind.__name__)
         good: dict[str, T] = {}
         for key, part in found.items():
+            place = self._row_of_part(key)
             if not isinstance(part, kind):
-                self.refuse_kind("", part, kind)
-            elif self._keyed(key, part) and self.fine(part, model, "", place=place_of(key)):
+                self.refuse_kind("", part, kind, place=place)
+            elif self._keyed(key, part, place) and self.fine(
+                part, model, "", place=place, part=name
+            ):
                 good[key] = part
         return good if len(good) < len(found) else found
 
@@ -285,7 +286,8 @@ class _Check:
         for key, group in groups.items():
             missing = next((each for each in group.add_ons if each in lost), "")
             if missing:
-                self._refuse_naming(place_of(key), "", "add_ons", missing)
+                column = self._column("add_ons", "addon_groups")
+                self._refuse_naming(self._row_of_part(key), "", column, missing)
             else:
                 good[key] = group
         return good
@@ -294,27 +296,41 @@ class _Check:
         """Return the items that are fine."""
         _must_be(items, Mapping, "items")
         seen: set[object] = {()}
-        refused: set[object] = set()
+        changed: dict[str, Item | None] = {}
         for key, item in items.items():
-            if not _plainly_fine(key, item, seen) and not self._item(key, item):
-                refused.add(key)
-            elif lost and (missing := lost.named_by(item)):
-                self._refuse_naming(self._row(key), key, "addon_groups", missing)
-                refused.add(key)
-        if not refused:
+            if not _plainly_fine(key, item, seen) and (good := self._item(key, item)) is not item:
+                changed[key] = good
+                if good is None:
+                    continue
+            if lost and (named := lost.named_by(item)) is not None:
+                field, part = named
+                self._refuse_naming(self._row(key), key, self._column(field), part)
+                changed[key] = None
+        if not changed:
             return items
-        return {key: item for key, item in items.items() if key not in refused}
+        checked = {key: changed.get(key, item) for key, item in items.items()}
+        return {key: item for key, item in checked.items() if item is not None}
 
     def fine(
-        self, value: object, model: type[AnswerModel], key: object, *, place: str = ""
+        self,
+        value: object,
+        model: type[AnswerModel],
+        key: object,
+        *,
+        place: str = "",
+        part: str = "",
     ) -> bool:
-        """Return whether the value is fine; else it is a bad row that stands for item `key`."""
+        """Return whether the value is fine; else it is a bad row that stands for item `key`.
+
+        `part` is the kind of a part of the menu, as the columns name it.
+        """
         try:
             model.model_validate(value)
         except ValidationError as odd:
             first = odd.errors(include_url=False)[0]
-            field = ".".join(str(each) for each in first["loc"])
-            self._refuse(place or self._row(key), key, field, first)
+            column = self._column(".".join(map(str, first["loc"])), part)
+            place = place or self._row_of_size(value, first["loc"]) or self._row(key)
+            self._refuse(place, key, column, first)
             return False
         return True
 
@@ -330,18 +346,22 @@ class _Check:
             )
         )
 
-    def _item(self, key: object, item: object) -> bool:
+    def _item(self, key: object, item: object) -> Item | None:
+        """Return the item as it can be used, None where it is refused."""
         if not isinstance(item, Item):
             self.refuse_kind(key, item, Item)
-            return False
-        return self._keyed(key, item) and self.fine(item, ItemModel, key)
+            return None
+        if _means_never(item.snooze_until):
+            item = replace(item, snooze_until=None)
+        fine = self._keyed(key, item, self._row(key)) and self.fine(item, ItemModel, key)
+        return item if fine else None
 
-    def _keyed(self, key: object, part: Any) -> bool:  # noqa: ANN401 -- anything with an id
+    def _keyed(self, key: object, part: Any, place: str) -> bool:  # noqa: ANN401 -- anything with an id
         if key == part.external_id:
             return True
         self.bad_rows.append(
             BadRow(
-                place=self._row(key),
+                place=place,
                 text=_("It stands under another external_id than its own."),
                 fix=VENDOR,
                 external_id=storable_id(key),
@@ -356,13 +376,34 @@ class _Check:
         place = self._source.places.get(key) if isinstance(key, str) else None
         return storable_text(place, MAX_LINE) if place else place_of(key)
 
-    def _column(self, field: str) -> str:
-        """Return what the file calls the field."""
-        name = field.partition(".")[0]
-        return (self._source.columns.get(name) or field) if name else field
+    def _row_of_part(self, key: object) -> str:
+        place = self._source.part_places.get(key) if isinstance(key, str) else None
+        return storable_text(place, MAX_LINE) if place else place_of(key)
 
-    def _refuse(self, place: str, key: object, field: str, error: Any) -> None:  # noqa: ANN401 -- as pydantic gives it
-        column = self._column(field)
+    def _row_of_size(self, item: object, at: Sequence[int | str]) -> str:
+        """Return where the size stands that a location in an item is about, "" for none."""
+        match at:
+            case ("variants", int(number), *_) if isinstance(item, Item):
+                size = getattr(item.variants[number], "external_id", None)
+                place = self._source.places.get(size) if isinstance(size, str) else None
+                return storable_text(place, MAX_LINE) if place else ""
+        return ""
+
+    def _column(self, field: str, part: str = "") -> str:
+        """Return what the file calls a field of an item, or of a `part` of the menu.
+
+        A size's is called as its item's, unless it has a name of its own.
+        """
+        names = [each for each in field.split(".") if not each.isdecimal()]
+        if part:
+            known = [f"{part}.{names[0]}"]
+        elif names[0] == "variants":
+            known = [".".join(names), names[-1], names[0]]
+        else:
+            known = names[:1]
+        return next((name for each in known if (name := self._source.columns.get(each))), field)
+
+    def _refuse(self, place: str, key: object, column: str, error: Any) -> None:  # noqa: ANN401 -- as pydantic gives it
         value = error["input"]
         what, fix = words_of(error)
         shown = f"({shown_value(value)})" if value != "" else ""
@@ -377,7 +418,7 @@ class _Check:
             )
         )
 
-    def _refuse_naming(self, place: str, key: str, field: str, missing: str) -> None:
+    def _refuse_naming(self, place: str, key: str, column: str, missing: str) -> None:
         self.bad_rows.append(
             BadRow(
                 place=place,
@@ -386,7 +427,7 @@ class _Check:
                     part=shown_value(missing)
                 ),
                 external_id=storable_id(key),
-                field=self._column(field),
+                field=column,
                 value=shown_value(missing),
             )
         )
@@ -499,7 +540,9 @@ def _source(source: object) -> Source:
         return Source()
     columns = source.columns if isinstance(source.columns, Mapping) else {}
     return Source(
-        source.places, {str(key): storable_text(name, MAX_LINE) for key, name in columns.items()}
+        source.places,
+        {str(key): storable_text(name, MAX_LINE) for key, name in columns.items()},
+        source.part_places if isinstance(source.part_places, Mapping) else {},
     )
 
 

@@ -16,6 +16,7 @@ from tillbridge.adapter import (
     ExportUnreadable,
     Item,
     Menu,
+    Source,
 )
 from tillbridge.adapter.export_files import still_being_written
 from tillbridge.adapter.known_records import KnownRecords
@@ -30,6 +31,20 @@ _MENU = Menu("menu", "Menu")
 # Part of every fingerprint. Raise it when the same records come to mean another item.
 _READING_VERSION = 2
 _TABLES = ("ITM", "CAT", "CIT", "MOD", "GNDITEM")
+_COLUMNS = {
+    "external_id": "ID",
+    "name": "LONGNAME",
+    "price": "PRICE",
+    "categories": "CATEGORY",
+    "addon_groups": "MOD1 to MOD10",
+    "categories.external_id": "ID",
+    "categories.name": "NAME",
+    "add_ons.name": "LONGNAME",
+    "add_ons.price": "PRICE",
+    "addon_groups.name": "LONGNAME",
+    "addon_groups.min_select": "MINIMUM",
+    "addon_groups.max_select": "MAXIMUM",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +119,8 @@ class AlohaAdapter:
             if wrong := [
                 modifiers.refused[group] for group in groups if group in modifiers.refused
             ]:
-                bad_rows.append(
-                    _bad_row(each.place, f'"{each.name}" cannot be ordered: {wrong[0]}', identity)
-                )
+                slip = _Slip(f'"{each.name}" cannot be ordered: {wrong[0]}')
+                bad_rows.append(_bad_row(each.place, slip, identity))
                 continue
             told = (identity, each.name, str(each.price), "on" if available else "off")
             fingerprint = records.new((*told, *listed, "groups", *groups))
@@ -127,6 +141,11 @@ class AlohaAdapter:
                 bad_rows=bad_rows,
                 fingerprints=fingerprints,
                 facts=rules.facts("CAT.DBF"),
+                source=Source(
+                    {identity: each.place for identity, each in priced.items()},
+                    _COLUMNS,
+                    _part_places(rows["CAT"] or (), modifiers, priced),
+                ),
             )
         )
 
@@ -135,7 +154,9 @@ class AlohaAdapter:
         try:
             return rules.offered(item, place) is not None
         except NotForSale as failure:
-            bad_rows.append(BadRow(place, failure.text, failure.fix, item.external_id))
+            bad_rows.append(
+                BadRow(place, failure.text, failure.fix, item.external_id, "PRICE", "0")
+            )
             return False
 
     def _path(self, name: str) -> Path | None:
@@ -160,11 +181,10 @@ class AlohaAdapter:
         for place, row in enumerate(rows, 1):
             identity, name = number(row, "id"), label(row, "longname", "shortname", "chitname")
             try:
-                if identity in seen:
-                    raise _Slip(f'It has the id of "{seen[identity]}"')
-                price = _price(row, identity, name, self._currency)
-            except ValueError as failure:
-                bad_rows.append(_bad_row(f"ITM.DBF, record {place}", str(failure), identity))
+                _check_id(identity, name, seen)
+                price = _price(row, name, self._currency)
+            except _Slip as slip:
+                bad_rows.append(_bad_row(f"ITM.DBF, record {place}", slip, identity))
                 continue
             seen[identity] = name
             yield _Priced(f"ITM.DBF, record {place}", identity, name, price)
@@ -197,31 +217,59 @@ def _item(
     )
 
 
-def _bad_row(place: str, text: str, identity: str) -> BadRow:
+def _part_places(
+    categories: Sequence[Row], modifiers: Modifiers, priced: Mapping[str, _Priced]
+) -> Mapping[str, str]:
+    """Return where categories, groups and add-ons stand, by their ids."""
+    return {
+        **{number(row, "id"): f"CAT.DBF, record {at}" for at, row in enumerate(categories, 1)},
+        **modifiers.places,
+        **{f"modifier-{key}": each.place for key, each in priced.items()},
+    }
+
+
+class _Slip(Exception):
+    """What is wrong with a row: in which column, and what stands there."""
+
+    def __init__(self, text: str, column: str = "", value: str = "") -> None:
+        super().__init__(text)
+        self.text = text
+        self.column = column
+        self.value = value
+
+
+def _bad_row(place: str, slip: _Slip, identity: str) -> BadRow:
     return BadRow(
         place=place,
-        text=f"{text}.",
+        text=f"{slip.text}.",
         fix="Correct the item in Aloha Manager; it counts after the next refresh.",
         external_id=identity,
+        field=slip.column,
+        value=slip.value,
     )
 
 
-class _Slip(ValueError):
-    """What is wrong with a row."""
+def _check_id(identity: str, name: str, seen: Mapping[str, str]) -> None:
+    if not identity:
+        raise _Slip(f'"{name}" has no id' if name else "It has no id", "ID")
+    if identity in seen:
+        raise _Slip(f'It has the id of "{seen[identity]}"', "ID", identity)
 
 
-def _price(row: Row, identity: str, name: str, currency: str) -> int:
-    if not identity or not name:
-        raise _Slip("It has no id or no name")
+def _price(row: Row, name: str, currency: str) -> int:
+    if not name:
+        raise _Slip("It has no name", "LONGNAME")
     if row.get("askprice") == "Y":
-        raise _Slip(f'"{name}" has an open price: a storefront cannot sell it')
+        raise _Slip(f'"{name}" has an open price: a storefront cannot sell it', "ASKPRICE", "Y")
+    written = row.get("price", "0")
     try:
         # A number of the file, not a text of a person: its point is a point.
-        price = to_minor(parse_decimal(row.get("price", "0")), currency)
+        price = to_minor(parse_decimal(written), currency)
     except ValueError as failure:
-        raise _Slip(f'The price of "{name}" is wrong: {failure}') from failure
+        text = f'The price of "{name}" is wrong: PRICE {failure}'
+        raise _Slip(text, "PRICE", written) from failure
     if price < 0:
-        raise _Slip(f'"{name}" has a price below zero')
+        raise _Slip(f'"{name}" has a price below zero', "PRICE", written)
     return price
 
 

@@ -25,12 +25,13 @@ class Modifiers:
     add_ons: dict[str, AddOn] = field(default_factory=dict)
     of_item: dict[str, tuple[str, ...]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)  # why a group cannot be chosen from
+    places: dict[str, str] = field(default_factory=dict)  # where each group stands
 
 
 def declared(items: Sequence[Row], groups: Sequence[Row], known: Mapping[str, AddOn]) -> Modifiers:
     """Return the modifiers that MOD.DBF declares and the items name."""
     found = Modifiers()
-    for row in groups:
+    for record, row in enumerate(groups, 1):
         identity = number(row, "id")
         members = [
             number(row, name)
@@ -50,6 +51,7 @@ def declared(items: Sequence[Row], groups: Sequence[Row], known: Mapping[str, Ad
             )
             continue
         found.groups[identity] = AddOnGroup(identity, name, least, most, least > 0, offered)
+        found.places[identity] = f"MOD.DBF, record {record}"
         found.add_ons |= {known[each].external_id: known[each] for each in members}
     for row in items:
         named = [number(row, mod) for mod in _MODS]
@@ -77,6 +79,7 @@ def sold(sales: Sequence[Row], known: Mapping[str, AddOn]) -> Modifiers:
         )
         found.add_ons |= {known[each].external_id: known[each] for each in members}
         found.of_item[parent] = (identity,)
+        found.places[identity] = "GNDITEM.DBF"
     return found
 
 

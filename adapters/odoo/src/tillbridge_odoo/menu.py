@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Variant
+from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Source, Variant
 from tillbridge_odoo.amounts import minor
 from tillbridge_odoo.choices import Choices, Unsellable
 from tillbridge_odoo.names import Kind, named
@@ -18,6 +18,23 @@ _TAG = re.compile(r"<[^>]*>")
 _BREAK = re.compile(r"<\s*(?:br|/p|/div|/li)\b[^>]*>", re.IGNORECASE)
 _PRICE_FIX = "Give it a fixed price, or a discount on its sales price, in the pricelist."
 _CURRENCY_FIX = "Let the point of sale and its company have one currency."
+_COLUMNS = {
+    "external_id": "id",
+    "name": "name",
+    "price": "list_price",
+    "description": "public_description",
+    "categories": "pos_categ_ids",
+    "addon_groups": "attribute_line_ids",
+    "tax": "taxes_id",
+    "variants": "product_variant_ids",
+    "variants.price": "lst_price",
+    "variants.variant_name": "product_template_attribute_value_ids",
+    "categories.name": "name",
+    "add_ons.price": "price_extra",
+    "add_ons.name": "name",
+    "addon_groups.name": "name",
+    "menus.name": "name",
+}
 _NAME_FIX = "Give the product a name in Odoo."
 
 
@@ -58,7 +75,7 @@ class MenuMaker:
             except Unsellable as slip:
                 bad.append(
                     BadRow(
-                        place=f"Odoo, {_one_line(template['name']) or 'a product'}",
+                        place=_place("product.template", template),
                         text=slip.text,
                         fix=slip.fix,
                         external_id=named(Kind.TEMPLATE, template_id),
@@ -73,7 +90,28 @@ class MenuMaker:
             addon_groups=self._choices.groups.values(),
             menus=[Menu(self._menu_id, self._register.name)],
             bad_rows=bad,
+            source=self._source(),
         )
+
+    def _source(self) -> Source:
+        records, register = self._records, self._register
+        places, part_places = (
+            {},
+            {self._menu_id: f'Odoo, pos.config {register.id} "{register.name}"'},
+        )
+        for kind, model, found, into in (
+            (Kind.PRODUCT, "product.product", records.products, places),
+            (Kind.TEMPLATE, "product.template", records.templates, places),
+            (Kind.CATEGORY, "pos.category", records.categories, part_places),
+            (Kind.LINE, "product.template.attribute.line", records.lines, part_places),
+            (Kind.VALUE, "product.template.attribute.value", records.values, part_places),
+        ):
+            into |= {named(kind, each): _place(model, record) for each, record in found.items()}
+        for each, combo in records.combos.items():
+            place = f'Odoo, combo {each} "{combo.name}"'
+            part_places[named(Kind.COMBO, each)] = place
+            part_places |= {named(Kind.COMBO_ITEM, item.id): place for item in combo.items}
+        return Source(places, _COLUMNS, part_places)
 
     @property
     def _menu_id(self) -> str:
@@ -154,6 +192,12 @@ class MenuMaker:
         values: Mapping[int, Record] = self._records.values
         named_values = product["product_template_attribute_value_ids"]
         return ", ".join(_one_line(values[each]["name"]) for each in named_values if each in values)
+
+
+def _place(model: str, record: Record) -> str:
+    """Return how a person finds a record."""
+    name = _one_line(record.get("name"))
+    return f"Odoo, {model} {record['id']}" + (f' "{name}"' if name else "")
 
 
 def _description(template: Record) -> str:

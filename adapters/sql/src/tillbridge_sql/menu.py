@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from sqlalchemy import Connection
 
@@ -17,6 +16,7 @@ from tillbridge.adapter import (
     Item,
     ItemTax,
     Menu,
+    Source,
     TaxComponent,
     Variant,
 )
@@ -26,12 +26,16 @@ from tillbridge_sql import cells
 from tillbridge_sql.asking import Asking
 from tillbridge_sql.cells import CellError, Row
 
-T = TypeVar("T")
-
 _MENU = Menu("menu", "Menu")
-_READING_VERSION = (
-    1  # part of every fingerprint: raise it when the same rows come to mean another item
-)
+# Part of every fingerprint. Raise it when the same rows come to mean another item.
+_READING_VERSION = 1
+# What the queries call what the ordering service calls otherwise.
+_COLUMNS = {
+    "categories": "category_id",
+    "addon_groups": "group_id",
+    "tax": "tax_id",
+    **{f"variants.{name}": name for name in ("external_id", "variant_name", "price")},
+}
 
 
 @dataclass(slots=True)
@@ -41,21 +45,25 @@ class _Found:
     currency: str
     items: dict[str, Item] = field(default_factory=dict)
     bad_rows: list[BadRow] = field(default_factory=list)
+    places: dict[str, dict[str, str]] = field(default_factory=dict)  # by query and id
     # What items name, and is wrong: by kind and id. Such items stay as they were.
     odd: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def each(self, name: str, rows: Sequence[Row], take: Callable[[Row], None], key: str) -> None:
         """Take each row. One that is wrong is told, and so are the items that name its `key`."""
+        places = self.places.setdefault(name, {})
         for number, row in enumerate(rows, 1):
+            place = f"{name}, row {number}"
+            places.setdefault(cells.text_of(row, "external_id").strip(), place)
             try:
                 take(row)
             except CellError as wrong:
                 named = cells.text_of(row, key).strip()
                 if name != "items":
-                    self.odd.setdefault((name, named), f"{name}, row {number}: {wrong.text}")
+                    self.odd.setdefault((name, named), f"{place}: {wrong.text}")
                 self.bad_rows.append(
                     BadRow(
-                        place=f"{name}, row {number}",
+                        place=place,
                         text=wrong.text,
                         fix=wrong.fix,
                         external_id=named if name in {"items", "variants"} else "",
@@ -79,7 +87,7 @@ def read_menu(
         return _with_columns(name, asking.rows(connection, name), columns)
 
     found = _Found(currency)
-    categories = _named(rows("categories", "external_id", "name"), Category)
+    categories = _categories(found, rows("categories", "external_id", "name"))
     of_item = _links(rows("item_categories", "item_id", "category_id"), "category_id")
     groups_of = _links(rows("item_addon_groups", "item_id", "group_id"), "group_id")
     taxes = _taxes(found, rows("taxes", "external_id", "rate"))
@@ -162,6 +170,15 @@ def _catalogue(
             key: _fingerprint(item, categories, groups, add_ons)
             for key, item in found.items.items()
         },
+        source=Source(
+            {**found.places["variants"], **found.places["items"]},
+            _COLUMNS,
+            {
+                **found.places["categories"],
+                **found.places["addons"],
+                **found.places["addon_groups"],
+            },
+        ),
     )
 
 
@@ -280,14 +297,17 @@ def _groups(
     return groups
 
 
-def _named(rows: Sequence[Row], kind: Callable[[str, str], T]) -> Mapping[str, T]:
-    """Return what has an id and a name; without one it is nothing that an item could name."""
-    found: dict[str, T] = {}
-    for row in rows:
+def _categories(found: _Found, rows: Sequence[Row]) -> Mapping[str, Category]:
+    """Return those with an id and a name; what lacks one is nothing that an item could name."""
+    categories: dict[str, Category] = {}
+
+    def take(row: Row) -> None:
         key, name = cells.text_of(row, "external_id").strip(), cells.text_of(row, "name")
         if key and (shown := " ".join(name.split())):
-            found.setdefault(key, kind(key, shown))
-    return found
+            categories.setdefault(key, Category(key, shown))
+
+    found.each("categories", rows, take, "external_id")
+    return categories
 
 
 def _links(rows: Sequence[Row], column: str) -> Mapping[str, tuple[str, ...]]:

@@ -75,6 +75,7 @@ class MenuMemory:
                 menus=menu.menus,
                 bad_rows=menu.bad_rows,
                 facts=menu.facts,
+                source=menu.source,
                 fingerprints={key: menu.fingerprints[key] for key in fresh},
             ),
             unseen=frozenset(each for each in known if each not in seen),

@@ -22,7 +22,7 @@ from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.adapter.sharing import read_shared
 from tillbridge.adapter.xlsx_export import XlsxExport
 from tillbridge.model.numbers import parse_json_int
-from tillbridge_square.catalog import Catalog
+from tillbridge_square.catalog import COLUMNS, Catalog
 from tillbridge_square.library import read_library
 from tillbridge_square.library_items import MENU_ID, Reading, changes_of, sets_of
 from tillbridge_square.options import SquareOptions
@@ -148,7 +148,7 @@ class SquareAdapter:
                 bad_rows=tuple(found.bad_rows),
                 facts=found.facts,
                 fingerprints=found.fingerprints,
-                source=Source(found.places),
+                source=Source(found.places, COLUMNS, found.part_places),
             )
         )
 

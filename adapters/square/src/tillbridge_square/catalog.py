@@ -36,6 +36,29 @@ from tillbridge_square.catalog_objects import (
 )
 from tillbridge_square.options import SquareOptions
 
+# What the objects of a catalog call the fields of an item and its parts.
+COLUMNS = {
+    "external_id": "id",
+    "name": "item_data.name",
+    "price": "price_money.amount",
+    "description": "item_data.description",
+    "image_url": "image_data.url",
+    "categories": "item_data.categories",
+    "addon_groups": "item_data.modifier_list_info",
+    "tax": "tax_data.percentage",
+    "variants": "item_data.variations",
+    "variants.variant_name": "item_variation_data.name",
+    "categories.external_id": "id",
+    "categories.name": "category_data.name",
+    "add_ons.external_id": "id",
+    "add_ons.name": "modifier_data.name",
+    "add_ons.price": "modifier_data.price_money.amount",
+    "addon_groups.external_id": "id",
+    "addon_groups.name": "modifier_list_data.name",
+    "addon_groups.min_select": "min_selected_modifiers",
+    "addon_groups.max_select": "max_selected_modifiers",
+    "addon_groups.add_ons": "modifier_list_data.modifiers",
+}
 # Part of every fingerprint. Raise it when the same object comes to mean another item.
 _READING_VERSION = 3
 
@@ -47,6 +70,7 @@ class CatalogFound:
     items: dict[str, Item] = field(default_factory=dict)
     fingerprints: dict[str, int] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
+    part_places: dict[str, str] = field(default_factory=dict)
     categories: dict[str, Category] = field(default_factory=dict)
     groups: dict[str, AddOnGroup] = field(default_factory=dict)
     add_ons: dict[str, AddOn] = field(default_factory=dict)
@@ -140,8 +164,9 @@ class Catalog:
         records = KnownRecords(
             *(known, _READING_VERSION, self.location, self.currency, self.menu, kinds, options)
         )
-        for identity, each in self._of_type("MODIFIER_LIST"):
+        for number, (identity, each) in enumerate(self._of_type("MODIFIER_LIST"), 1):
             if self._is_here(each):
+                found.part_places[identity] = f"{self.name}, modifier list {number} ({identity})"
                 self._take_list(identity, each, found)
         owners: dict[str, str] = {}  # the item that has an id, its own or a variation's
         for number, (identity, each) in enumerate(self._of_type("ITEM"), 1):
@@ -169,6 +194,7 @@ class Catalog:
         for identity, name in categories_by_id.items():
             if identity in used:
                 found.categories[identity] = Category(identity, name)
+                found.part_places[identity] = f"{self.name}, category {identity}"
         found.facts = rules.facts(self.name)
         return found, records
 
@@ -336,6 +362,7 @@ class Catalog:
                 add_ons=listed.add_ons,
             )
             found.groups[own.external_id] = own
+            found.part_places[own.external_id] = found.part_places[name]
             yield own.external_id
 
     def _take_list(self, identity: str, each: Object, found: CatalogFound) -> None:
@@ -352,6 +379,7 @@ class Catalog:
                 found.refused[identity] = f'"{name}" has a price that is none, or below zero'
                 return
             add_ons.append(AddOn(str(modifier.get("id")), name, price))
+            found.part_places[add_ons[-1].external_id] = found.part_places[identity]
         if not add_ons:  # a text that the customer would write
             return
         single = data.get("selection_type") == "SINGLE"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
-from tillbridge.adapter import AddOn, AddOnGroup, BadRow, Catalogue, Category, Item, Menu
+from tillbridge.adapter import AddOn, AddOnGroup, BadRow, Catalogue, Category, Item, Menu, Source
 from tillbridge.pos.folder import json_values as values
 from tillbridge.pos.folder import menu_parts
 from tillbridge.pos.folder.cells import BadCell
@@ -44,7 +44,7 @@ class Gathered:
     _categories: dict[str, Category] = field(default_factory=dict)
     _add_ons: dict[str, AddOn] = field(default_factory=dict)
     _groups: dict[str, AddOnGroup] = field(default_factory=dict)
-    _group_places: dict[str, str] = field(default_factory=dict)
+    _part_places: dict[str, str] = field(default_factory=dict)
     _menus: dict[str, Menu] = field(default_factory=dict)
     _bad_rows: list[BadRow] = field(default_factory=list)
     _strange: set[tuple[str, str]] = field(default_factory=set)  # kinds and fields not ours
@@ -89,6 +89,10 @@ class Gathered:
             menus=self._menus,
             bad_rows=tuple(self._bad_rows),
             fingerprints=fingerprints,
+            source=Source(
+                {key: self._place(read.at) for key, read in self._read.items()},
+                part_places=self._part_places,
+            ),
         )
 
     def _take_menu(self, menu: Mapping[str, Any], about: Menu, where: str) -> None:
@@ -117,13 +121,14 @@ class Gathered:
         try:
             thing = values.as_object(kind, each)
             self._look_for_misspelt(kind, thing, place)
+            part: Category | AddOn | AddOnGroup
             if kind == "category":
-                _put(self._categories, thing, menu_parts.category, kind)
+                part = _put(self._categories, thing, menu_parts.category, kind)
             elif kind == "add-on":
-                _put(self._add_ons, thing, menu_parts.add_on, kind)
+                part = _put(self._add_ons, thing, menu_parts.add_on, kind)
             else:
-                group = _put(self._groups, thing, menu_parts.addon_group, kind)
-                self._group_places.setdefault(group.external_id, place)
+                part = _put(self._groups, thing, menu_parts.addon_group, kind)
+            self._part_places.setdefault(part.external_id, place)
         except BadCell as bad:
             self._bad_rows.append(bad.at(place))
 
@@ -202,7 +207,7 @@ class Gathered:
                     f"Add-on group {external_id!r} names add-on {unknown[0]!r}, which is nowhere.",
                     "Export the add-on too, or take it out of the group.",
                 )
-                self._bad_rows.append(bad.at(self._group_places[external_id]))
+                self._bad_rows.append(bad.at(self._part_places[external_id]))
 
     def _is_add_on(self, external_id: str) -> bool:
         if external_id in self._add_ons:
