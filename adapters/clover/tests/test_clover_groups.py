@@ -114,8 +114,10 @@ def test_an_item_has_the_only_group_of_that_name_or_is_refused(
     ]
     found = read(tmp_path_factory.mktemp("till"), items, groups)
     for number, each in enumerate(named):
+        # Each offers one thing: at most one of it is as many as there are.
         meant = [
-            {row[1:] for row in groups if row[0].casefold() == name.casefold()} for name in each
+            {(*row[1:-1], row[-1] or "1") for row in groups if row[0].casefold() == name.casefold()}
+            for name in each
         ]
         item = found.items.get(f"I{number}")
         if item is None:

@@ -18,7 +18,22 @@ from tillbridge_clover.options import CloverOptions
 from tillbridge_clover.parts import parts_of, prices_of
 
 # What the sheet Items calls the fields of an item.
-_COLUMNS = {"external_id": "Clover ID", "name": "Name", "price": "Price"}
+_COLUMNS = {
+    "external_id": "Clover ID",
+    "name": "Name",
+    "price": "Price",
+    "description": "Description",
+    "categories": "Categories",
+    "addon_groups": "Modifier Groups",
+    "tax": "Tax Rates",
+    "variants.variant_name": "Variant Option",
+    "categories.name": "Category Name",
+    "add_ons.name": "Modifier",
+    "add_ons.price": "Price",
+    "addon_groups.name": "Modifier Group Name",
+    "addon_groups.min_select": "Required Quantity",
+    "addon_groups.max_select": "Max Quantity",
+}
 
 
 class CloverAdapter:
@@ -53,7 +68,7 @@ class CloverAdapter:
         """Return the items whose records are not `known`. Raises ExportUnreadable."""
         sheets = self._export.read()
         prices = prices_of(sheets, self._currency, self._options.decimal)
-        parts = parts_of(sheets, prices, self._options.tax_rates)
+        parts = parts_of(sheets, self._export.path.name, prices, self._options)
         reading = Reading.of(parts, self._options, prices)
         found, records = changes_of(sheets, self._export.path.name, reading, known)
         groups = [each for name, each in reading.groups.items() if name in found.groups]
@@ -72,7 +87,15 @@ class CloverAdapter:
                     *found.bad_rows,
                 ),
                 fingerprints=found.fingerprints,
-                source=Source(found.places, _COLUMNS),
+                source=Source(
+                    found.places,
+                    _COLUMNS,
+                    {
+                        part: each.place
+                        for each in groups
+                        for part in (each.group.external_id, *each.group.add_ons)
+                    },
+                ),
                 facts=reading.rules.facts(self._export.path.name),
             )
         )

@@ -271,7 +271,7 @@ def _price(record: Record, name: str, prices: PriceReader) -> int:
 
 
 def _tax(record: Record, parts: Parts) -> ItemTax | None:
-    known = {*parts.taxes, "default"}
+    known = {*parts.tax_names, "default"}
     names = [name for written in record.all("tax rates") for name in names_in(written, known)]
     if not names and not record["default tax rates"]:
         return None

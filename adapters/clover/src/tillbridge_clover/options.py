@@ -5,10 +5,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from tillbridge.adapter.sale_options import PriceOptions, SaleOptions
+from tillbridge.adapter.sale_options import PriceOptions, SaleOptions, TaxOptions
 
 
-class CloverOptions(SaleOptions, PriceOptions):
+class CloverOptions(SaleOptions, TaxOptions, PriceOptions):
     """Which export is read, and how its odd places are meant."""
 
     export: Path = Field(description="The inventory export of the Clover dashboard, an XLSX.")

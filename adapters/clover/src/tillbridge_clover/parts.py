@@ -7,11 +7,20 @@ from typing import Literal
 
 from tillbridge.adapter import BadRow, Category, TaxComponent
 from tillbridge.adapter.prices import PriceReader
+from tillbridge.adapter.sale_options import chosen_taxes
 from tillbridge.adapter.xlsx_export import Sheet
 from tillbridge.model.amount_text import DecimalSign
 from tillbridge.model.numbers import parse_decimal
 from tillbridge_clover.groups import Groups, groups_of
-from tillbridge_clover.workbook import cells_of, find_sheet, is_transposed, records, transposed
+from tillbridge_clover.options import CloverOptions
+from tillbridge_clover.workbook import (
+    Record,
+    cells_of,
+    find_sheet,
+    is_transposed,
+    records,
+    transposed,
+)
 
 TaxUnit = Literal["auto", "fraction", "percent", "hundredth"]
 _FACTORS = {"fraction": 100, "percent": 1, "hundredth": 10_000}
@@ -21,25 +30,36 @@ _NO_REAL_RATE = Decimal("0.002")
 
 @dataclass(slots=True)
 class Parts:
-    """What items refer to by name."""
+    """What items refer to by name; of `tax_names` only `taxes` are charged online."""
 
     categories: dict[str, Category] = field(default_factory=dict)
     members: dict[str, list[str]] = field(default_factory=dict)  # item name: category ids
     groups: Groups = field(default_factory=Groups)
+    tax_names: set[str] = field(default_factory=set)
     taxes: dict[str, TaxComponent] = field(default_factory=dict)
     default_taxes: list[str] = field(default_factory=list)
     bad_rows: list[BadRow] = field(default_factory=list)
 
 
-def parts_of(sheets: Mapping[str, Sheet], prices: PriceReader, tax_unit: TaxUnit) -> Parts:
-    """Return the parts of a workbook; a sheet that is missing has none."""
+def parts_of(
+    sheets: Mapping[str, Sheet], export: str, prices: PriceReader, options: CloverOptions
+) -> Parts:
+    """Return the parts of the workbook `export`; a sheet that is missing has none.
+
+    Raises ExportUnreadable for a tax of the options that the workbook does not have.
+    """
     parts = Parts()
     if (sheet := find_sheet(sheets, "categories")) is not None:
         _categories(sheet, parts)
     if (sheet := find_sheet(sheets, "modifier groups", "modifiers")) is not None:
         parts.groups = groups_of(sheet, prices)
-    if (sheet := find_sheet(sheets, "tax rates", "taxes")) is not None:
-        _taxes(sheet, tax_unit, parts)
+    sheet = find_sheet(sheets, "tax rates", "taxes")
+    rates = [] if sheet is None else records(sheet, key=("name",), first="name")
+    named = [(record["name"], record["name"].casefold()) for record in rates]
+    parts.tax_names = {key for _name, key in named}
+    counted = chosen_taxes(options, named, export=export)
+    if sheet is not None:
+        _taxes(sheet, rates, counted, options.tax_rates, parts)
     return parts
 
 
@@ -91,9 +111,15 @@ def _take_category(identity: str, name: str, items: Sequence[str], parts: Parts)
         )
 
 
-def _taxes(sheet: Sheet, unit: TaxUnit, parts: Parts) -> None:
+def _taxes(
+    sheet: Sheet,
+    taxes: Sequence[Record],
+    counted: Collection[str],
+    unit: TaxUnit,
+    parts: Parts,
+) -> None:
     rates: dict[str, Decimal] = {}
-    for record in records(sheet, key=("name",), first="name"):
+    for record in taxes:
         written = record["tax rate"]
         if not written:  # a flat amount, which an item's tax cannot hold
             continue
@@ -106,15 +132,18 @@ def _taxes(sheet: Sheet, unit: TaxUnit, parts: Parts) -> None:
                     text=f'The tax rate of "{record["name"]}" is {written!r}, which is no number.',
                     fix="Correct it in Clover, and export again.",
                     external_id=record["tax rate id"] or record["name"],
+                    field="Tax Rate",
+                    value=written,
                 )
             )
             continue
-        if record["default"].casefold() == "yes":
+        if record["default"].casefold() == "yes" and record["name"].casefold() in counted:
             parts.default_taxes.append(record["name"])
     factor = _percent_of(unit, list(rates.values()))
     for name, rate in rates.items():
-        percent = (rate * factor).normalize()
-        parts.taxes[name.casefold()] = TaxComponent(agency=name, rate=format(percent, "f"))
+        if name.casefold() in counted:
+            percent = (rate * factor).normalize()
+            parts.taxes[name.casefold()] = TaxComponent(agency=name, rate=format(percent, "f"))
 
 
 def _rate(written: str) -> Decimal:
