@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tillbridge.adapter import (
     Adapter,
@@ -16,11 +17,13 @@ from tillbridge.adapter import (
     Source,
 )
 from tillbridge.adapter.csv_export import CsvExport
-from tillbridge.adapter.export_files import reading_whole, still_being_written
+from tillbridge.adapter.decoding import decode, facts_of
+from tillbridge.adapter.export_files import reading_whole, unfinished
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
 from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.adapter.sharing import read_shared
 from tillbridge.adapter.xlsx_export import XlsxExport
+from tillbridge.model.export_facts import FileEncoding
 from tillbridge.model.numbers import parse_json_int
 from tillbridge_square.catalog import COLUMNS, Catalog
 from tillbridge_square.library import read_library
@@ -115,12 +118,7 @@ class SquareAdapter:
 
     def _of_catalog(self, known: AbstractSet[int]) -> CatalogueChanges:
         name = self._export.name
-        with reading_whole(self._export):
-            try:
-                text = read_shared(self._export).decode("utf-8-sig")
-                document = json.loads(text, parse_int=parse_json_int)
-            except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as failure:
-                raise still_being_written(name, "is no whole JSON document") from failure
+        document, encoding = self._json()
         try:
             catalog = Catalog.of(
                 document,
@@ -146,11 +144,27 @@ class SquareAdapter:
                 addon_groups=found.groups,
                 menus={_MENU.external_id: _MENU},
                 bad_rows=tuple(found.bad_rows),
-                facts=found.facts,
+                facts=found.facts.with_more([facts_of(name, encoding)]),
                 fingerprints=found.fingerprints,
                 source=Source(found.places, COLUMNS, found.part_places),
             )
         )
+
+    def _json(self) -> tuple[Any, FileEncoding]:
+        """Return what the catalog's file says, and how it is encoded. Raises ExportUnreadable."""
+        name = self._export.name
+        with reading_whole(self._export):
+            try:
+                text, encoding = decode(read_shared(self._export))
+                return json.loads(text, parse_int=parse_json_int), encoding
+            except UnicodeDecodeError as failure:
+                place, what = f"{name}, byte {failure.start}", "ends inside a character"
+            except json.JSONDecodeError as failure:
+                place = f"{name}, line {failure.lineno}, column {failure.colno}"
+                what = f"is no whole JSON document: {failure.msg}"
+            except RecursionError:
+                place, what = name, "is nested too deeply for a catalog"
+            raise unfinished(self._export, what, place=place, fix="Save the catalog again.")
 
     @staticmethod
     def _only_location(catalog: Catalog) -> str:

@@ -59,6 +59,7 @@ COLUMNS = {
     "addon_groups.max_select": "max_selected_modifiers",
     "addon_groups.add_ons": "modifier_list_data.modifiers",
 }
+_UNREADABLE = "\ufffd"
 # Part of every fingerprint. Raise it when the same object comes to mean another item.
 _READING_VERSION = 3
 
@@ -77,6 +78,12 @@ class CatalogFound:
     bad_rows: list[BadRow] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)  # why a modifier list cannot be offered
     facts: ExportFacts = field(default_factory=ExportFacts)
+
+    def keep_groups(self, used: AbstractSet[str]) -> None:
+        """Leave out the groups that no item has, and the add-ons of these alone."""
+        self.groups = {name: group for name, group in self.groups.items() if name in used}
+        chosen = {add_on for group in self.groups.values() for add_on in group.add_ons}
+        self.add_ons = {name: add_on for name, add_on in self.add_ons.items() if name in chosen}
 
 
 class _Slip(Exception):
@@ -168,6 +175,13 @@ class Catalog:
             if self._is_here(each):
                 found.part_places[identity] = f"{self.name}, modifier list {number} ({identity})"
                 self._take_list(identity, each, found)
+        garbled = {
+            identity
+            for kind in ("CATEGORY", "MODIFIER_LIST", "TAX")
+            for identity, each in self._of_type(kind)
+            if _UNREADABLE in repr(each)
+        }
+        offered: set[str] = set()  # groups of all items, known ones too
         owners: dict[str, str] = {}  # the item that has an id, its own or a variation's
         for number, (identity, each) in enumerate(self._of_type("ITEM"), 1):
             if not self._is_sold(each):
@@ -178,7 +192,12 @@ class Catalog:
             if owner := self._owner(owners, identity, data):
                 found.bad_rows.append(_twice(place, identity, *owner))
                 continue
-            fingerprint = records.new((identity, repr(data), self._image(data), *categories))
+            offered.update(self._groups_named(identity, data, found))
+            said = repr(data)
+            if _UNREADABLE in said or not garbled.isdisjoint(_named(data)):
+                found.bad_rows.append(_garbled(place, identity, data))
+                continue
+            fingerprint = records.new((identity, said, self._image(data), *categories))
             if fingerprint is None:
                 used.update(categories)
                 continue
@@ -195,6 +214,7 @@ class Catalog:
             if identity in used:
                 found.categories[identity] = Category(identity, name)
                 found.part_places[identity] = f"{self.name}, category {identity}"
+        found.keep_groups(offered)
         found.facts = rules.facts(self.name)
         return found, records
 
@@ -365,6 +385,16 @@ class Catalog:
             found.part_places[own.external_id] = found.part_places[name]
             yield own.external_id
 
+    def _groups_named(self, identity: str, data: Object, found: CatalogFound) -> Sequence[str]:
+        """Return the groups of an item; those it names, where it cannot be sold with them."""
+        try:
+            return tuple(self._groups(identity, data, found))
+        except _Slip:
+            return [
+                str(info.get("modifier_list_id"))
+                for info in dicts_in(data.get("modifier_list_info"))
+            ]
+
     def _take_list(self, identity: str, each: Object, found: CatalogFound) -> None:
         data = part_of(each, "modifier_list_data")
         add_ons = []
@@ -419,6 +449,41 @@ class Catalog:
             if identity in images:
                 return str(part_of(images[identity], "image_data").get("url") or "")
         return ""
+
+
+def _named(data: Object) -> Iterator[str]:
+    """Yield the ids of what an item names."""
+    yield str(data.get("category_id"))
+    for each in dicts_in(data.get("categories")):
+        yield str(each.get("id"))
+    for each in dicts_in(data.get("modifier_list_info")):
+        yield str(each.get("modifier_list_id"))
+    yield from ids_in(data, "tax_ids")
+
+
+def _garbled(place: str, identity: str, data: Object) -> BadRow:
+    path, value = next(_unreadable_in(data, "item_data"), ("", ""))
+    what = path or "What it names (a category, modifier list or tax)"
+    return BadRow(
+        place=place,
+        text=f"{what} holds a character that cannot be read.",
+        fix="Correct it in Square and save the catalog again, as UTF-8.",
+        external_id=identity,
+        field=path,
+        value=value,
+    )
+
+
+def _unreadable_in(value: object, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts that hold what could not be decoded, each with its path."""
+    if isinstance(value, str) and _UNREADABLE in value:
+        yield path, value
+    elif isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from _unreadable_in(part, f"{path}.{name}")
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _unreadable_in(part, f"{path}[{number}]")
 
 
 def _twice(place: str, identity: str, taken: str, owner: str) -> BadRow:
