@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import AdapterContext
+from tillbridge.adapter.prices import PriceReader
 from tillbridge.model.money import to_minor
 from tillbridge.model.numbers import (
     MAX_EXPONENT,
@@ -49,7 +50,7 @@ def _refused(call: Callable[[str], object], text: str) -> bool:
         _count,
         _rate,
         lambda text: number_of({"seats": text}, "seats"),
-        lambda text: price_of({"price": Decimal(text)}, "EUR"),
+        lambda text: price_of({"price": Decimal(text)}, PriceReader("EUR")),
         lambda text: rate_of({"rate": text}),
         lambda text: number({"id": text}, "id"),
         lambda text: Fields({"rate": Decimal(text)}, "tax").decimal("rate"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tillbridge.adapter import AdapterContext, ItemUnavailable, StoreClosed
 from tillbridge.adapter.conformance.samples import order_of, plain_items
+from tillbridge.adapter.prices import PriceReader
 from tillbridge.model.instant import is_never
 from tillbridge.model.money import exponent, to_major
 from tillbridge.model.order import parse_order
@@ -26,19 +27,19 @@ CURRENCIES = st.sampled_from(["EUR", "JPY", "KWD"])
 def test_a_price_is_the_same_whatever_type_the_column_has(minor: int, currency: str) -> None:
     text = to_major(minor, currency)
     for value in (text, Decimal(text), float(text)):
-        assert cells.price_of({"price": value}, currency) == minor
+        assert cells.price_of({"price": value}, PriceReader(currency)) == minor
 
 
 @given(st.integers(1, 10**7), st.sampled_from([0.05, 0.07, 0.1, 0.19, 0.21, 0.255]), CURRENCIES)
 def test_a_price_kept_without_tax_gets_its_tax_back(minor: int, rate: float, currency: str) -> None:
     kept = float(to_major(minor, currency)) / (1 + rate)
-    assert cells.price_of({"price": kept * (1 + rate)}, currency) == minor
+    assert cells.price_of({"price": kept * (1 + rate)}, PriceReader(currency)) == minor
 
 
 @pytest.mark.parametrize("value", [None, "", "ask", -1, float("nan"), float("inf"), b"4", True])
 def test_what_is_no_price_is_refused(value: object) -> None:
     with pytest.raises(CellError):
-        cells.price_of({"price": value}, "EUR")
+        cells.price_of({"price": value}, PriceReader("EUR"))
 
 
 @pytest.mark.parametrize(
@@ -172,3 +173,41 @@ def test_a_file_of_sqlite_is_a_till_too(tmp_path: Path) -> None:
     with pytest.raises(StoreClosed):
         pos.write_ticket(order_of("ord_3", plain_items(1)), "ord_3")
     pos.close()
+
+
+TEXT_PRICES = (
+    "CREATE TABLE dish (id TEXT, label TEXT, price TEXT);"
+    "INSERT INTO dish VALUES ('1', 'Soup', '1.500'), ('2', 'Stew', '12.000')"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "prices"),
+    [
+        ({}, "", []),
+        ({"decimal": ","}, "", [150_000, 1_200_000]),
+        ({"decimal": "."}, "", [150, 1_200]),
+        ({}, "; INSERT INTO dish VALUES ('3', 'Tea', '2,50')", [150_000, 1_200_000, 250]),
+    ],
+)
+def test_the_option_or_other_prices_say_what_a_point_in_a_text_means(
+    options: dict[str, str], more: str, prices: list[int], tmp_path: Path
+) -> None:
+    (tmp_path / "dump.sql").write_text(TEXT_PRICES + more)
+    (tmp_path / "q.sql").write_text(
+        "-- name: items\nSELECT id AS external_id, label AS name, price FROM dish\n"
+    )
+    said = {"url": "sqlite://", "dump": "dump.sql", "queries": "q.sql", **options}
+    context = AdapterContext("main", "EUR", "loc", tmp_path)
+    pos = SqlAdapter(ADAPTER.options.model_validate(said), context)  # type: ignore[arg-type] # they are
+    try:
+        found = pos.read_catalogue()
+    finally:
+        pos.close()
+    assert [item.price for item in found.items.values()] == prices
+    if not prices:
+        assert [(row.field, row.value) for row in found.bad_rows] == [
+            ("price", "1.500"),
+            ("price", "12.000"),
+        ]
+        assert "the option decimal" in found.bad_rows[0].fix

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal
 
+from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.model.money import exponent, to_minor
 from tillbridge.model.numbers import MAX_EXPONENT, parse_decimal
 
@@ -65,10 +66,10 @@ def id_of(row: Row, column: str = "external_id") -> str:
     return found
 
 
-def price_of(row: Row, currency: str, column: str = "price") -> int:
+def price_of(row: Row, prices: PriceReader, column: str = "price") -> int:
     """Return minor units. A float is rounded, as the till's screen does; anything else is exact.
 
-    Raises CellError.
+    `prices` reads those that are text. Raises CellError.
     """
     value = row.get(column)
     if value is None:
@@ -76,12 +77,16 @@ def price_of(row: Row, currency: str, column: str = "price") -> int:
     if isinstance(value, bool | bytes | date):
         raise CellError(column, f"Its {column} is no amount.", value)
     try:
-        if isinstance(value, float):
-            minor = _rounded(value, currency)
-        elif isinstance(value, int):
-            minor = to_minor(Decimal(value), currency)
-        else:
-            minor = to_minor(value if isinstance(value, Decimal) else str(value), currency)
+        match value:
+            case float():
+                minor = _rounded(value, prices.currency)
+            case int() | Decimal():
+                minor = to_minor(Decimal(value), prices.currency)
+            case _:
+                name = text_of(row, "name") or text_of(row, "variant_name")
+                minor = prices.read(str(value), column=column, name=name.strip())
+    except BadPrice as bad:
+        raise CellError(bad.column, bad.text, bad.value, bad.fix) from bad
     except ValueError as failure:
         raise CellError(column, f"{failure}.", value) from failure
     if minor < 0:

@@ -20,11 +20,13 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
-from tillbridge.adapter.sale_options import NotForSale, SaleOptions, SaleRules
+from tillbridge.adapter.prices import PriceReader
+from tillbridge.adapter.sale_options import NotForSale, SaleRules
 from tillbridge.model.export_facts import ExportFacts, LeftOut
 from tillbridge_sql import cells
 from tillbridge_sql.asking import Asking
 from tillbridge_sql.cells import CellError, Row
+from tillbridge_sql.options import SqlOptions
 
 _MENU = Menu("menu", "Menu")
 # Part of every fingerprint. Raise it when the same rows come to mean another item.
@@ -42,7 +44,7 @@ _COLUMNS = {
 class _Found:
     """What was read so far; of two with one id the first counts."""
 
-    currency: str
+    prices: PriceReader
     items: dict[str, Item] = field(default_factory=dict)
     bad_rows: list[BadRow] = field(default_factory=list)
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # by query and id
@@ -79,21 +81,26 @@ class _Found:
 
 
 def read_menu(
-    asking: Asking, connection: Connection, currency: str, options: SaleOptions
+    asking: Asking, connection: Connection, currency: str, options: SqlOptions
 ) -> Catalogue:
     """Return what the till sells. Raises ExportUnreadable for queries without their columns."""
 
     def rows(name: str, *columns: str) -> Sequence[Row]:
         return _with_columns(name, asking.rows(connection, name), columns)
 
-    found = _Found(currency)
+    items = rows("items", "external_id", "name", "price")
+    sizes = rows("variants", "item_id", "external_id", "variant_name", "price")
+    offers = rows("addons", "external_id", "name", "price", "group_id")
+    written = [row.get("price") for each in (items, sizes, offers) for row in each]
+    texts = [price for price in written if isinstance(price, str)]
+    found = _Found(PriceReader.of(texts, currency, options.decimal))
     categories = _categories(found, rows("categories", "external_id", "name"))
     of_item = _links(rows("item_categories", "item_id", "category_id"), "category_id")
     groups_of = _links(rows("item_addon_groups", "item_id", "group_id"), "group_id")
     taxes = _taxes(found, rows("taxes", "external_id", "rate"))
-    add_ons, members = _add_ons(found, rows("addons", "external_id", "name", "price", "group_id"))
+    add_ons, members = _add_ons(found, offers)
     groups = _groups(found, rows("addon_groups", "external_id", "name"), members)
-    variants = _variants(found, rows("variants", "item_id", "external_id", "variant_name", "price"))
+    variants = _variants(found, sizes)
     names = {key: each.name for key, each in categories.items()}
     rules = SaleRules(options, groups, add_ons, names)
     seen: set[str] = set()
@@ -120,7 +127,7 @@ def read_menu(
         item = Item(
             external_id=external_id,
             name=cells.name_of(row),
-            price=_item_price(row, currency, its_variants),
+            price=_item_price(row, found.prices, its_variants),
             description=cells.paragraph_of(row, "description"),
             image_url=cells.text_of(row, "image_url").strip(),
             available=cells.flag_of(row, "available", default=True),
@@ -135,7 +142,7 @@ def read_menu(
         if offered is not None:
             found.items[external_id] = offered
 
-    found.each("items", rows("items", "external_id", "name", "price"), take, "external_id")
+    found.each("items", items, take, "external_id")
     return _catalogue(found, rules.facts("query items"), categories, groups, add_ons)
 
 
@@ -201,10 +208,10 @@ def _fingerprint(
     return int.from_bytes(digest, signed=True)
 
 
-def _item_price(row: Row, currency: str, variants: tuple[Variant, ...]) -> int:
+def _item_price(row: Row, prices: PriceReader, variants: tuple[Variant, ...]) -> int:
     if variants and row.get("price") is None:
         return min(each.price for each in variants)
-    return cells.price_of(row, currency)
+    return cells.price_of(row, prices)
 
 
 def _variants(found: _Found, rows: Sequence[Row]) -> Mapping[str, list[Variant]]:
@@ -222,7 +229,7 @@ def _variants(found: _Found, rows: Sequence[Row]) -> Mapping[str, list[Variant]]
         variant = Variant(
             external_id,
             cells.name_of(row, "variant_name"),
-            cells.price_of(row, found.currency),
+            cells.price_of(row, found.prices),
             cells.flag_of(row, "available", default=True),
         )
         seen.add(external_id)
@@ -257,7 +264,7 @@ def _add_ons(
 
     def take(row: Row) -> None:
         key = cells.id_of(row)
-        add_on = AddOn(key, cells.name_of(row), cells.price_of(row, found.currency))
+        add_on = AddOn(key, cells.name_of(row), cells.price_of(row, found.prices))
         if add_ons.setdefault(key, add_on) != add_on:
             raise CellError("external_id", "Its external_id stands twice, and differs.", key)
         its = members.setdefault(cells.text_of(row, "group_id").strip(), [])

@@ -5,13 +5,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from tillbridge.adapter.sale_options import SaleOptions
+from tillbridge.adapter.sale_options import PriceOptions, SaleOptions
 from tillbridge.adapter.secrets import Secret
 
 Profile = Literal["unicenta", "chromis", "floreant"]
 
 
-class SqlOptions(SaleOptions):
+class SqlOptions(SaleOptions, PriceOptions):
     """Which database, what is asked of it, and what may be changed in it."""
 
     url: str = Field(
