@@ -201,13 +201,31 @@ def test_a_price_that_contradicts_the_file_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("currency", "example"), [("USD", "4.50"), ("CLP", "450"), ("JPY", "450"), ("KWD", "0.450")]
+    ("currency", "example"),
+    [
+        ("USD", "4.50"),
+        ("KWD", "4.500"),
+        *((each, "12500") for each in ("CLP", "COP", "HUF", "IDR", "IQD", "JPY", "KRW")),
+    ],
 )
 def test_the_remedy_shows_a_price_as_the_currency_has_it(currency: str, example: str) -> None:
     with pytest.raises(BadPrice) as bad:
         PriceReader.of([], currency).read("free", column="Цена (₽)", name="Суп")
     assert f"such as {example}," in bad.value.fix
     assert "Цена (₽)" in bad.value.text
+
+
+@pytest.mark.parametrize(
+    ("written", "currency"),
+    [("25.000", "COP"), ("15,000", "JPY"), ("10.000", "KRW"), ("3.500", "CLP"), ("1,500", "IQD")],
+)
+def test_the_remedy_of_a_doubtful_price_without_cents_names_none(
+    written: str, currency: str
+) -> None:
+    with pytest.raises(BadPrice) as bad:
+        PriceReader.of([written], currency).read(written, column="Price", name="Soup")
+    assert "in digits alone, like 12500." in bad.value.fix
+    assert "cents" not in bad.value.fix
 
 
 def test_the_remedy_of_a_doubtful_price_is_the_option() -> None:
@@ -223,6 +241,14 @@ def test_no_price_is_below_zero_or_a_barcode(written: str) -> None:
 
 
 CURRENCIES = ["USD", "EUR", "COP", "IDR", "CLP", "JPY", "KRW", "KWD", "TND", "IQD", "BRL", "INR"]
+
+
+@given(st.sampled_from(sorted(CURRENCIES)), st.sampled_from(["", ".", ","]))
+def test_a_price_written_as_the_remedy_says_is_read(currency: str, decimal: DecimalSign) -> None:
+    prices = PriceReader(currency, decimal)
+    assert prices.read(prices.example, column="Price", name="Soup") > 0
+
+
 # How the world groups thousands and what it has before decimals.
 LOCALES: list[tuple[str, DecimalSign]] = [
     (",", "."),

@@ -19,9 +19,10 @@ from tillbridge.model.amount_text import (
     ForeignAmount,
     decimal_sign_of,
 )
-from tillbridge.model.money import MAX_PRICE, to_major, to_minor
+from tillbridge.model.money import MAX_PRICE, has_cents, to_major, to_minor
 
-_EXAMPLE = 450  # minor units
+_EXAMPLE = "4.5"
+_WHOLE_EXAMPLE = "12500"
 _MAX_SHOWN = 60
 
 
@@ -86,12 +87,21 @@ class PriceReader:
 
     @property
     def example(self) -> str:
-        """Return how a price is written in this export: 4.50, 4,50, or 450 yen."""
-        return to_major(_EXAMPLE, self.currency).replace(".", self.decimal or ".")
+        """Return how a price is written in this export: 4.50, 4,50, or 12500 yen or pesos."""
+        if not has_cents(self.currency):
+            return _WHOLE_EXAMPLE
+        minor = to_minor(_EXAMPLE, self.currency)
+        return to_major(minor, self.currency).replace(".", self.decimal or ".")
 
     def _fix(self, failure: ValueError) -> str:
         if isinstance(failure, ForeignAmount):
             return f"Correct the price, or the store's currency ({self.currency}) in bridge.toml."
+        if isinstance(failure, DoubtfulAmount) and not has_cents(self.currency):
+            which = "correct" if self.chosen else "set"
+            return (
+                f"Write it in digits alone, like {self.example}. Or {which} the option decimal: "
+                '"," where a point separates thousands, "." where a comma does.'
+            )
         if isinstance(failure, DoubtfulAmount) and not self.decimal:
             return (
                 'Set the option decimal to the sign that the file has before cents: "." or ",". '

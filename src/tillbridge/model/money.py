@@ -17,6 +17,11 @@ _EXPONENTS = {
     **dict.fromkeys("CLF UYW".split(), 4),
 }
 
+# Those whose minor unit is on paper only: no price in a shop has any.
+_WITHOUT_CENTS = frozenset(
+    "AMD COP CRC HUF IDR IQD IRR KHR KZT LAK LBP MMK MNT RSD SYP TWD TZS UZS".split()
+)
+
 MAX_PRICE = 10**12
 """In minor units. Anything above is a misplaced number, and would not fit a ledger for ever."""
 
@@ -26,6 +31,11 @@ _GROUP = 3  # so many digits behind a point may be thousands
 def exponent(currency: str) -> int:
     """Return how many decimal digits `currency` (ISO 4217) has: USD 2, JPY 0, KWD 3."""
     return _EXPONENTS.get(currency.upper(), 2)
+
+
+def has_cents(currency: str) -> bool:
+    """Return whether prices in `currency` (ISO 4217) have decimals: in USD and KWD, not in COP."""
+    return exponent(currency) > 0 and currency.upper() not in _WITHOUT_CENTS
 
 
 def to_minor(amount: str | Decimal, currency: str, *, decimal: DecimalSign = "") -> int:

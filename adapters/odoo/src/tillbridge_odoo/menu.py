@@ -95,10 +95,8 @@ class MenuMaker:
 
     def _source(self) -> Source:
         records, register = self._records, self._register
-        places, part_places = (
-            {},
-            {self._menu_id: f'Odoo, pos.config {register.id} "{register.name}"'},
-        )
+        places: dict[str, str] = {}
+        part_places = {self._menu_id: f'Odoo, pos.config {register.id} "{register.name}"'}
         for kind, model, found, into in (
             (Kind.PRODUCT, "product.product", records.products, places),
             (Kind.TEMPLATE, "product.template", records.templates, places),

@@ -175,7 +175,7 @@ def minor_price(field: str, value: str) -> int:
             field,
             line,
             f"{field} is {line!r}, which is no whole number of minor units.",
-            "Export prices as whole cents (450 for 4.50).",
+            "Export prices as whole minor units (450 for 4.50 EUR, 1500 for 1500 JPY).",
         )
     return checked_price(field, int(line), shown=line)
 

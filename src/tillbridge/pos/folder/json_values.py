@@ -62,7 +62,9 @@ def price(thing: Mapping[str, Any], field: str = "price") -> int:
     """Return a price in minor units."""
     value = thing.get(field)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _wrong(field, value, "a whole number of minor units (4.50 is 450)")
+        raise _wrong(
+            field, value, "a whole number of minor units (450 for 4.50 EUR, 1500 for 1500 JPY)"
+        )
     return cells.checked_price(field, value, shown=value)
 
 
