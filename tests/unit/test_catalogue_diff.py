@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import IDS, catalogues, content, dishes, without
-from tillbridge.menu.diff import apply, diff
-from tillbridge.menu.digest import ContentDigest
+from tillbridge.menu.diff import ContentDigest, apply, diff
 from tillbridge.model.catalogue import AddOn, AddOnGroup, BadRow, Catalogue
 
 

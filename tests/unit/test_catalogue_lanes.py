@@ -9,9 +9,9 @@ import pytest
 from tests.support.service_link import HandClock
 from tillbridge.core.clock import Clock
 from tillbridge.menu.collector import collector_at_rest
-from tillbridge.menu.in_flight import InFlight
 from tillbridge.menu.known import KnownFingerprints
 from tillbridge.menu.lane import LONGEST_BACKOFF_S, Lane
+from tillbridge.menu.precedence import InFlight
 from tillbridge.menu.wishes import DRIFT_CALM_S, DRIFTS_AT_ONCE, DriftPauses, Wish
 from tillbridge.model.catalogue import Availability
 

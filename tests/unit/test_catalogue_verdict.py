@@ -1,9 +1,8 @@
 """What an answer means for the items of a push."""
 
 from tests.support.catalogues import dishes
-from tillbridge.menu.narrowing import ids_of
+from tillbridge.menu.narrowing import Reply, ids_of, judge, taken_of
 from tillbridge.menu.plan import PushBatch
-from tillbridge.menu.verdict import Reply, judge, taken_of
 
 STEP = PushBatch(add=tuple(dishes(4).items.values()))
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from tillbridge.menu.describe import sentences, summary_of
 from tillbridge.menu.diff import diff
-from tillbridge.menu.words import sentences, summary_of
 from tillbridge.model.catalogue import (
     AddOnGroup,
     Catalogue,

@@ -10,13 +10,15 @@ from tillbridge.adapter import BadRow, TablesReading
 from tillbridge.ledger.storefront import AcceptedTable
 from tillbridge.menu.floor_plan import (
     FloorPlan,
+    after_printing,
     checked,
+    dead_codes,
     floor_changes,
     guard_floor,
+    known_codes,
     plan_floor,
     wanted_tables,
 )
-from tillbridge.menu.table_codes import after_printing, dead_codes, known_codes
 from tillbridge.model.table import Table
 
 ids = st.text("abc12", min_size=1, max_size=2)

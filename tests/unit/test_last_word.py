@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from tests.support.catalogues import IDS, catalogues
 from tillbridge.menu.diff import diff
-from tillbridge.menu.last_word import restated, words_of
 from tillbridge.menu.narrowing import ids_of
 from tillbridge.menu.plan import Kind, PlanLimits, SetAvailability, plan
+from tillbridge.menu.precedence import apply_latest_availability, availability_in
 from tillbridge.model.catalogue import Availability, Catalogue
 
 LIMITS = PlanLimits(background_threshold=3, batch_max_items=2, full_push_percent=60)
@@ -28,11 +28,11 @@ def test_each_call_says_what_was_told_and_is_about_the_same_items(
     before: Catalogue, after: Catalogue, told: dict[str, Availability], kind: Kind
 ) -> None:
     for step in plan(kind, diff(before, after), after, LIMITS).steps:
-        now = restated(step, told)
+        now = apply_latest_availability(step, told)
         assert ids_of(now) == ids_of(step)
         assert type(now) is type(step)
-        was = words_of(step)
-        for external_id, word in words_of(now).items():
+        was = availability_in(step)
+        for external_id, word in availability_in(now).items():
             if external_id not in told or was[external_id] is None:
                 assert word == was[external_id]
             elif isinstance(step, SetAvailability):
@@ -46,4 +46,4 @@ def test_a_price_alone_says_nothing_of_availability(menu: Catalogue) -> None:
     dearer = Catalogue.of([replace(item, price=6000) for item in list(menu.items.values())[:1]])
     changes = diff(Catalogue.of(list(menu.items.values())[:1]), dearer)
     (step,) = plan("patch", changes, Catalogue(), LIMITS).steps[:1]
-    assert words_of(step) == {}
+    assert availability_in(step) == {}

@@ -181,7 +181,7 @@ def _of_store(stores: Any, adapter: str, wanted: str | None) -> tuple[str, dict[
 
 
 def _tell(trial: "Trial", currency: str) -> None:
-    from tillbridge.menu.summary_words import summary_lines
+    from tillbridge.menu.describe import summary_lines
     from tillbridge.model.money import to_major
 
     said = trial.to_json()

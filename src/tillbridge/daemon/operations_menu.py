@@ -13,9 +13,9 @@ from tillbridge.ledger.menu import item_count, items_by_id, refused_items
 from tillbridge.ledger.menu_past import ids_ever, items_then
 from tillbridge.ledger.pushes import DISMISSED, Hold, Push, get_hold, push_page
 from tillbridge.ledger.search import find_items, fold, rank_of
+from tillbridge.menu.describe import counted
 from tillbridge.menu.menu_notes import FIRST_IMPORT
 from tillbridge.menu.report import PlanReport
-from tillbridge.menu.words import counted
 from tillbridge.model.catalogue import Item
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major

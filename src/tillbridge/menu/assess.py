@@ -18,12 +18,11 @@ from tillbridge.menu.compare import (
     compare_changes,
     compare_whole,
 )
-from tillbridge.menu.diff import Diff, ItemChange, apply
-from tillbridge.menu.digest import ContentDigest
+from tillbridge.menu.describe import summary_of
+from tillbridge.menu.diff import ContentDigest, Diff, ItemChange, apply
 from tillbridge.menu.guard import Finding, Limits, findings
 from tillbridge.menu.overlay import Overlay
 from tillbridge.menu.plan import Kind, Plan, PlanLimits, choose, plan
-from tillbridge.menu.words import summary_of
 from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
 from tillbridge.model.menu_summary import MenuSummary
 

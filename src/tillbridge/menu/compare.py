@@ -1,6 +1,6 @@
 """A reading compared with what the service has: what differs, and what the guard must know.
 
-Three comparisons, one result: of a whole export, of a reading told as changes, and of availability
+Three comparisons, one result: of a whole export, of a reading given as changes, and of availability
 alone. They read the ledger (run them in its reader) and otherwise only compute. The comparison of
 changes looks only at items that the changes touch, and finds what the whole one finds.
 """
@@ -21,7 +21,6 @@ from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange, diff
 from tillbridge.menu.guard import FEW, Source, Totals, left_by_category, wanted_counts
 from tillbridge.menu.guard_rules import plain
 from tillbridge.menu.overlay import Overlay, lay, next_change
-from tillbridge.menu.touched import touched_by
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges, Item
 from tillbridge.model.export_facts import ExportFacts, FileEncoding
 from tillbridge.model.texts import printable
@@ -367,3 +366,22 @@ def _catalogue(
 
 def _parts_of(export: Catalogue) -> Parts:
     return Parts(export.categories, export.add_ons, export.addon_groups, export.menus)
+
+
+def touched_by(connection: Connection, store: str, overlay: Overlay) -> dict[str, AcceptedItem]:
+    """Return the accepted items whose availability an overlay touches, or did when last told."""
+    accepted = menu.overlaid_items(connection, store)
+    words = overlay.words or {}
+    off = {key for key, word in words.items() if not word.available}
+    if len(off) < len(words):  # others are on sale over an export that says otherwise
+        accepted |= menu.items_off_by_pos(connection, store)
+    off |= overlay.overrides.keys()
+    accepted |= menu.items_by_id(connection, store, off - accepted.keys())
+    strange = overlay.named - accepted.keys()
+    strange -= menu.accepted_ids(connection, store, strange)
+    if strange:
+        owners = menu.variant_owners(connection, store, strange)
+        accepted |= menu.items_by_id(
+            connection, store, frozenset(owners.values()) - accepted.keys()
+        )
+    return accepted

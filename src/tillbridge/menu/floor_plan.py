@@ -1,11 +1,15 @@
-"""The floor plan: what a push would change, and whether it may go out by itself. Pure.
+"""The floor plan: what a push would change, whether it may go out by itself, and dead codes. Pure.
 
 A push is the whole plan, and the service deactivates the tables that are missing from it
-(specification: Tables). So what the till says is compared with what the service has accepted, and
-a plan that takes many tables away waits for a person.
+(specification: Tables). So what the POS has is compared with what the service has accepted, and a
+plan that takes many tables away waits for a person.
+
+A printed QR code is dead once its table has another one. What was printed is remembered as one
+short digest a table: of the code that was on the last sheet or, where none was printed here yet, of
+the first code the service gave, which somebody may have printed elsewhere.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +17,11 @@ import xxhash
 
 from tillbridge.adapter import BadRow, TablesReading
 from tillbridge.core.i18n import _
+from tillbridge.ledger.storefront import AcceptedTable
+from tillbridge.menu.describe import listed
 from tillbridge.model.table import Table
 
 FEW = 5  # so many tables are a day's moving about, whatever the percentage
-_NAMES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +188,6 @@ def sentences(changes: FloorChanges) -> Iterator[str]:
         yield f"- {table.external_id} {_described(table)}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return the names as a text that stays short."""
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    more = len(names) - _NAMES_SHOWN
-    return _("{names} and {count} more").format(names=shown, count=more) if more > 0 else shown
-
-
 def _fault(table: Table, above: dict[str, Table]) -> tuple[str, str] | None:
     """Return what is wrong with a table, and what to do; None for a sound one."""
     if not table.external_id.strip():
@@ -231,3 +229,31 @@ def _json(table: Table) -> dict[str, Any]:
         "seats": table.seats,
         "zone": table.zone,
     }
+
+
+def known_codes(
+    printed: Mapping[str, str], before: Sequence[AcceptedTable], now: Sequence[AcceptedTable]
+) -> dict[str, str]:
+    """Return the printed codes after a push: a table without one gets the first it ever had."""
+    known = dict(printed)
+    for each in (*before, *now):
+        if each.code:
+            known.setdefault(each.table.external_id, each.code)
+    return known
+
+
+def dead_codes(printed: Mapping[str, str], now: Sequence[AcceptedTable]) -> tuple[str, ...]:
+    """Return the names of the tables whose printed code is not their code any more."""
+    return tuple(
+        each.table.name
+        for each in now
+        if each.code and printed.get(each.table.external_id, each.code) != each.code
+    )
+
+
+def after_printing(
+    printed: Mapping[str, str], sheet: Mapping[str, str], now: Sequence[AcceptedTable]
+) -> dict[str, str]:
+    """Return the printed codes once a sheet with these is made; tables nobody knows are left."""
+    known = {each.table.external_id for each in now}
+    return {**printed, **{key: code for key, code in sheet.items() if key in known}}

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.menu.describe import listed
 from tillbridge.menu.diff import Diff, ItemChange
 from tillbridge.menu.guard_rules import ITEM_RULES, PART_RULES, hits_of
 from tillbridge.model.catalogue import Item
@@ -419,8 +420,4 @@ def _moved(name: str, before: int, after: int, currency: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMES_SHOWN])
-    more = len(names) - _NAMES_SHOWN
-    if more <= 0:
-        return shown
-    return _("{names} and {count} more").format(names=shown, count=more)
+    return listed(names, _NAMES_SHOWN)

@@ -13,11 +13,10 @@ from tillbridge.ledger.menu import forgive_items, refused_items
 from tillbridge.menu.acknowledging import refresh
 from tillbridge.menu.assess import Assessment, Rules
 from tillbridge.menu.compare import SOURCE, accepted_source
+from tillbridge.menu.describe import counts_of, summary_lines
 from tillbridge.menu.guard import Source
 from tillbridge.menu.menu_reading import MenuReading
 from tillbridge.menu.shared import Shared
-from tillbridge.menu.summary_words import summary_lines
-from tillbridge.menu.words import counts_of
 from tillbridge.model.menu_summary import MenuSummary
 
 log = get_logger()

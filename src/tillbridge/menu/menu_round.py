@@ -13,7 +13,8 @@ from tillbridge.ledger.menu import forgive_items, refused_items
 from tillbridge.ledger.storefront import is_whole_due, whole_is_done, whole_is_due
 from tillbridge.menu.assess import Assessment, Rules
 from tillbridge.menu.compare import Comparison
-from tillbridge.menu.digest import ContentDigest
+from tillbridge.menu.describe import counts_of
+from tillbridge.menu.diff import ContentDigest
 from tillbridge.menu.exports import milliseconds_since
 from tillbridge.menu.failures import PUSH_NOT_ALLOWED, after_failure, all_well
 from tillbridge.menu.jobs import Jobs
@@ -27,7 +28,6 @@ from tillbridge.menu.shared import Shared
 from tillbridge.menu.sold_out import ask_about_sold_out
 from tillbridge.menu.storefront import MenuStorefront
 from tillbridge.menu.wishes import DriftPauses, Wish
-from tillbridge.menu.words import counts_of
 from tillbridge.model.catalogue import Catalogue
 
 log = get_logger()

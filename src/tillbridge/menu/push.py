@@ -15,11 +15,10 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import Refusal, refuse_items
 from tillbridge.menu.compare import Record
-from tillbridge.menu.digest import ContentDigest
-from tillbridge.menu.narrowing import divide, ids_of, only, singly
+from tillbridge.menu.diff import ContentDigest
+from tillbridge.menu.narrowing import Sent, divide, ids_of, only, singly
 from tillbridge.menu.plan import Plan, PushBatch, Step
 from tillbridge.menu.sending import Sender
-from tillbridge.menu.verdict import Sent
 
 log = get_logger()
 

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tillbridge.menu.assess import Assessment
-from tillbridge.menu.summary_words import summary_lines
-from tillbridge.menu.words import calls_of, changes_json, counts_of, sentences
+from tillbridge.menu.describe import calls_of, changes_json, counts_of, sentences, summary_lines
 from tillbridge.model.catalogue import BadRow
 
 

@@ -23,11 +23,9 @@ from tillbridge.menu.acknowledging import (
     pending_of,
 )
 from tillbridge.menu.compare import Record
-from tillbridge.menu.digest import ContentDigest
-from tillbridge.menu.in_flight import InFlight
+from tillbridge.menu.diff import ContentDigest
 from tillbridge.menu.jobs import JobEnd, Jobs
-from tillbridge.menu.last_word import restated, word_of, words_of
-from tillbridge.menu.narrowing import ids_of, lacking_in, named_in
+from tillbridge.menu.narrowing import Reply, Sent, ids_of, judge, lacking_in, named_in, taken_of
 from tillbridge.menu.pending import Pending, pending_text
 from tillbridge.menu.plan import (
     PatchItem,
@@ -38,7 +36,12 @@ from tillbridge.menu.plan import (
     menus_of,
 )
 from tillbridge.menu.ports import CatalogueService
-from tillbridge.menu.verdict import Reply, Sent, judge, taken_of
+from tillbridge.menu.precedence import (
+    InFlight,
+    apply_latest_availability,
+    availability_in,
+    availability_of,
+)
 from tillbridge.model.catalogue import Item
 from tillbridge.service.types import PushAccepted
 
@@ -82,10 +85,10 @@ class Sender:
         """
         with ExitStack() as under_way:
             async with self._in_flight.turn:
-                step = restated(step, self._in_flight.told)
+                step = apply_latest_availability(step, self._in_flight.told)
                 if isinstance(step, SetAvailability):
                     return await self._send_what_is_left(store_id, step, records, left)
-                words = await asyncio.to_thread(words_of, step)
+                words = await asyncio.to_thread(availability_in, step)
                 under_way.enter_context(self._in_flight.menu(words))
             return await self._send_menu(store_id, step, records, left)
 
@@ -131,7 +134,7 @@ class Sender:
         What a menu call tells meanwhile, and otherwise, clashes.
         The clashing items come back as `named`, and are not acknowledged.
         """
-        with self._in_flight.availability(words_of(step)) as clashed:
+        with self._in_flight.availability(availability_in(step)) as clashed:
             return await self._send_availability(store_id, step, clashed)
 
     async def _send_availability(
@@ -150,7 +153,7 @@ class Sender:
             await self._ledger.write(
                 lambda connection: availability_told(connection, self._store, told, at=at)
             )
-            self._in_flight.told.update((key, word_of(each)) for key, each in told.items())
+            self._in_flight.told.update((key, availability_of(each)) for key, each in told.items())
             await self._end(push_id, "taken", reply.message)
             return Sent("taken", reply.message, frozenset(clashed), reply.missing)
 

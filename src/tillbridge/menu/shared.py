@@ -7,9 +7,9 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.supervision import Supervisor
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.menu.in_flight import InFlight
 from tillbridge.menu.lane import Lane
 from tillbridge.menu.ports import CataloguePos, CatalogueService, Desk
+from tillbridge.menu.precedence import InFlight
 from tillbridge.model.catalogue import Availability
 
 

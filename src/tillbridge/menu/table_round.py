@@ -12,12 +12,18 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger import storefront as storefronts
 from tillbridge.ledger.storefront import AcceptedTable, Kinship, Storefront, kinship
 from tillbridge.menu import table_books
+from tillbridge.menu.describe import listed
 from tillbridge.menu.exports import ExportReader, read_now
 from tillbridge.menu.failures import after_failure, all_well
-from tillbridge.menu.floor_plan import FloorPlan, listed, plan_floor
+from tillbridge.menu.floor_plan import (
+    FloorPlan,
+    after_printing,
+    dead_codes,
+    known_codes,
+    plan_floor,
+)
 from tillbridge.menu.shared import Shared
 from tillbridge.menu.table_books import FloorBooks, FloorHold
-from tillbridge.menu.table_codes import after_printing, dead_codes, known_codes
 from tillbridge.model.table import Table
 from tillbridge.service.types import TableQr
 

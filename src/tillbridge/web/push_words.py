@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.menu.words import FIELD_LABELS
+from tillbridge.menu.describe import FIELD_LABELS
 from tillbridge.web.words import short_span
 
 _ENDS: Mapping[str, str] = {

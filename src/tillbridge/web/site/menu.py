@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from tillbridge.core.i18n import _
-from tillbridge.menu.words import counted
+from tillbridge.menu.describe import counted
 from tillbridge.model.instant import from_iso
 from tillbridge.web.push_words import how_long, told, what
 from tillbridge.web.roles import Role
