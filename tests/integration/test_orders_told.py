@@ -86,7 +86,9 @@ async def test_news_of_an_order_nobody_knows_is_told_to_a_person_once(house: Hou
         await life.until(lambda: house.till.handled)
         assert "pos.update_unknown" in life.problems()
         assert house.till.news == {}
-    assert house.service.calls == []
+        assert house.service.calls == []
+        await life.order("ord_unknown")
+        await life.until(lambda: "pos.update_unknown" not in life.problems())
 
 
 async def test_news_that_cannot_be_read_is_told_to_a_person_while_it_lies_there(

@@ -37,11 +37,13 @@ from tillbridge.orders.state import (
     Lapsed,
     PosSaid,
     Printed,
+    ReportsTooLate,
     Retried,
     Seen,
     ServiceClosed,
     ServiceKnows,
     TicketLeft,
+    TicketTakenBack,
     Withdrawn,
     WriteBegun,
     WriteFailed,
@@ -71,6 +73,8 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     ),
     st.builds(Withdrawn, st.sampled_from(["never_written", "taken_back", "left_to_person"])),
     st.just(TicketLeft()),
+    st.just(TicketTakenBack("#2", "record 2", "twice")),
+    st.just(ReportsTooLate("too late")),
     st.sampled_from([OrderState.ACCEPTED, OrderState.PREPARING, OrderState.CANCELLED]).map(
         lambda state: ServiceKnows(state, "order.x", {"ms": 1})
     ),

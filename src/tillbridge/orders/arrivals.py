@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
+from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger import inbox, menu, orders
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu_past import prices_around
 from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.ledger.problems import report
 from tillbridge.model.order import Order, OrderState
 from tillbridge.orders.checks import (
     Findings,
@@ -20,13 +22,14 @@ from tillbridge.orders.checks import (
     unseen_of,
     verdict,
 )
-from tillbridge.orders.commit import commit, insert
+from tillbridge.orders.commit import commit, insert, report_unknown
 from tillbridge.orders.events import OrderCreated, OrderDelivered, Unreadable, read_event
 from tillbridge.orders.reasons import Cancellation, cancellation
 from tillbridge.orders.state import CANCELLED_UNSEEN
 from tillbridge.orders.state import Delivered as ServiceDelivered
 
 BATCH = 64
+UNREADABLE = "order.unreadable"
 _NONE: AbstractSet[int] = frozenset()
 # The service's clock and this machine's differ a little, and a pushed price takes a moment.
 _GRACE_MS = 60_000
@@ -122,6 +125,9 @@ def _take_one(
         case OrderDelivered(order_id):
             return "delivered", _delivered(connection, policy.store, order_id, now_ms)
         case Unreadable(text):
+            found = Found(UNREADABLE, delivery.event_id, {"detail": text})
+            scope = Scope(policy.store, frozenset({UNREADABLE}), delivery.event_id)
+            report(connection, scope, [found], now_ms)
             return "unreadable", NotRead(delivery.event_id, text)
         case _:
             return "kept", Kept(delivery.event_type)
@@ -153,6 +159,7 @@ def _created(
             row = replace(row, ticket=TicketState.WRITING)
     if not insert(connection, row, now_ms):
         return "duplicate", Duplicate(order.id)
+    report_unknown(connection, store, order.id, now_ms, unknown=False)
 
     def told(event: str, **detail: object) -> None:
         orders.log_event(connection, store, order.id, event, now_ms, **detail)

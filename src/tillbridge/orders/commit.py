@@ -15,6 +15,7 @@ from tillbridge.ledger.problems import report
 from tillbridge.orders.problems import OF_ONE, OF_SEVERAL, problems_of, problems_of_several
 from tillbridge.orders.state import Change, Event, Seen, decide
 
+UNKNOWN = "pos.update_unknown"
 _FIELDS = [each.name for each in fields(OrderRow)]
 
 
@@ -57,6 +58,14 @@ def report_all(connection: Connection, store: str, now_ms: int) -> None:
     found: list[Found] = [each for row in rows.values() for each in problems_of(row)]
     report(connection, Scope(store, OF_ONE), found, now_ms)
     _report_several(connection, store, now_ms)
+
+
+def report_unknown(
+    connection: Connection, store: str, order_id: str, now_ms: int, *, unknown: bool
+) -> None:
+    """Report whether the POS tells of an order that is not known here."""
+    found = [Found(UNKNOWN, order_id, {"order": order_id})] if unknown else []
+    report(connection, Scope(store, frozenset({UNKNOWN}), order_id), found, now_ms)
 
 
 def see(connection: Connection, problems: Iterable[OpenProblem], now_ms: int, *, by: str) -> None:

@@ -188,7 +188,6 @@ class Intake:
                 log.info("event.kept", store=store, event_type=event_type)
             case NotRead(event_id, text):
                 log.error("order.unreadable", store=store, event_id=event_id, why=text)
-                self._books.desk.open("order.unreadable", store, event_id, detail=text)
 
     def _log_findings(self, order_id: str, found: Findings) -> None:
         if found:

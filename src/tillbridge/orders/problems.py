@@ -13,7 +13,7 @@ from tillbridge.model.money import to_major
 from tillbridge.model.order import OrderState, parse_order
 from tillbridge.orders.naming import called
 from tillbridge.orders.reasons import CAUSES, TOLD_BY_TILL
-from tillbridge.orders.state import CANCELLED_UNSEEN, is_held
+from tillbridge.orders.state import CANCELLED_UNSEEN, TAKEN_BACK, is_held
 
 # What is told of each order by itself, and what is told of several at once.
 OF_ONE = frozenset(
@@ -22,6 +22,7 @@ OF_ONE = frozenset(
         "order.held",
         "order.not_in_till",
         "order.not_withdrawn",
+        TAKEN_BACK,
         "order.closed_by_service",
         "order.unknown_item",
         "order.price_differs",

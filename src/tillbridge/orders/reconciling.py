@@ -19,6 +19,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger import orders
 from tillbridge.ledger.orders import BY_HAND, LogEntry, OrderRow, TicketState, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
@@ -29,12 +30,11 @@ from tillbridge.orders.naming import called
 from tillbridge.orders.ports import OrderPos
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import customer_text, failure_note
-from tillbridge.orders.state import TicketLeft, is_to_be_withdrawn
+from tillbridge.orders.state import TicketLeft, TicketTakenBack, is_to_be_withdrawn
 
 log = get_logger()
 
 _MANY = "order.duplicate"
-_MENDED = "order.ticket_taken_back"
 _NONE = "pos.tickets_missing"
 _NAMED = 12
 # How long a POS is asked for a ticket of a cancelled order that it did not have, and how often.
@@ -134,8 +134,9 @@ class TicketReconciler:
         for ticket in tickets:
             if ticket.live:
                 live.setdefault(ticket.key, []).append(ticket)
-        several = await self._several(live)
-        self._close_mended(several)
+        self._books.desk.report(
+            Scope(self._books.store, frozenset({_MANY})), await self._several(live)
+        )
         gone = [
             row
             for row in missing(before, tickets)
@@ -153,20 +154,16 @@ class TicketReconciler:
         Nobody deletes all of them by hand, and to cancel them would refund every guest.
         """
         another = len(gone) > 1 and not tickets
-        if another:
-            self._books.desk.open(
-                _NONE,
-                self._books.store,
-                count=len(gone),
-                orders=", ".join(called(row) for row in gone[:_NAMED]),
-            )
-        else:
-            self._books.desk.close(_NONE, self._books.store)
+        detail = {"count": len(gone), "orders": ", ".join(called(row) for row in gone[:_NAMED])}
+        self._books.desk.report(
+            Scope(self._books.store, frozenset({_NONE})),
+            [Found(_NONE, detail=detail)] if another else [],
+        )
         return another
 
-    async def _several(self, live: Mapping[str, Sequence[ListedTicket]]) -> set[str]:
-        """Take back what is too many; return the orders of which too much is left."""
-        left = set()
+    async def _several(self, live: Mapping[str, Sequence[ListedTicket]]) -> list[Found]:
+        """Take back what is too many; return the orders that are left in the POS several times."""
+        left: list[Found] = []
         cancelled = await self._books.ledger.read(
             lambda connection: orders.cancelled_among(connection, self._books.store, live)
         )
@@ -178,8 +175,7 @@ class TicketReconciler:
                 surplus = surplus_of(row, entries, tickets)
                 taken = [await self._take_back(row, each, surplus.why) for each in surplus.tickets]
                 if not all(taken):
-                    left.add(key)
-                    await self._tell(row, tickets, surplus)
+                    left += await self._left(row, tickets, surplus)
         return left
 
     async def _order(self, order_id: str) -> tuple[OrderRow | None, list[LogEntry]]:
@@ -207,31 +203,25 @@ class TicketReconciler:
         await self._taken_back(row, ticket.reference, ticket.record, why)
         return True
 
-    async def _tell(self, row: OrderRow, tickets: Sequence[ListedTicket], surplus: Surplus) -> None:
-        store, order_id = self._books.store, row.order_id
+    async def _left(
+        self, row: OrderRow, tickets: Sequence[ListedTicket], surplus: Surplus
+    ) -> list[Found]:
+        """Return what a person has to know of tickets that the POS does not cancel."""
         failures = [
             self._refused[each.record] for each in surplus.tickets if each.record in self._refused
         ]
         failure = failures[0] if failures else None
         if row.wanted is OrderState.CANCELLED:
             await self._left_in_pos(row, failure)
-            return
-        self._books.desk.open(
-            _MANY,
-            store,
-            order_id,
-            order=called(row),
-            count=len(tickets),
-            tickets=", ".join(each.record for each in tickets),
-            younger=", ".join(each.record for each in surplus.tickets),
-            detail=(failure.message or failure_note(failure)) if failure else "",
-        )
-
-    def _close_mended(self, several: set[str]) -> None:
-        for problem in self._books.desk.current():
-            mine = (problem.code, problem.store) == (_MANY, self._books.store)
-            if mine and problem.subject not in several:
-                self._books.desk.close(_MANY, self._books.store, problem.subject)
+            return []
+        detail = {
+            "order": called(row),
+            "count": len(tickets),
+            "tickets": ", ".join(each.record for each in tickets),
+            "younger": ", ".join(each.record for each in surplus.tickets),
+            "detail": (failure.message or failure_note(failure)) if failure else "",
+        }
+        return [Found(_MANY, row.order_id, detail)]
 
     # -- a POS that only finds them one by one
 
@@ -288,20 +278,12 @@ class TicketReconciler:
             await self._books.commit(row.order_id, words)
 
     async def _taken_back(self, row: OrderRow, reference: str, record: str, why: str) -> None:
-        store, order_id = self._books.store, row.order_id
-        now_ms = self._books.clock.now_ms()
-        await self._books.keep(
-            lambda connection: orders.log_event(
-                connection, store, order_id, "ticket.taken_back", now_ms, record=record, why=why
-            )
-        )
-        log.warning("ticket.taken_back", store=store, order=order_id, record=record, why=why)
-        self._books.desk.open(
-            _MENDED,
-            store,
-            order_id,
-            order=called(row),
-            ticket=f"{reference} ({record})" if record != reference else reference,
+        await self._books.commit(row.order_id, TicketTakenBack(reference, record, why))
+        log.warning(
+            "ticket.taken_back",
+            store=self._books.store,
+            order=row.order_id,
+            record=record,
             why=why,
         )
 

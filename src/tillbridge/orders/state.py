@@ -26,6 +26,7 @@ STALE_MS = 24 * 3600 * 1000
 
 CANCELLED_UNSEEN = "order.cancelled"
 NOT_WITHDRAWN = "order.not_withdrawn"
+TAKEN_BACK = "order.ticket_taken_back"
 CLOSED_BY_SERVICE = "order.closed_by_service"
 
 # How the ticket of a cancelled order ended.
@@ -120,6 +121,15 @@ class TicketLeft:
 
 
 @dataclass(frozen=True, slots=True)
+class TicketTakenBack:
+    """A ticket too many was taken back out of the POS: its `record` there, and why."""
+
+    reference: str
+    record: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServiceKnows:
     """The service has the order in this state; `event` and `detail` are for the log."""
 
@@ -200,6 +210,7 @@ Event = (
     | CancelWanted
     | Withdrawn
     | TicketLeft
+    | TicketTakenBack
     | ServiceKnows
     | CallRefused
     | ReportsTooLate
@@ -265,6 +276,11 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
             return _withdrawn(row, event, now_ms)
         case TicketLeft() if row.wanted is OrderState.CANCELLED:
             return replace(row, unseen=_left(row, event, now_ms)), [("ticket.left", {})]
+        case TicketTakenBack(reference, record, why):
+            ticket = f"{reference} ({record})" if record != reference else reference
+            unseen = _unseen(row, TAKEN_BACK, now_ms, ticket=ticket, why=why)
+            entry = ("ticket.taken_back", {"record": record, "why": why})
+            return replace(row, unseen=unseen), [entry]
         case ServiceKnows(state, name, detail) if row.told is not OrderState.COMPLETED:
             refused = {
                 call: words

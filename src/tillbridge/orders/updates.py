@@ -15,7 +15,7 @@ from tillbridge.ledger import orders
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.orders.aftermath import bring_about, wanted_by
 from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.commit import commit
+from tillbridge.orders.commit import commit, report_unknown
 from tillbridge.orders.ports import OrderEffects, OrderPos
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import Cancellation, cancellation, failure_note
@@ -44,6 +44,7 @@ def keep_update(
     """Keep what the POS told; None where the order is not known. Told twice, it counts once."""
     row = orders.get_order(connection, store, update.order_id)
     if row is None:
+        report_unknown(connection, store, update.order_id, now_ms, unknown=True)
         return None
     event = f"ticket.{update.status}"
     news = not orders.has_event(connection, store, update.order_id, event)
@@ -155,7 +156,6 @@ class UpdateReader:
         )
         if kept is None:
             log.warning("ticket.unknown_order", store=store, order=order_id, status=update.status)
-            self._books.desk.open("pos.update_unknown", store, order_id, order=order_id)
             return
         if kept.news:
             reason = None if cancelled is None else cancelled.code
