@@ -18,14 +18,17 @@ from pydantic import SecretStr
 from tests.support.bridge_process import free_port, until
 from tests.support.mail_house import Hook, MailServer, mail_server, web_hook
 from tests.support.service_link import HandClock
-from tillbridge.alerts.by_apprise import AppriseWay
-from tillbridge.alerts.by_email import EmailWay
-from tillbridge.alerts.by_webhook import WebhookWay
+from tillbridge.alerts.channels import (
+    AppriseChannel,
+    Channel,
+    EmailChannel,
+    NotSent,
+    WebhookChannel,
+)
+from tillbridge.alerts.dispatcher import About, AlertDispatcher, Manner
 from tillbridge.alerts.episodes import Rules
 from tillbridge.alerts.heartbeat import Heartbeat
 from tillbridge.alerts.message import Message, trial
-from tillbridge.alerts.teller import About, Manner, Teller
-from tillbridge.alerts.ways import NotTold, Way
 from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, LedgerError
@@ -36,7 +39,7 @@ REAL = Clock()
 ONCE = Manner(Rules(steps_s=(0.0,), settle_s=0.3), retry_first_s=0.05)
 
 
-def email_way(server: MailServer, **changed: object) -> EmailWay:
+def email_way(server: MailServer, **changed: object) -> EmailChannel:
     settings = EmailSettings.model_validate(
         {
             "host": "127.0.0.1",
@@ -48,14 +51,14 @@ def email_way(server: MailServer, **changed: object) -> EmailWay:
             **changed,
         }
     )
-    return EmailWay(settings, lambda: "p4ssword")
+    return EmailChannel(settings, lambda: "p4ssword")
 
 
-def webhook_way(hook: Hook, *, secret: str | None = None, form: str = "json") -> WebhookWay:
+def webhook_way(hook: Hook, *, secret: str | None = None, form: str = "json") -> WebhookChannel:
     settings = WebhookSettings.model_validate(
         {"url": SecretStr("x"), "format": form, "timeout_s": 1.0}
     )
-    return WebhookWay(
+    return WebhookChannel(
         settings, lambda: f"{hook.url}/hook?key=1", (lambda: secret) if secret else None
     )
 
@@ -73,7 +76,7 @@ class Book:
         self.tries += 1
         if self.failures:
             self.failures -= 1
-            raise NotTold("The book is shut.", fix="Open it.")
+            raise NotSent("The book is shut.", fix="Open it.")
         self.messages.append(message)
 
     async def probe(self) -> None:
@@ -89,7 +92,7 @@ class Book:
 @asynccontextmanager
 async def telling(
     folder: Path,
-    ways: Sequence[Way],
+    ways: Sequence[Channel],
     manner: Manner,
     *,
     readable: bool = True,
@@ -103,8 +106,8 @@ async def telling(
             raise LedgerError("The ledger cannot be read.")
         return About("Trattoria" if store else "", "")
 
-    teller = Teller(ways, manner, ledger, desk, clock=clock, about=about)
-    running = asyncio.create_task(teller.run())
+    dispatcher = AlertDispatcher(ways, manner, ledger, desk, clock=clock, about=about)
+    running = asyncio.create_task(dispatcher.run())
     try:
         yield desk, ledger
         assert not running.done()
@@ -270,10 +273,10 @@ async def test_chats_get_the_text_in_their_field(form: str, key: str) -> None:
 async def test_a_webhook_that_refuses_is_told_without_its_address() -> None:
     async with web_hook() as hook:
         hook.status = 403
-        with pytest.raises(NotTold, match="403") as refused:
+        with pytest.raises(NotSent, match="403") as refused:
             await webhook_way(hook).send(trial(5))
     assert "hook?key" not in str(refused.value)
-    with pytest.raises(NotTold, match="cannot be reached") as gone:
+    with pytest.raises(NotSent, match="cannot be reached") as gone:
         await webhook_way(hook).send(trial(5))
     assert "hook?key" not in str(gone.value)
 
@@ -281,26 +284,26 @@ async def test_a_webhook_that_refuses_is_told_without_its_address() -> None:
 async def test_a_mail_server_that_fails_is_told_with_what_to_do() -> None:
     async with mail_server() as server:
         server.refuse = True
-        with pytest.raises(NotTold, match="none of the addresses"):
+        with pytest.raises(NotSent, match="none of the addresses"):
             await email_way(server).send(trial(5))
         server.refuse = False
         server.credentials = b"other"
-        with pytest.raises(NotTold, match="user name and password") as refused:
+        with pytest.raises(NotSent, match="user name and password") as refused:
             await email_way(server, username="bridge", password="x").send(trial(5))
         assert "p4ssword" not in str(refused.value)
         server.mute = True
-        with pytest.raises(NotTold, match="did not answer in time"):
+        with pytest.raises(NotSent, match="did not answer in time"):
             await email_way(server, timeout_s=0.2).send(trial(5))
         server.mute = False
-        with pytest.raises(NotTold, match="STARTTLS"):
+        with pytest.raises(NotSent, match="STARTTLS"):
             await email_way(server, tls="starttls").send(trial(5))
-        with pytest.raises(NotTold, match="cannot be reached"):
+        with pytest.raises(NotSent, match="cannot be reached"):
             await email_way(server, port=free_port()).send(trial(5))
 
 
 async def test_without_apprise_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apprise", None)
-    way = AppriseWay(AppriseSettings(urls=[SecretStr("json://x")]), [lambda: "json://x"])
+    way = AppriseChannel(AppriseSettings(urls=[SecretStr("json://x")]), [lambda: "json://x"])
     with pytest.raises(ConfigError, match=r"pip install 'tillbridge\[apprise\]'"):
         await way.send(trial(5))
 
@@ -321,13 +324,13 @@ async def test_apprise_is_given_every_address(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setitem(sys.modules, "apprise", SimpleNamespace(Apprise=Apprise))
     settings = AppriseSettings(urls=[SecretStr("x")])
-    await AppriseWay(settings, [lambda: "json://a", lambda: "json://b"]).send(trial(5))
+    await AppriseChannel(settings, [lambda: "json://a", lambda: "json://b"]).send(trial(5))
     assert given[:2] == ["json://a", "json://b"]
-    with pytest.raises(NotTold, match="Address 1"):
-        await AppriseWay(settings, [lambda: "what://secret"]).send(trial(5))
+    with pytest.raises(NotSent, match="Address 1"):
+        await AppriseChannel(settings, [lambda: "what://secret"]).send(trial(5))
     Apprise.answer = False
-    with pytest.raises(NotTold, match="every address"):
-        await AppriseWay(settings, [lambda: "json://a"]).send(trial(5))
+    with pytest.raises(NotSent, match="every address"):
+        await AppriseChannel(settings, [lambda: "json://a"]).send(trial(5))
 
 
 async def test_the_heartbeat_beats_while_the_bridge_is_well_and_says_when_it_is_not() -> None:
@@ -379,5 +382,5 @@ async def test_a_disk_that_fails_is_told_all_the_same(tmp_path: Path) -> None:
 
 async def test_an_address_that_mail_cannot_take_is_told_and_ends_nothing() -> None:
     async with mail_server() as server:
-        with pytest.raises(NotTold):
+        with pytest.raises(NotSent):
             await email_way(server, to=["änna@exämple.com"]).send(trial(5))

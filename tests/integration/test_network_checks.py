@@ -19,8 +19,7 @@ from tests.support.certificates import authority, make_pair
 from tests.support.receiver_house import receiving
 from tillbridge.config import Settings
 from tillbridge.core.clock import Clock
-from tillbridge.diagnostics.checks.names import check_names
-from tillbridge.diagnostics.checks.public import check_public
+from tillbridge.diagnostics.checks.public import check_names, check_public
 from tillbridge.diagnostics.checks.service import check_clock, check_service
 from tillbridge.diagnostics.checks.tls import check_tls
 from tillbridge.diagnostics.checkup import Check, Checkup

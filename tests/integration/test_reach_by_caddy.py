@@ -14,15 +14,15 @@ import pytest
 from tests.support.bridge_process import free_port, until
 from tests.support.receiver_house import event, receiving, sign
 from tests.unit.test_reach import PLACE
-from tillbridge.diagnostics.reach import caddy
 from tillbridge.diagnostics.reach.place import Place
+from tillbridge.diagnostics.reach.ways import caddy
 
 CADDY = shutil.which("caddy") or ""
 needs_caddy = pytest.mark.skipif(not CADDY, reason="the system has no Caddy")
 
 
 def caddyfile(place: Place) -> str:
-    return next(step.content for step in caddy.way(place).steps if step.file)
+    return next(step.content for step in caddy(place).steps if step.file)
 
 
 @needs_caddy

@@ -23,8 +23,7 @@ from sqlalchemy import Connection, insert
 from tests.support.ledger_house import delivery, opened
 from tillbridge.config import load
 from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
-from tillbridge.diagnostics.bundle.contents import gather
-from tillbridge.diagnostics.bundle.paper import Bundle
+from tillbridge.diagnostics.bundle.contents import Bundle, gather
 from tillbridge.ledger import audit
 from tillbridge.ledger.inbox import record
 from tillbridge.ledger.problems import PastProblem, keep_past

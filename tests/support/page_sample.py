@@ -10,9 +10,8 @@ from tests.support.hostile import PLANT
 from tests.support.pretend_control import PretendControl
 from tests.support.pretend_setup import beside_a_bridge, everything_open
 from tillbridge.core.problems import PROBLEMS, OpenProblem
-from tillbridge.diagnostics.reach.guidance import guidance
-from tillbridge.diagnostics.reach.place import Place
-from tillbridge.diagnostics.reach.seen import Seen
+from tillbridge.diagnostics.reach.place import Place, Seen
+from tillbridge.diagnostics.reach.ways import guidance
 from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
 from tillbridge.ledger.orders import LogEntry, OrderRow, TicketState
 from tillbridge.ledger.problems import PastProblem

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tillbridge.alerts.books import from_fact, to_fact
+from tillbridge.alerts.dispatcher import from_fact, is_quiet, to_fact
 from tillbridge.alerts.episodes import (
     Due,
     Episode,
@@ -24,7 +24,6 @@ from tillbridge.alerts.episodes import (
     taken,
 )
 from tillbridge.alerts.message import Message, compose
-from tillbridge.alerts.quiet import is_quiet
 from tillbridge.core.problems import OpenProblem, Severity
 
 RULES = Rules(steps_s=(0, 300, 600), settle_s=60)

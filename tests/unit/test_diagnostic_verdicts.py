@@ -14,12 +14,9 @@ from tillbridge.core.errors import ConsentLost, Unauthorised, Unreachable
 from tillbridge.core.redaction import learn_secret
 from tillbridge.diagnostics.checks import (
     bridge,
-    consent,
-    disk,
-    integration,
     ledger,
     machine,
-    names,
+    public,
     service,
     till,
     tls,
@@ -39,17 +36,17 @@ NOW = 1_795_000_000_000
 @pytest.mark.parametrize(
     ("found", "role", "level", "words"),
     [
-        (names.Lookup("a.example", ["93.184.215.14"]), "service", "ok", "93.184.215.14"),
-        (names.Lookup("a.example", [], "no_name", "?"), "service", "failed", "not known"),
-        (names.Lookup("a.example", [], "dns_timeout", "?"), "public", "failed", "looked up"),
-        (names.Lookup("a.example", ["10.0.0.9"]), "public", "warning", "split DNS"),
-        (names.Lookup("a.example", ["10.0.0.9"]), "service", "warning", "split DNS"),
-        (names.Lookup("127.0.0.1", ["127.0.0.1"]), "public", "ok", "is an address"),
-        (names.Lookup("till.lan", ["10.0.0.9"]), "public", "ok", "10.0.0.9"),
+        (public.Lookup("a.example", ["93.184.215.14"]), "service", "ok", "93.184.215.14"),
+        (public.Lookup("a.example", [], "no_name", "?"), "service", "failed", "not known"),
+        (public.Lookup("a.example", [], "dns_timeout", "?"), "public", "failed", "looked up"),
+        (public.Lookup("a.example", ["10.0.0.9"]), "public", "warning", "split DNS"),
+        (public.Lookup("a.example", ["10.0.0.9"]), "service", "warning", "split DNS"),
+        (public.Lookup("127.0.0.1", ["127.0.0.1"]), "public", "ok", "is an address"),
+        (public.Lookup("till.lan", ["10.0.0.9"]), "public", "ok", "10.0.0.9"),
     ],
 )
-def test_a_look_up(found: names.Lookup, role: names.Role, level: str, words: str) -> None:
-    finding = names.verdict(found, role)
+def test_a_look_up(found: public.Lookup, role: public.Role, level: str, words: str) -> None:
+    finding = public.names_verdict(found, role)
     assert (finding.level, words in finding.text) == (level, True), finding
 
 
@@ -225,7 +222,7 @@ def test_the_skew_is_never_told_larger_than_it_is(
     ],
 )
 def test_a_consent(failure: ConsentLost | None, days: float, level: str, words: str) -> None:
-    finding = consent.verdict("main", failure, days, 2)
+    finding = service.consent_verdict("main", failure, days, 2)
     assert (finding.level, words in finding.text) == (level, True), finding
 
 
@@ -247,7 +244,7 @@ def test_an_integration(changed: dict, level: str, words: str) -> None:
         "store_id": "st_1", "webhook_url": URL, "status": "active", "external_store_id": "loc-1",
         "menu_sync_direction": "pos_to_quiqqy",
     }  # fmt: skip
-    finding = integration.verdict(
+    finding = service.integration_verdict(
         "main",
         Integration(**{**fields, **changed}),
         webhook_url=URL,
@@ -284,15 +281,15 @@ GIB = 2**30
 )
 def test_a_disk(changed: dict, level: str, words: str) -> None:
     fields = {"path": "/data", "free": 10 * GIB, "total": 20 * GIB, "kind": "ext4"}
-    finding = disk.verdict(disk.Disk(**{**fields, **changed}))
+    finding = ledger.disk_verdict(ledger.Disk(**{**fields, **changed}))
     assert (finding.level, words in finding.text) == (level, True), finding
 
 
 def test_the_longest_mount_above_a_folder_counts() -> None:
     mounts = [("/", "ext4"), ("/srv", "cifs"), ("/srv/local", "xfs"), ("/srvother", "nfs")]
-    assert disk.kind_of(Path("/srv/data"), mounts) == "cifs"
-    assert disk.kind_of(Path("/srv/local/data"), mounts) == "xfs"
-    assert disk.kind_of(Path("/srvother2"), mounts) == "ext4"
+    assert ledger.kind_of(Path("/srv/data"), mounts) == "cifs"
+    assert ledger.kind_of(Path("/srv/local/data"), mounts) == "xfs"
+    assert ledger.kind_of(Path("/srvother2"), mounts) == "ext4"
 
 
 @pytest.mark.parametrize(
@@ -312,7 +309,7 @@ def test_the_longest_mount_above_a_folder_counts() -> None:
 )
 def test_a_ledger(changed: dict, running: bool, level: str, words: str) -> None:
     facts = ledger.LedgerFacts(**{"schema": "0003", "newest": "0003", "size": 2**20, **changed})
-    finding = ledger.verdict(facts, running=running)
+    finding = ledger.ledger_verdict(facts, running=running)
     assert (finding.level, words in finding.text) == (level, True), finding
 
 
@@ -373,9 +370,9 @@ def test_ports() -> None:
 
 
 def test_a_bridge_that_runs() -> None:
-    assert bridge.verdict(0.0, 0, 0).level is Level.OK
-    assert bridge.verdict(2.0, 0, 0).level is Level.WARNING
-    assert bridge.verdict(0.0, 3, 900).level is Level.FAILED
+    assert bridge.lag_verdict(0.0, 0, 0).level is Level.OK
+    assert bridge.lag_verdict(2.0, 0, 0).level is Level.WARNING
+    assert bridge.lag_verdict(0.0, 3, 900).level is Level.FAILED
 
 
 # -- the examination

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.config import load
-from tillbridge.diagnostics.reach.guidance import WAYS, fitting, guidance
-from tillbridge.diagnostics.reach.place import Place, place_of
-from tillbridge.diagnostics.reach.seen import Seen, look, running_names
+from tillbridge.diagnostics.reach.place import Place, Seen, look, place_of, running_names
+from tillbridge.diagnostics.reach.ways import WAYS, fitting, guidance
 
 SAMPLE = Path(__file__).resolve().parents[2] / "config/bridge.toml"
 PLACE = Place(

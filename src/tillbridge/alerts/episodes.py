@@ -31,8 +31,8 @@ class Rules:
 class Episode:
     """A problem as the alerts know it. Ages in seconds.
 
-    `over_s` is for how long it has been gone, None while it is open. `told` says for each way how
-    many of the steps are told; 0 once its end is.
+    `over_s` is for how long it has been gone, None while it is open. `told` is the number of steps
+    that each channel has sent; 0 once it has sent the end.
     """
 
     problem: OpenProblem
@@ -44,7 +44,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What a way has to tell: that problems are there (`step` of them counted), or are over."""
+    """What a channel has to send: that problems are there (`step` of them counted), or are over."""
 
     kind: Literal["open", "over"]
     keys: tuple[Key, ...]
@@ -93,8 +93,8 @@ def follow(
     return after
 
 
-def due(episodes: Episodes, way: str, rules: Rules, *, quiet: bool) -> list[Due]:
-    """Return what the way has to tell now, the worst first; problems of one kind go together.
+def due(episodes: Episodes, channel: str, rules: Rules, *, quiet: bool) -> list[Due]:
+    """Return what the channel has to send now, the worst first; problems of one kind go together.
 
     While it is `quiet`, warnings wait.
     """
@@ -104,7 +104,7 @@ def due(episodes: Episodes, way: str, rules: Rules, *, quiet: bool) -> list[Due]
         severity = episode.problem.kind.severity
         if quiet and severity is not Severity.DOWN:
             continue
-        told = episode.told.get(way, 0)
+        told = episode.told.get(channel, 0)
         if episode.over_s is not None:
             if told and episode.over_s >= rules.settle_s:
                 found.setdefault((*key[:2], "over"), []).append(key)
@@ -118,23 +118,23 @@ def due(episodes: Episodes, way: str, rules: Rules, *, quiet: bool) -> list[Due]
     return sorted(each_due, key=lambda each: _rank(episodes[each.keys[0]]))
 
 
-def taken(episodes: Episodes, way: str, what: Due, rules: Rules) -> dict[Key, Episode]:
-    """Return the episodes once the way has told this, or is about to."""
+def taken(episodes: Episodes, channel: str, what: Due, rules: Rules) -> dict[Key, Episode]:
+    """Return the episodes once the channel has sent this, or is about to."""
     after = dict(episodes)
     for key in what.keys:
         episode = after[key]
         count = 0 if what.kind == "over" else _steps_reached(episode.age_s, rules)
-        after[key] = replace(episode, told={**episode.told, way: count})
+        after[key] = replace(episode, told={**episode.told, channel: count})
     return after
 
 
-def given_back(episodes: Episodes, before: Episodes, way: str, what: Due) -> dict[Key, Episode]:
-    """Return the episodes once it is sure that the way has not told this: as `before`."""
+def given_back(episodes: Episodes, before: Episodes, channel: str, what: Due) -> dict[Key, Episode]:
+    """Return the episodes once it is sure that the channel has not sent this: as `before`."""
     after = dict(episodes)
     for key in what.keys:
         if key in after and key in before:
-            told = before[key].told.get(way, 0)
-            after[key] = replace(after[key], told={**after[key].told, way: told})
+            told = before[key].told.get(channel, 0)
+            after[key] = replace(after[key], told={**after[key].told, channel: told})
     return after
 
 

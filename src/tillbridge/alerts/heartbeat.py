@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from tillbridge.alerts.reaching import reach
+from tillbridge.alerts.channels import reach
 from tillbridge.core.clock import Clock
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
@@ -82,7 +82,7 @@ class HeartbeatProbe:
         self._url = url
 
     async def probe(self) -> None:
-        """Find the server and shake hands. Raises NotTold."""
+        """Find the server and shake hands. Raises NotSent."""
         fix = _("Check heartbeat_url in [alerts], and the internet connection.")
         await reach(self._url, timeout_s=_TIMEOUT_S, fix=fix)
 

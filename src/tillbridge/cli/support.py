@@ -20,7 +20,7 @@ from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
-    from tillbridge.diagnostics.bundle.paper import Bundle
+    from tillbridge.diagnostics.bundle.contents import Bundle
 
 
 def support_bundle(

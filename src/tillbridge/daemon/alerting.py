@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from tillbridge.alerts.channels import AppriseChannel, Channel, EmailChannel, WebhookChannel
+from tillbridge.alerts.dispatcher import About, AlertDispatcher, Manner
 from tillbridge.alerts.episodes import Rules
 from tillbridge.alerts.heartbeat import Heartbeat, HeartbeatProbe
-from tillbridge.alerts.teller import About, Manner, Teller
-from tillbridge.alerts.ways import Way
 from tillbridge.config import AlertSettings, SecretSource
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.log import learn_secret
@@ -32,16 +32,16 @@ def steps(building: Building, *, receiver_url: Callable[[], str]) -> Mapping[str
     house = building.house
     alerts = house.settings.alerts
     running: dict[str, Step] = {}
-    if ways := ways_of(alerts, house.base_dir):
-        teller = Teller(
-            ways,
+    if channels := channels_of(alerts, house.base_dir):
+        dispatcher = AlertDispatcher(
+            channels,
             manner_of(alerts),
             house.ledger,
             house.desk,
             clock=house.clock,
             about=partial(_about, building),
         )
-        running["alerts"] = teller.run
+        running["alerts"] = dispatcher.run
     if alerts.heartbeat_url is not None:
         learn_secret(alerts.heartbeat_url)
         beat = Heartbeat(
@@ -70,52 +70,42 @@ def manner_of(alerts: AlertSettings) -> Manner:
     )
 
 
-def probes_of(alerts: AlertSettings, base_dir: Path) -> list[Way | HeartbeatProbe]:
+def probes_of(alerts: AlertSettings, base_dir: Path) -> list[Channel | HeartbeatProbe]:
     """Return all that would tell people, to be looked at and not used."""
-    found: list[Way | HeartbeatProbe] = [*ways_of(alerts, base_dir)]
+    found: list[Channel | HeartbeatProbe] = [*channels_of(alerts, base_dir)]
     if alerts.heartbeat_url is not None:
         learn_secret(alerts.heartbeat_url)
         found.append(HeartbeatProbe(alerts.heartbeat_url))
     return found
 
 
-def ways_of(alerts: AlertSettings, base_dir: Path) -> list[Way]:
-    """Return the ways that are configured; what a way needs is imported only then."""
-    ways: list[Way] = []
+def channels_of(alerts: AlertSettings, base_dir: Path) -> list[Channel]:
+    """Return the channels that are configured."""
+    channels: list[Channel] = []
     if alerts.email is not None:
-        from tillbridge.alerts.by_email import EmailWay  # noqa: PLC0415 -- only where configured
-
         password = alerts.email.password
-        ways.append(
-            EmailWay(
+        channels.append(
+            EmailChannel(
                 alerts.email,
                 None if password is None else _secret(base_dir, password, "alerts.email.password"),
             )
         )
     if alerts.webhook is not None:
-        from tillbridge.alerts.by_webhook import (  # noqa: PLC0415 -- only where configured
-            WebhookWay,
-        )
-
         key = alerts.webhook.secret
-        ways.append(
-            WebhookWay(
+        channels.append(
+            WebhookChannel(
                 alerts.webhook,
                 _secret(base_dir, alerts.webhook.url, "alerts.webhook.url"),
                 None if key is None else _secret(base_dir, key, "alerts.webhook.secret"),
             )
         )
     if alerts.apprise is not None:
-        from tillbridge.alerts.by_apprise import (  # noqa: PLC0415 -- only where configured
-            AppriseWay,
-        )
-
         urls = [
             _secret(base_dir, url, f"alerts.apprise.urls.{place}")
             for place, url in enumerate(alerts.apprise.urls)
         ]
-        ways.append(AppriseWay(alerts.apprise, urls))
-    return ways
+        channels.append(AppriseChannel(alerts.apprise, urls))
+    return channels
 
 
 def _secret(base_dir: Path, source: SecretStr | SecretSource, key: str) -> Callable[[], str]:

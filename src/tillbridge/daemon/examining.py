@@ -19,7 +19,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.daemon.building import Building, service_link
 from tillbridge.diagnostics.apart import UnwaitedThreads, apart
-from tillbridge.diagnostics.examination import examination
+from tillbridge.diagnostics.checkup import examination
 from tillbridge.diagnostics.subject import StoreSubject, Subject, Telling
 from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
 from tillbridge.ledger.vault import Vault

@@ -46,7 +46,7 @@ from tillbridge.daemon.signals import on_hangup
 from tillbridge.daemon.signs import pulse
 from tillbridge.daemon.supervise import supervise
 from tillbridge.diagnostics.port_holder import taken_by
-from tillbridge.fleet.sender import StatusSender
+from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.snapshot import forget_failed_start
 from tillbridge.ledger.writer import Storage

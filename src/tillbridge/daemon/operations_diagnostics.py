@@ -19,7 +19,7 @@ from tillbridge.model.instant import to_iso
 from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
-    from tillbridge.diagnostics.bundle.paper import Bundle
+    from tillbridge.diagnostics.bundle.contents import Bundle
     from tillbridge.diagnostics.checkup import Checkup
     from tillbridge.diagnostics.subject import Subject
 
@@ -106,10 +106,10 @@ class DiagnosticOperations:
         """Return how the internet may reach the receiver, with every file filled in."""
         loaded = self._running().loaded
         # Only who sets up a tunnel wants to know.
-        from tillbridge.diagnostics.reach.guidance import (  # noqa: PLC0415 -- (as above)
+        from tillbridge.diagnostics.reach.place import place_of  # noqa: PLC0415 -- (as above)
+        from tillbridge.diagnostics.reach.ways import (  # noqa: PLC0415 -- (as above)
             guidance,
         )
-        from tillbridge.diagnostics.reach.place import place_of  # noqa: PLC0415 -- (as above)
 
         return await asyncio.to_thread(guidance, place_of(loaded.settings, loaded.path))
 
@@ -168,7 +168,7 @@ class DiagnosticOperations:
         if self._work is not None and not self._work.done():
             return next(reversed(self._checkups)), self._work
         # Megabytes that a bridge nobody examines need not carry.
-        from tillbridge.diagnostics.examination import (  # noqa: PLC0415 -- see above
+        from tillbridge.diagnostics.checkup import (  # noqa: PLC0415 -- see above
             examination,
         )
 

@@ -14,7 +14,7 @@ class FleetOperations:
     async def key(self) -> dict[str, Any]:
         """Return the name and the public key; the key is made where there is none yet."""
         # Only when somebody asks.
-        from tillbridge.fleet.sender import signing_key  # noqa: PLC0415 -- (as above)
+        from tillbridge.fleet.report import signing_key  # noqa: PLC0415 -- (as above)
 
         public = signing_key(self._house.ledger.vault).public
         return {"name": self._house.settings.fleet.called, "key": str(public)}

@@ -16,8 +16,8 @@ from tillbridge.orders.problems import OF_ONE, OF_SEVERAL
 from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
+    from tillbridge.alerts.channels import Channel
     from tillbridge.alerts.message import Message
-    from tillbridge.alerts.ways import Way
 
 
 class ProblemOperations:
@@ -93,9 +93,9 @@ class AlertOperations:
         """Send a test by every way, one after the other."""
         # Only where alerts are configured, and only when somebody asks.
         from tillbridge.alerts.message import trial  # noqa: PLC0415 -- (as above)
-        from tillbridge.daemon.alerting import ways_of  # noqa: PLC0415 -- (as above)
+        from tillbridge.daemon.alerting import channels_of  # noqa: PLC0415 -- (as above)
 
-        ways = ways_of(self._house.settings.alerts, self._house.base_dir)
+        ways = channels_of(self._house.settings.alerts, self._house.base_dir)
         if not ways:
             raise ConfigError(
                 _("No way of telling people is configured."),
@@ -114,7 +114,7 @@ class AlertOperations:
         }
 
 
-async def _tried(way: "Way", message: "Message") -> Answer:
+async def _tried(way: "Channel", message: "Message") -> Answer:
     try:
         await way.send(message)
     except BridgeError as failure:

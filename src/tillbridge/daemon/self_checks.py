@@ -98,7 +98,7 @@ class DiskCheck:
 
 def disk_problems(data_dir: Path) -> list[Found]:
     """Return what is wrong with the data folder's disk and the folders in it. Blocks."""
-    from tillbridge.diagnostics.checks.disk import low_disk  # noqa: PLC0415 -- with the first look
+    from tillbridge.diagnostics.checks.ledger import low_disk  # noqa: PLC0415 -- with the first look
 
     found = []
     if (low := low_disk(data_dir)) is not None:

@@ -9,8 +9,8 @@ from tillbridge.daemon.receiving import receiver_settings
 from tillbridge.daemon.setup_place import SetupPlace
 from tillbridge.diagnostics.checks.public import gather
 from tillbridge.diagnostics.outside import Judgement, judge
-from tillbridge.diagnostics.reach.guidance import guidance
 from tillbridge.diagnostics.reach.place import place_of
+from tillbridge.diagnostics.reach.ways import guidance
 from tillbridge.diagnostics.subject import Echo, Subject
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.ledger.snapshot import take_snapshot

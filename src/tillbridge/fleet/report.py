@@ -1,14 +1,26 @@
-"""What a bridge says of itself to whoever looks after many: `NAME.json` and its signature."""
+"""What a bridge reports of itself to whoever looks after many, signed, and where it goes."""
 
+import asyncio
 import json
-from collections.abc import Mapping
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import aiohttp
 from pydantic import BaseModel, Field, ValidationError
 
+from tillbridge.config.secrets import resolve_secret
+from tillbridge.core.context import BridgeContext
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.log import get_logger, learn_secret
+from tillbridge.core.trust import system_trust
 from tillbridge.fleet.minisign import NotSigned, PublicKey, SigningKey
 from tillbridge.model.instant import from_iso, to_iso
+
+if TYPE_CHECKING:
+    from tillbridge.ledger.vault import Vault
 
 FORMAT = 1
 
@@ -90,3 +102,100 @@ class SignedReport:
             msg = f"its format is {known}, and this program reads {FORMAT}"
             raise NotSigned(msg)
         return report
+
+
+log = get_logger()
+
+_TIMEOUT_S = 20.0
+_KEY = "fleet/signing_key"
+
+
+def signing_key(vault: "Vault") -> SigningKey:
+    """Return the bridge's own key; it is made when it is first needed."""
+    stored = vault.get(_KEY)
+    if stored is not None:
+        return SigningKey.kept(stored)
+    key = SigningKey.new()
+    vault.put(_KEY, key.to_keep)
+    return key
+
+
+class StatusSender:
+    """Sends reports of `status`. Failures are logged when they begin and end."""
+
+    def __init__(
+        self, bridge: BridgeContext, status: Callable[[], Awaitable[Mapping[str, Any]]]
+    ) -> None:
+        self._bridge = bridge
+        self._fleet = bridge.settings.fleet
+        self._key = signing_key(bridge.ledger.vault)
+        self._status = status
+        self._failing: set[str] = set()
+
+    def plan(self) -> None:
+        """Let a report be sent every `every_s` seconds."""
+        self._bridge.scheduler.every("fleet", self._fleet.every_s, self.send)
+
+    async def send(self) -> None:
+        """Send one report."""
+        name = self._fleet.called
+        report = Report(name, self._bridge.clock.now_ms(), await self._status())
+        signed = SignedReport.of(report, self._key)
+        # The signature comes last: whoever sees it finds the content that it signs.
+        files = {f"{name}.json": signed.content, f"{name}.json.minisig": signed.signature}
+        if self._fleet.folder is not None:
+            folder = self._bridge.base_dir / self._fleet.folder
+            self._report("folder", await asyncio.to_thread(_write, folder, files))
+        if self._fleet.url:
+            self._report("url", await self._put(self._fleet.url.rstrip("/"), files))
+
+    async def _put(self, url: str, files: Mapping[str, bytes]) -> str:
+        """Put the files into a folder of an HTTP server; return why that failed, or ""."""
+        try:
+            headers = self._headers()
+        except ConfigError as failure:
+            return failure.text
+        tls: ssl.SSLContext | bool = system_trust() if url.startswith("https:") else True
+        connector = aiohttp.TCPConnector(ssl=tls, limit=1, force_close=True)
+        timeout = aiohttp.ClientTimeout(total=min(_TIMEOUT_S, self._fleet.every_s))
+        try:
+            async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
+                for name, content in files.items():
+                    async with http.put(
+                        f"{url}/{name}", data=content, headers=headers, allow_redirects=False
+                    ) as answer:
+                        if answer.status >= 300:
+                            return f"HTTP {answer.status}"
+        except (aiohttp.ClientError, TimeoutError, OSError) as failure:
+            return type(failure).__name__
+        return ""
+
+    def _headers(self) -> dict[str, str]:
+        """Read the token now, so that a new one counts without a restart. Raises ConfigError."""
+        if self._fleet.token is None:
+            return {}
+        secret = resolve_secret(
+            self._fleet.token, key="fleet.token", base_dir=self._bridge.base_dir
+        ).get_secret_value()
+        learn_secret(secret)
+        return {"Authorization": f"Bearer {secret}"}
+
+    def _report(self, place: str, failure: str) -> None:
+        if failure and place not in self._failing:
+            self._failing.add(place)
+            log.warning("fleet.not_sent", to=place, detail=failure)
+        elif not failure and place in self._failing:
+            self._failing.remove(place)
+            log.info("fleet.sent", to=place)
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> str:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            fresh = folder / f".{name}.new"
+            fresh.write_bytes(content)
+            fresh.replace(folder / name)
+    except OSError as failure:
+        return failure.strerror or type(failure).__name__
+    return ""

@@ -1,10 +1,11 @@
-"""The bridge itself: does it run, does its loop turn, and are its ports its own?"""
+"""Whether the bridge runs, what is open in it, and whether its alerts arrive."""
 
 import asyncio
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from tillbridge.config import host_and_port
 from tillbridge.core.errors import BridgeError, LedgerError
@@ -14,7 +15,7 @@ from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.line import trouble_of
 from tillbridge.diagnostics.port_holder import holder_of
 from tillbridge.diagnostics.result import Finding, coded, failed, of_problem, ok, skipped, warning
-from tillbridge.diagnostics.subject import Subject
+from tillbridge.diagnostics.subject import Subject, Telling
 
 _SLOW_LOOP_S = 1.0
 _OLD_ORDER_S = 300.0
@@ -47,7 +48,7 @@ async def check_bridge(subject: Subject) -> Finding:
     oldest = [s.oldest_waiting_at for s in snapshot.stores.values() if s.oldest_waiting_at]
     waited_s = (subject.clock.now_ms() - min(oldest)) / 1000 if oldest else 0.0
     waiting = sum(store.waiting for store in snapshot.stores.values())
-    return verdict(lag_s, waiting, waited_s)
+    return lag_verdict(lag_s, waiting, waited_s)
 
 
 async def _not_running(subject: Subject) -> Finding:
@@ -60,7 +61,7 @@ async def _not_running(subject: Subject) -> Finding:
     return of_problem(Found("bridge.stopped"))
 
 
-def verdict(lag_s: float, waiting: int, waited_s: float) -> Finding:
+def lag_verdict(lag_s: float, waiting: int, waited_s: float) -> Finding:
     """Return what a running bridge tells of itself; `waiting` orders are not in the till yet."""
     details = {"lag_ms": round(lag_s * 1000), "waiting": waiting, "oldest_s": round(waited_s)}
     if lag_s > _SLOW_LOOP_S:
@@ -153,3 +154,32 @@ def _trouble(listen: str) -> str:
     except OSError as failure:
         return trouble_of(failure)
     return ""
+
+
+async def check_telling(way: Telling) -> Finding:
+    """Look whether a way of telling people, or the heartbeat, would work."""
+    details: dict[str, Any] = {"way": way.name}
+    try:
+        await way.probe()
+    except BridgeError as failure:
+        text = _("Nobody would hear of problems by {way}: {detail}")
+        if way.name == "heartbeat":
+            text = _("The heartbeat would not be heard: {detail}")
+        return failed(text.format(way=way.name, detail=failure.text), failure.fix, **details)
+    return ok(_TOLD.get(way.name, _TOLD["webhook"]).format(way=way.name), **details)
+
+
+_TOLD = {
+    "email": _("The mail server lets the bridge in; nothing was sent."),
+    "webhook": _("The webhook's server can be reached; nothing was sent."),
+    "apprise": _("apprise is there and knows every address; nothing was sent."),
+    "heartbeat": _("The heartbeat's server can be reached; it was not asked."),
+}
+
+
+async def check_nobody_told() -> Finding:
+    """Say that nobody is told."""
+    return skipped(
+        _("Nobody is told of problems: no alerts are configured."),
+        _("Add [alerts.email] or [alerts.webhook]: docs/alerts.md."),
+    )

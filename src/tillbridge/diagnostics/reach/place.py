@@ -1,6 +1,10 @@
-"""What is to be reached, and under which address: the facts every way is filled in with. Pure."""
+"""Where the bridge stands: its address, and what on this machine could lead to it."""
 
+import contextlib
 import os
+import shutil
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -124,3 +128,45 @@ def _is_name(host: str) -> bool:
         return ip_address(host).is_global
     except ValueError:
         return True
+
+
+_PROC = Path("/proc")
+# A way's program to type, and the process that does the work.
+PROGRAMS = {
+    "cloudflared": ("cloudflared", "cloudflared"),
+    "tailscale": ("tailscale", "tailscaled"),
+    "caddy": ("caddy", "caddy"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """`path` of the program, "" where it is not; `running` is None where nobody can tell."""
+
+    path: str = ""
+    running: bool | None = None
+
+
+def look(
+    way: str,
+    *,
+    which: Callable[[str], str | None] = shutil.which,
+    processes: Callable[[], AbstractSet[str] | None] | None = None,
+) -> Seen:
+    """Look for a way's program. A way that needs none is never seen."""
+    if way not in PROGRAMS:
+        return Seen()
+    program, process = PROGRAMS[way]
+    names = (processes or running_names)()
+    return Seen(which(program) or "", None if names is None else process in names)
+
+
+def running_names(proc: Path = _PROC) -> frozenset[str] | None:
+    """Return the names of all processes; None where the system does not list them in files."""
+    if not (proc / "self").exists():
+        return None
+    names = set()
+    for entry in proc.glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):  # it has just ended
+            names.add(entry.read_text("utf-8", "replace").strip())
+    return frozenset(names)

@@ -1,17 +1,13 @@
-"""Tells people: follows the problems, and lets each way tell what is due. One task each.
-
-What is told is written down before a way is tried, and taken back when it is sure that it failed:
-a bridge that is killed in between tells nothing twice. While the ledger cannot be written, memory
-must do: that it cannot is worth telling too.
-"""
+"""Sends what opened and closed to people, and remembers in the ledger what was sent."""
 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, time
+from typing import Any
 
-from tillbridge.alerts.books import FACT, from_fact, to_fact
+from tillbridge.alerts.channels import Channel
 from tillbridge.alerts.episodes import (
     Due,
     Episode,
@@ -25,11 +21,10 @@ from tillbridge.alerts.episodes import (
     taken,
 )
 from tillbridge.alerts.message import Message, compose
-from tillbridge.alerts.quiet import is_quiet
-from tillbridge.alerts.ways import Way
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import PROBLEMS, OpenProblem
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
@@ -53,7 +48,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How alerts speak: when they are due, when warnings wait, and where docs are."""
+    """How alerts are sent: when they are due, when warnings wait, and where docs are."""
 
     rules: Rules
     quiet_hours: str | None = None
@@ -61,12 +56,12 @@ class Manner:
     retry_first_s: float = _RETRY_FIRST_S
 
 
-class Teller:
-    """Tells of problems by every way. Used from the event loop."""
+class AlertDispatcher:
+    """Sends problems through every channel. Used from the event loop."""
 
     def __init__(
         self,
-        ways: Sequence[Way],
+        channels: Sequence[Channel],
         manner: Manner,
         ledger: Ledger,
         desk: ProblemDesk,
@@ -74,7 +69,7 @@ class Teller:
         clock: Clock,
         about: Callable[[str], Awaitable[About]],
     ) -> None:
-        self._ways = ways
+        self._channels = channels
         self._manner = manner
         self._ledger = ledger
         self._desk = desk
@@ -84,23 +79,23 @@ class Teller:
         self._acknowledged: frozenset[Key] = frozenset()
         self._looked_at: float | None = None
         self._look = asyncio.Event()
-        self._news = {way.name: asyncio.Event() for way in ways}
+        self._news = {channel.name: asyncio.Event() for channel in channels}
 
     def look(self) -> None:
         """Look again: a problem has come or gone, or was acknowledged."""
         self._look.set()
 
     async def run(self) -> None:
-        """Follow and tell, until cancelled."""
+        """Follow and send, until cancelled."""
         await self._recall()
         self._desk.on_change(self.look)
         for code in (each for each in self._desk.current() if each.code == NOT_SENT):
-            if code.subject not in self._news:  # a way that is configured no more
+            if code.subject not in self._news:  # a channel that is configured no more
                 self._desk.close(NOT_SENT, code.store, code.subject)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow(), name="alerts.follow")
-            for way in self._ways:
-                tasks.create_task(self._serve(way), name=f"alerts.{way.name}")
+            for channel in self._channels:
+                tasks.create_task(self._serve(channel), name=f"alerts.{channel.name}")
 
     # -- following
 
@@ -115,7 +110,7 @@ class Teller:
             rules = self._manner.rules
             self._episodes = follow(before, self._desk.current(), self._acknowledged, passed, rules)
             if _outline(before) != _outline(self._episodes):
-                await self._write_down()
+                await self._store()
             for news in self._news.values():
                 news.set()
             await self._until_next_look()
@@ -128,45 +123,49 @@ class Teller:
             async with asyncio.timeout(None if next_s is None else next_s + 0.01):
                 await self._look.wait()
 
-    # -- telling
+    # -- sending
 
-    async def _serve(self, way: Way) -> None:
+    async def _serve(self, channel: Channel) -> None:
         failures = 0
-        news = self._news[way.name]
+        news = self._news[channel.name]
         while True:
             news.clear()
             what = next(
-                iter(due(self._episodes, way.name, self._manner.rules, quiet=self._quiet)), None
+                iter(due(self._episodes, channel.name, self._manner.rules, quiet=self._quiet)), None
             )
             if what is None:
                 await news.wait()
                 continue
-            failure = await self._tell(way, what)
+            failure = await self._send(channel, what)
             if failure is None:
                 failures = 0
-                self._desk.close(NOT_SENT, subject=way.name)
+                self._desk.close(NOT_SENT, subject=channel.name)
                 continue
             failures += 1
             self._desk.open(
-                NOT_SENT, subject=way.name, way=way.name, detail=failure.text, remedy=failure.fix
+                NOT_SENT,
+                subject=channel.name,
+                way=channel.name,
+                detail=failure.text,
+                remedy=failure.fix,
             )
             wait_s = min(_RETRY_CAP_S, self._manner.retry_first_s * 2 ** (failures - 1))
             await asyncio.sleep(wait_s)
 
-    async def _tell(self, way: Way, what: Due) -> BridgeError | None:
+    async def _send(self, channel: Channel, what: Due) -> BridgeError | None:
         before = self._episodes
         message = await self._message(what)
         if any(key not in self._episodes for key in what.keys):
             return None  # it was over while the message was written
-        self._episodes = taken(self._episodes, way.name, what, self._manner.rules)
-        await self._write_down()
+        self._episodes = taken(self._episodes, channel.name, what, self._manner.rules)
+        await self._store()
         try:
-            await way.send(message)
+            await channel.send(message)
         except BridgeError as failure:
-            self._episodes = given_back(self._episodes, before, way.name, what)
-            await self._write_down()
+            self._episodes = given_back(self._episodes, before, channel.name, what)
+            await self._store()
             return failure
-        log.info("alert.sent", way=way.name, kind=message.kind, code=what.keys[0][0])
+        log.info("alert.sent", way=channel.name, kind=message.kind, code=what.keys[0][0])
         return None
 
     async def _message(self, what: Due) -> Message:
@@ -188,7 +187,7 @@ class Teller:
         now = datetime.fromtimestamp(self._clock.now_ms() / 1000).astimezone()
         return is_quiet(self._manner.quiet_hours, now.time())
 
-    # -- the books
+    # -- the ledger
 
     async def _recall(self) -> None:
         known = from_fact(
@@ -210,7 +209,7 @@ class Teller:
                 if acknowledgement(fact, each) is not None
             )
 
-    async def _write_down(self) -> None:
+    async def _store(self) -> None:
         at = self._clock.now_ms()
         fact = to_fact(self._episodes, at)
         with contextlib.suppress(LedgerError):
@@ -223,3 +222,63 @@ def _outline(episodes: Mapping[Key, Episode]) -> object:
         key: (each.over_s is None, each.acknowledged, dict(each.told), each.problem.since)
         for key, each in episodes.items()
     }
+
+
+FACT = "alerts"
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The episodes, and when (ms) they were written down."""
+
+    episodes: Mapping[Key, Episode]
+    at: int
+
+
+def to_fact(episodes: Mapping[Key, Episode], at: int) -> dict[str, Any]:
+    """Return the episodes as a JSON value."""
+    return {
+        "at": at,
+        "episodes": [
+            {
+                "code": each.problem.code,
+                "store": each.problem.store,
+                "subject": each.problem.subject,
+                "since": each.problem.since,
+                "detail": {name: str(value) for name, value in each.problem.detail.items()},
+                "age_s": round(each.age_s, 3),
+                "over_s": None if each.over_s is None else round(each.over_s, 3),
+                "acknowledged": each.acknowledged,
+                "told": dict(each.told),
+            }
+            for each in episodes.values()
+        ],
+    }
+
+
+def from_fact(fact: object) -> Remembered:
+    """Return what was written down; nothing where there is none. Codes that are gone are left."""
+    if not isinstance(fact, Mapping):
+        return Remembered({}, 0)
+    episodes = {}
+    for told in fact["episodes"]:
+        if told["code"] not in PROBLEMS:
+            continue
+        problem = OpenProblem(
+            told["code"], told["store"], told["subject"], told["since"], told["detail"]
+        )
+        key = (problem.code, problem.store, problem.subject)
+        episodes[key] = Episode(
+            problem, told["age_s"], told["over_s"], told["acknowledged"], told["told"]
+        )
+    return Remembered(episodes, fact["at"])
+
+
+def is_quiet(hours: str | None, now: time) -> bool:
+    """Return whether a local time of day lies within hours such as "23:00-07:00"."""
+    if hours is None:
+        return False
+    begin, end = (time.fromisoformat(part) for part in hours.split("-"))
+    if begin < end:
+        return begin <= now < end
+    return now >= begin or now < end

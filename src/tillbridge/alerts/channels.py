@@ -1,0 +1,355 @@
+"""The ways in which alerts reach people: e-mail, webhook, and whatever apprise knows."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+import smtplib
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from email.message import EmailMessage
+from email.utils import formatdate
+from typing import TYPE_CHECKING, Any, Protocol
+
+import aiohttp
+
+from tillbridge.alerts.message import Message
+from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.trust import system_trust
+
+if TYPE_CHECKING:
+    from apprise import Apprise
+import contextlib
+from urllib.parse import urlsplit
+
+
+class NotSent(BridgeError):
+    """A way could not tell: it is certain, or likely, that nobody has the message."""
+
+
+class Channel(Protocol):
+    """A way of telling people."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the configuration: email, webhook, apprise."""
+        ...
+
+    async def send(self, message: Message) -> None:
+        """Send the message. Raises NotSent, ConfigError (a secret that cannot be had)."""
+        ...
+
+    async def probe(self) -> None:
+        """Find out whether it would work, telling nobody. Raises NotSent, ConfigError."""
+        ...
+
+
+Secret = Callable[[], str]
+
+
+class EmailChannel:
+    """Sends through one mail server; `password` is read when it is needed. Raises NotSent."""
+
+    name = "email"
+
+    def __init__(self, settings: EmailSettings, password: Secret | None) -> None:
+        self._settings = settings
+        self._password = password
+
+    async def send(self, message: Message) -> None:
+        """Send to everybody at once; done when the mail server has taken it for one of them."""
+        password = self._password() if self._password else None
+        await asyncio.to_thread(self._deliver, message, password)
+
+    async def probe(self) -> None:
+        """Sign in at the mail server, and leave. Raises NotSent."""
+        password = self._password() if self._password else None
+        await asyncio.to_thread(self._sign_in, password)
+
+    def _letter(self, message: Message) -> EmailMessage:
+        letter = EmailMessage()
+        letter["From"] = self._settings.sender
+        letter["To"] = ", ".join(self._settings.to)
+        letter["Subject"] = message.subject
+        letter["Date"] = formatdate(localtime=True)
+        # The same for the same message: a repetition after a lost answer is shown once.
+        letter["Message-ID"] = f"<{message.id}@{self._settings.sender.rpartition('@')[2]}>"
+        letter["Auto-Submitted"] = "auto-generated"  # nobody's holiday answers it (RFC 3834)
+        letter.set_content(message.text)
+        return letter
+
+    def _sign_in(self, password: str | None) -> None:
+        try:
+            with self._connected() as server:
+                self._log_in(server, password)
+                server.noop()
+        except (OSError, ValueError) as failure:
+            text, fix = _in_words(failure, self._settings)
+            raise NotSent(text, fix=fix) from failure
+
+    def _log_in(self, server: smtplib.SMTP, password: str | None) -> None:
+        if self._settings.username is not None and password is not None:
+            server.login(self._settings.username, password)
+
+    def _deliver(self, message: Message, password: str | None) -> None:
+        settings = self._settings
+        try:
+            letter = self._letter(message)
+            with self._connected() as server:
+                self._log_in(server, password)
+                server.send_message(letter)
+        except (OSError, ValueError) as failure:  # smtplib's and ssl's failures are OSErrors
+            text, fix = _in_words(failure, settings)
+            raise NotSent(text, fix=fix) from failure
+
+    def _connected(self) -> smtplib.SMTP:
+        settings = self._settings
+        if settings.tls == "tls":
+            return smtplib.SMTP_SSL(
+                settings.host,
+                settings.port,
+                timeout=settings.timeout_s,
+                context=system_trust(),
+            )
+        server = smtplib.SMTP(settings.host, settings.port, timeout=settings.timeout_s)
+        if settings.tls == "starttls":
+            try:
+                server.starttls(context=system_trust())
+            except BaseException:
+                server.close()
+                raise
+        return server
+
+
+def _in_words(failure: Exception, settings: EmailSettings) -> tuple[str, str]:
+    """Return what went wrong and what to do; never the password."""
+    host, port = settings.host, settings.port
+    match failure:
+        case smtplib.SMTPAuthenticationError():
+            return (
+                _("The mail server {host} does not accept the user name and password.").format(
+                    host=host
+                ),
+                _("Check username and password in [alerts.email]."),
+            )
+        case smtplib.SMTPRecipientsRefused():
+            return (
+                _("The mail server {host} takes none of the addresses in to.").format(host=host),
+                _("Check to in [alerts.email]."),
+            )
+        case ssl.SSLError():
+            return (
+                _("No encrypted connection to {host}:{port} was made: {detail}").format(
+                    host=host, port=port, detail=failure.reason or failure
+                ),
+                _('Check port and tls: "starttls" is port 587, "tls" is port 465.'),
+            )
+        case smtplib.SMTPException() if not isinstance(failure, smtplib.SMTPServerDisconnected):
+            return (
+                _("The mail server {host} refused: {detail}").format(
+                    host=host, detail=_detail(failure)
+                ),
+                _("Check [alerts.email], then try: tillbridge alerts test"),
+            )
+    return (
+        _("The mail server {host}:{port} cannot be reached: {detail}").format(
+            host=host, port=port, detail=_detail(failure)
+        ),
+        _("Check host and port in [alerts.email], and the internet connection."),
+    )
+
+
+def _detail(failure: Exception) -> str:
+    if isinstance(failure, smtplib.SMTPResponseException):
+        told = failure.smtp_error
+        text = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        return f"{failure.smtp_code} {text}"
+    if isinstance(failure, socket.gaierror):
+        return _("there is no such host")
+    if TimeoutError in {type(failure), type(failure.__context__)}:
+        return _("it did not answer in time")
+    return (failure.strerror if isinstance(failure, OSError) else None) or str(failure)
+
+
+SIGNATURE = "X-Tillbridge-Signature"
+ALERT_ID = "X-Tillbridge-Alert-Id"
+_Secret = Callable[[], str]
+
+
+class WebhookChannel:
+    """Posts to one address; the address and the secret are read when they are needed."""
+
+    name = "webhook"
+
+    def __init__(self, settings: WebhookSettings, url: _Secret, secret: _Secret | None) -> None:
+        self._settings = settings
+        self._url = url
+        self._secret = secret
+
+    async def send(self, message: Message) -> None:
+        """Post the message; done with any 2xx. Raises NotSent."""
+        body = json.dumps(body_of(message, self._settings.format), ensure_ascii=False).encode()
+        headers = {"Content-Type": "application/json", ALERT_ID: message.id}
+        if self._secret is not None:
+            key = self._secret().encode()
+            headers[SIGNATURE] = hmac.new(key, body, hashlib.sha256).hexdigest()
+        url = self._url()
+        tls = system_trust() if url.startswith("https:") else True
+        # What the address is stays untold in errors: of a chat's webhook it is the secret.
+        try:
+            async with (
+                aiohttp.ClientSession(
+                    timeout=aiohttp.ClientTimeout(total=self._settings.timeout_s)
+                ) as http,
+                http.post(
+                    url, data=body, headers=headers, ssl=tls, allow_redirects=False
+                ) as answer,
+            ):
+                status = answer.status
+        except TimeoutError as failure:
+            raise NotSent(
+                _("The webhook did not answer within {n} seconds.").format(
+                    n=f"{self._settings.timeout_s:g}"
+                ),
+                fix=_("Check url in [alerts.webhook], and the internet connection."),
+            ) from failure
+        except aiohttp.InvalidURL as failure:
+            raise NotSent(
+                _("The webhook's address is none."),
+                fix=_("Check url in [alerts.webhook]: it begins with https:// or http://."),
+            ) from failure
+        except (aiohttp.ClientError, OSError) as failure:
+            raise NotSent(
+                _("The webhook cannot be reached ({kind}).").format(kind=type(failure).__name__),
+                fix=_("Check url in [alerts.webhook], and the internet connection."),
+            ) from failure
+        if not 200 <= status < 300:
+            raise NotSent(
+                _("The webhook answered {status}.").format(status=status),
+                fix=_("Check url and format in [alerts.webhook]."),
+            )
+
+    async def probe(self) -> None:
+        """Find the server and shake hands; whatever is posted would be a message."""
+        where = _("Check url in [alerts.webhook], and the internet connection.")
+        await reach(self._url(), timeout_s=self._settings.timeout_s, fix=where)
+        if self._secret is not None:
+            self._secret()
+
+
+def body_of(message: Message, form: str) -> dict[str, Any]:
+    """Return the body in one of the formats."""
+    if form == "discord":
+        return {"content": message.text[:2000], "allowed_mentions": {"parse": []}}
+    if form in {"slack", "teams"}:
+        return {"text": message.text}
+    return {
+        "id": message.id,
+        "kind": message.kind,
+        "subject": message.subject,
+        "text": message.text,
+        **message.facts,
+    }
+
+
+_MISSING = _("apprise is not installed, which [alerts.apprise] needs.")
+_INSTALL = _("Install it beside the bridge: pip install 'tillbridge[apprise]'")
+
+
+class AppriseChannel:
+    """Sends to all addresses; they are read when they are needed, and never shown."""
+
+    name = "apprise"
+
+    def __init__(self, settings: AppriseSettings, urls: Sequence[Callable[[], str]]) -> None:
+        self._settings = settings
+        self._urls = urls
+
+    async def send(self, message: Message) -> None:
+        """Send to all of them. Raises NotSent where one fails, ConfigError without apprise."""
+        sender = self._sender()
+        body = "\n".join(message.lines)
+        try:
+            async with asyncio.timeout(self._settings.timeout_s):
+                told = await sender.async_notify(body=body, title=message.subject)
+        except TimeoutError as failure:
+            raise NotSent(
+                _("apprise did not finish within {n} seconds.").format(
+                    n=f"{self._settings.timeout_s:g}"
+                ),
+                fix=_("Check the internet connection, and the addresses in [alerts.apprise]."),
+            ) from failure
+        except Exception as failure:
+            raise NotSent(
+                _("apprise failed: {kind}").format(kind=type(failure).__name__),
+                fix=_("Bring it up to date: pip install --upgrade apprise"),
+            ) from failure
+        if not told:
+            raise NotSent(
+                _("apprise could not tell every address."),
+                fix=_("Check the addresses in [alerts.apprise] with: tillbridge alerts test"),
+            )
+
+    async def probe(self) -> None:
+        """See whether apprise is there and knows every address; it tells no more without telling.
+
+        Raises NotSent, ConfigError.
+        """
+        await asyncio.to_thread(self._sender)
+
+    def _sender(self) -> "Apprise":
+        try:
+            import apprise  # noqa: PLC0415 -- an extra, and heavy: only where it is wanted
+        except ImportError as failure:
+            raise ConfigError(_MISSING, fix=_INSTALL) from failure
+        sender = apprise.Apprise()
+        for place, url in enumerate(self._urls):
+            if not sender.add(url()):
+                raise NotSent(
+                    _("Address {n} of [alerts.apprise] is not one that apprise knows.").format(
+                        n=place + 1
+                    ),
+                    fix=_("Compare it with the list of services in apprise's manual."),
+                )
+        return sender
+
+
+async def reach(url: str, *, timeout_s: float, fix: str) -> None:
+    """Connect to the address's server and go again; nothing is asked of it. Raises NotSent.
+
+    Texts name the host only: the rest of the address may be a secret.
+    """
+    try:
+        parts = urlsplit(url)
+        tls = parts.scheme == "https"
+        host, port = parts.hostname or "", parts.port or (443 if tls else 80)
+    except ValueError:
+        raise NotSent(_("The address is none."), fix=fix) from None
+    try:
+        async with asyncio.timeout(timeout_s):
+            _reader, writer = await asyncio.open_connection(
+                host, port, ssl=system_trust() if tls else None
+            )
+    except TimeoutError:
+        raise NotSent(_("{host} does not answer.").format(host=host), fix=fix) from None
+    except ssl.SSLError as failure:
+        raise NotSent(
+            _("No encrypted connection to {host} was made: {detail}").format(
+                host=host, detail=failure.reason or type(failure).__name__
+            ),
+            fix=fix,
+        ) from failure
+    except (OSError, ValueError) as failure:  # ValueError: a host that cannot be a name
+        detail = (failure.strerror if isinstance(failure, OSError) else None) or ""
+        raise NotSent(
+            _("{host} cannot be reached: {detail}").format(
+                host=host, detail=detail or type(failure).__name__
+            ),
+            fix=fix,
+        ) from failure
+    writer.close()
+    with contextlib.suppress(OSError):  # who hangs up first does not matter
+        await writer.wait_closed()

@@ -1,0 +1,337 @@
+"""The ways in which the internet reaches the bridge: tunnels, a web server, a port of its own.
+
+Each with what to do, in order, and every file whole.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tillbridge.core.i18n import _
+from tillbridge.diagnostics.reach.place import OPEN_PATH, Place, Seen, look
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do. `file` is the path of a file whose whole text is `content`."""
+
+    text: str
+    commands: Sequence[str] = ()
+    file: str = ""
+    content: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way: what it is good for, what stands against it here, and its steps."""
+
+    name: str
+    title: str
+    text: str
+    steps: Sequence[Step]
+    cautions: Sequence[str] = ()
+
+
+_TUNNEL = "tillbridge"
+
+
+def cloudflared(place: Place) -> Way:
+    """Return the way for this place."""
+    windows = r"C:\Windows\System32\config\systemprofile\.cloudflared"
+    folder = windows if place.windows else "/etc/cloudflared"
+    slash, sudo = ("\\", "") if place.windows else ("/", "sudo ")
+    file, credentials = f"{folder}{slash}config.yml", f"{folder}{slash}{_TUNNEL}.json"
+    cautions = place.prefix_caution("cloudflared")
+    if place.port != 443:
+        cautions.append(_("A tunnel is reached on port 443 only: take the port out of public_url."))
+    host = place.host
+    asking = f"https://{host}{OPEN_PATH}{place.store}"
+    first = [
+        f"{sudo}cloudflared tunnel login",
+        f"{sudo}cloudflared tunnel create --credentials-file {credentials} {_TUNNEL}",
+        f"{sudo}cloudflared tunnel route dns {_TUNNEL} {host}",
+    ]
+    if not place.windows:
+        first.insert(0, f"sudo mkdir -p {folder}")
+    return Way(
+        "cloudflared",
+        _("A tunnel of Cloudflare"),
+        _(
+            "Needs no open port, no fixed address and no certificate; a domain whose DNS is at "
+            "Cloudflare. Cloudflare sees what passes."
+        ),
+        (
+            Step(_("Once: sign in, make the tunnel, and let the name lead to it."), first),
+            Step(
+                _("Tell it what to let in: deliveries, and nothing else."),
+                file=file,
+                content=_config(place, host, credentials),
+            ),
+            Step(
+                _("Check it; the second command must answer with the first rule."),
+                (
+                    f"{sudo}cloudflared tunnel --config {file} ingress validate",
+                    f"{sudo}cloudflared tunnel --config {file} ingress rule {asking}",
+                ),
+            ),
+            Step(
+                _("Let it start with the machine."),
+                (f"{sudo}cloudflared --config {file} service install",),
+            ),
+        ),
+        cautions,
+    )
+
+
+def _config(place: Place, host: str, credentials: str) -> str:
+    lines = [
+        f"tunnel: {_TUNNEL}",
+        f"credentials-file: {credentials}",
+        "ingress:",
+        f"  - hostname: {host}",
+        f"    path: ^{re.escape(OPEN_PATH)}",
+        f"    service: {place.target}",
+    ]
+    if place.tls:
+        lines += ["    originRequest:", f"      originServerName: {host}"]
+    return "\n".join([*lines, "  - service: http_status:404", ""])
+
+
+_PORTS = (443, 8443, 10000)  # a funnel has no others
+_NAMES = ".ts.net"
+
+
+def tailscale(place: Place) -> Way:
+    """Return the way for this place."""
+    sudo = "" if place.windows else "sudo "
+    path = OPEN_PATH.rstrip("/")
+    scheme = "https+insecure" if place.tls else "http"
+    port = place.port if place.port in _PORTS else 443
+    opened, target = f"{place.prefix}{path}", f"{scheme}://{place.at}{path}"
+    cautions = []
+    if not place.host.endswith(_NAMES):
+        cautions.append(
+            _(
+                "A funnel has the machine's own name at Tailscale (MACHINE.TAILNET.ts.net; "
+                "`tailscale funnel status` tells it). Put https:// and that name into public_url "
+                "of [receiver]."
+            )
+        )
+    if place.port not in _PORTS:
+        cautions.append(
+            _("A funnel is reached on port 443, 8443 or 10000: put one into public_url.")
+        )
+    return Way(
+        "tailscale",
+        _("Tailscale's funnel"),
+        _(
+            "Needs no open port, no domain and no certificate; an account at Tailscale with "
+            "Funnel allowed. Tailscale cannot read what passes."
+        ),
+        (
+            Step(_("Once: sign this machine in."), (f"{sudo}tailscale up",)),
+            Step(
+                _("Open one path, for good: it comes back when the machine starts."),
+                (f"{sudo}tailscale funnel --bg --https={port} --set-path={opened} {target}",),
+            ),
+            Step(_("Look at what is open, and under which name."), ("tailscale funnel status",)),
+        ),
+        cautions,
+    )
+
+
+def caddy(place: Place) -> Way:
+    """Return the way for this place."""
+    sudo = "" if place.windows else "sudo "
+    file = r"C:\caddy\Caddyfile" if place.windows else "/etc/caddy/Caddyfile"
+    return Way(
+        "caddy",
+        _("Caddy, a web server"),
+        _(
+            "Needs the ports 80 and 443 of the router led to this machine, and a name that leads "
+            "to the router. Certificates come and renew by themselves."
+        ),
+        (
+            Step(
+                _("In the router, lead TCP ports 80 and {port} to this machine.").format(
+                    port=place.port
+                )
+            ),
+            Step(
+                _("Put this into the Caddyfile; what else stands there may stay."),
+                file=file,
+                content=_caddyfile(place),
+            ),
+            Step(
+                _("Check it, and let Caddy take it up."),
+                (
+                    f"{sudo}caddy validate --adapter caddyfile --config {file}",
+                    f"{sudo}caddy reload --config {file}"
+                    if place.windows
+                    else "sudo systemctl reload caddy",
+                ),
+            ),
+        ),
+    )
+
+
+def _caddyfile(place: Place) -> str:
+    site = place.host if place.port == 443 else place.public
+    lines = [f"{site} {{", f"\thandle {place.prefix}{OPEN_PATH}* {{"]
+    if place.prefix:
+        lines.append(f"\t\turi strip_prefix {place.prefix}")
+    lines += ["\t\trequest_body {", f"\t\t\tmax_size {place.max_body_bytes}", "\t\t}"]
+    if place.tls:
+        lines += [
+            f"\t\treverse_proxy {place.target} {{",
+            "\t\t\ttransport http {",
+            f"\t\t\t\ttls_server_name {place.host}",
+            "\t\t\t}",
+            "\t\t}",
+        ]
+    else:
+        lines.append(f"\t\treverse_proxy {place.at}")
+    return "\n".join([*lines, "\t}", "\thandle {", "\t\trespond 404", "\t}", "}", ""])
+
+
+_FOLDER = "/etc/tillbridge/tls"
+_HOOK = "/etc/tillbridge/new-certificate"
+
+
+def direct(place: Place) -> Way:
+    """Return the way for this place."""
+    certificate = place.certificate or f"{_FOLDER}/fullchain.pem"
+    key = place.key or f"{_FOLDER}/privkey.pem"
+    steps = [
+        Step(
+            _("In the router, lead TCP port {port} to port {own} of this machine.").format(
+                port=place.port, own=_own_port(place)
+            )
+        )
+    ]
+    if not place.windows:
+        steps += [
+            Step(
+                _(
+                    "Let each new certificate be copied to where the bridge may read it. The "
+                    "bridge looks every few seconds and takes a new pair up live: nothing restarts."
+                ),
+                (f"sudo chmod +x {_HOOK}",),
+                file=_HOOK,
+                content=_hook(certificate, key),
+            ),
+            Step(
+                _("Get a certificate; port 80 must lead to this machine while this runs."),
+                (f"sudo certbot certonly --standalone -d {place.host} --deploy-hook {_HOOK}",),
+            ),
+        ]
+    else:
+        steps.append(
+            Step(
+                _(
+                    "Let your certificate's program put its PEM files here: {certificate} (with "
+                    "its chain) and {key}. The bridge takes a new pair up live."
+                ).format(certificate=certificate, key=key)
+            )
+        )
+    steps += [
+        Step(
+            _("Let the receiver listen to the network and speak TLS: these lines in bridge.toml."),
+            file=str(place.config),
+            content=_receiver(place, certificate, key),
+        ),
+        Step(
+            _("Read it over, then restart the bridge."),
+            (f"tillbridge --config {place.config} config check",),
+        ),
+    ]
+    return Way(
+        "direct",
+        _("Straight to the bridge"),
+        _(
+            "Needs one port of the router led to this machine, a name that leads to the router, "
+            "and a certificate. Nobody else sees what passes; the receiver answers to {path} and "
+            "its health, and to nothing else."
+        ).format(path=OPEN_PATH),
+        steps,
+        place.prefix_caution(_("a router")),
+    )
+
+
+def _own_port(place: Place) -> int:
+    return place.at_port or 8088
+
+
+def _receiver(place: Place, certificate: str, key: str) -> str:
+    # Only a receiver that listens to itself alone has to change.
+    host = place.listens_on if place.listens_on not in {"127.0.0.1", "::1"} else "0.0.0.0"  # noqa: S104 -- shown, not listened on
+    host = f"[{host}]" if ":" in host else host
+    rows = (
+        ("listen", f"{host}:{_own_port(place)}"),
+        ("public_url", place.public),
+        ("tls_cert", certificate),
+        ("tls_key", key),
+    )
+    return "\n".join(
+        ["[receiver]", *(f"{name:<10} = {json.dumps(text)}" for name, text in rows), ""]
+    )
+
+
+def _hook(certificate: str, key: str) -> str:
+    return "\n".join(
+        [
+            "#!/bin/sh",
+            "set -e",
+            f'install -D -g tillbridge -m 640 "$RENEWED_LINEAGE/fullchain.pem" "{certificate}"',
+            f'install -D -g tillbridge -m 640 "$RENEWED_LINEAGE/privkey.pem" "{key}"',
+            "",
+        ]
+    )
+
+
+WAYS: Mapping[str, Callable[[Place], Way]] = {
+    "cloudflared": cloudflared,
+    "tailscale": tailscale,
+    "caddy": caddy,
+    "direct": direct,
+}
+
+Answer = dict[str, Any]
+
+
+def guidance(place: Place, *, look_for: Callable[[str], Seen] = look) -> Answer:
+    """Return `public_url`, `receiver`, `path`, `cautions`, `fits` (a way's name) and `ways`.
+
+    A way has `name`, `title`, `text`, `cautions`, `steps` (`text`, `commands`, `file`, `content`),
+    `installed` (a path or "") and `running` (None: nobody can tell).
+    """
+    ways, seen = [], {}
+    for name, make in WAYS.items():
+        found = seen[name] = look_for(name)
+        ways.append({**asdict(make(place)), "installed": found.path, "running": found.running})
+    return {
+        "public_url": f"{place.public}{place.prefix}",
+        "receiver": place.target,
+        "path": f"{place.prefix}{OPEN_PATH}",
+        "cautions": place.cautions(),
+        "fits": fitting(place, seen),
+        "ways": ways,
+        "next": "tillbridge doctor",
+    }
+
+
+def fitting(place: Place, seen: Mapping[str, Seen]) -> str:
+    """Return the way that fits best what stands in the configuration, or what is here already."""
+    if place.host.endswith(".ts.net"):
+        return "tailscale"
+    if place.tls:
+        return "direct"
+    for name in ("caddy", "cloudflared"):  # a web server that runs owns the ports
+        if seen[name].running:
+            return name
+    for name in ("cloudflared", "caddy"):
+        if seen[name].path:
+            return name
+    return "cloudflared"
