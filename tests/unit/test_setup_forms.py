@@ -10,7 +10,11 @@ from pydantic import Field
 
 from tillbridge.adapter import AdapterOptions
 from tillbridge.adapter.secrets import Secret
+from tillbridge.config import SecretSource
+from tillbridge.config.secrets import resolve_secret
+from tillbridge.config.toml import read_file
 from tillbridge.core.errors import ConfigError
+from tillbridge.core.own_files import claim_folder
 from tillbridge.daemon.setup_till import refuse_own_places, said_of
 from tillbridge.pos.folder.adapter import ADAPTER
 from tillbridge.pos.loader import find_adapters
@@ -204,6 +208,9 @@ def test_no_page_says_which_module_is_imported(adapter: str, tmp_path: Path) -> 
         ("sqlite:///data/ledger.db", True),
         ("sqlite:////proc/self/maps", True),
         ("sqlite:///till.db", False),
+        ("bridge.toml", True),
+        ("sqlite:///bridge.toml", True),
+        ("secret.txt", True),
     ],
 )
 def test_no_page_makes_the_bridge_read_what_is_its_own(
@@ -212,6 +219,11 @@ def test_no_page_makes_the_bridge_read_what_is_its_own(
     data = tmp_path / "data"
     data.mkdir()
     (tmp_path / "link.csv").symlink_to(data / "ledger.key")
+    for name, text in (("bridge.toml", ""), ("secret.txt", "x")):
+        (tmp_path / name).write_text(text)
+    read_file(tmp_path / "bridge.toml")
+    resolve_secret(SecretSource(file="secret.txt"), key="client_secret", base_dir=tmp_path)
+    claim_folder(data)
     said = {"adapter": "folder", "menu": path}
     with pytest.raises(ConfigError) if refused else contextlib.nullcontext():
-        refuse_own_places(said, {"menu": path}, base_dir=tmp_path, data_dir=data)
+        refuse_own_places(said, {"menu": path}, base_dir=tmp_path)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tillbridge.adapter.failures import ExportUnreadable
+from tillbridge.core.own_files import NotTheTills
 
 
 def still_being_written(name: str, what: str) -> ExportUnreadable:
@@ -96,6 +97,12 @@ def _unreadable(path: Path, failure: OSError) -> ExportUnreadable:
             f"{path} is a folder, not a file.",
             place=path.name,
             fix="Name the file itself in the configuration.",
+        )
+    if isinstance(failure, NotTheTills):
+        return ExportUnreadable(
+            f"{path} is a link to a file of the bridge, which is not read.",
+            place=path.name,
+            fix="Put the till's own file there, and look who may write in that folder.",
         )
     if isinstance(failure, PermissionError):
         return ExportUnreadable(

@@ -3,12 +3,18 @@
 Windows lets the one who opens a file say what others may do meanwhile. Python's own `open` allows
 reading and writing, but not replacing or removing: a till that renames its new export over the one
 that is being read would be refused, and some then stop exporting. Here everything is allowed.
+
+It is also where an adapter is kept from the bridge's own files: a link in the till's folder, put
+there after its path was checked, opens nothing of them (`core.own_files`).
 """
 
+import errno
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
+
+from tillbridge.core import own_files
 
 # Of CreateFileW, as Windows numbers them.
 GENERIC_READ = 0x80000000
@@ -16,12 +22,28 @@ SHARE_ALL = 0x1 | 0x2 | 0x4  # read, write, delete (which is also: rename and re
 OPEN_EXISTING = 3
 SEQUENTIAL = 0x08000000
 
+_TRIES = 3
+
 Opener = Callable[[str, int], int]
 
 
 def open_shared(path: Path) -> BinaryIO:
-    """Open a file for reading, so that its till may do with it what it likes. Raises OSError."""
-    return open(path, "rb", opener=_OPENER)
+    """Open a file for reading, so that its till may do with it what it likes.
+
+    Raises OSError: NotTheTills where a link leads to a file of the bridge's own.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        file = open(path, "rb", opener=_OPENER)  # noqa: SIM115 -- the caller closes it
+        try:
+            own_files.refuse(path, file.fileno())
+        except OSError as failure:
+            file.close()
+            # The till has put another file in its place meanwhile: that one is the export.
+            if failure.errno != errno.ESTALE or not tries_left:
+                raise
+        else:
+            return file
+    raise AssertionError  # the last try returns or raises
 
 
 def read_shared(path: Path) -> bytes:

@@ -19,6 +19,7 @@ from tillbridge.config.toml import read_file
 from tillbridge.config.translate import faults_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
+from tillbridge.core.own_files import claim_folder
 
 SEARCHED = (Path("bridge.toml"), Path("/etc/tillbridge/bridge.toml"))
 DEFAULT_DATA_DIR = Path("/var/lib/tillbridge")
@@ -124,6 +125,7 @@ def loaded_from(path: Path, text: str, document: Mapping[str, Any]) -> LoadedSet
     if faults := [fault.placed(lines) for fault in contradictions(settings)]:
         raise ConfigFaults(str(path), faults)
     bridge = settings.bridge.model_copy(update={"data_dir": data_dir_of(path, document)})
+    claim_folder(bridge.data_dir)
     return LoadedSettings(
         settings=settings.model_copy(update={"bridge": bridge}),
         path=path.absolute(),

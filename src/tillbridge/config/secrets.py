@@ -9,6 +9,7 @@ from pydantic import SecretStr
 from tillbridge.config.bridge import SecretSource
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
+from tillbridge.core.own_files import claim_file
 
 # Returns what the vault keeps; None for nothing.
 Kept = Callable[[], str | None]
@@ -81,6 +82,7 @@ def _credential_fix() -> str:
 
 
 def _from_file(path: Path, key: str) -> str:
+    claim_file(path)
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:

@@ -8,12 +8,14 @@ from typing import Any
 from tillbridge.config.faults import ConfigFaults, Fault
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
+from tillbridge.core.own_files import claim_file
 
 _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def read_file(path: Path) -> tuple[str, dict[str, Any]]:
     """Return the file's text and what it says. Raises ConfigError, with the line of a slip."""
+    claim_file(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -50,7 +50,7 @@ class TillPreview:
 
         def read() -> dict[str, Any]:
             said = said_of(adapter, form, kept, data_dir / "secrets")
-            refuse_own_places(said, form, base_dir=base_dir, data_dir=data_dir)
+            refuse_own_places(said, form, base_dir=base_dir)
             return said
 
         return await asyncio.to_thread(read)

@@ -1,7 +1,6 @@
 """The till: which adapters there are, their options, and what one reads when it is tried."""
 
 import asyncio
-import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from tillbridge.adapter.registration import closing
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
+from tillbridge.core.own_files import is_own
 from tillbridge.diagnostics.apart import apart
 from tillbridge.ledger.database import write_durably
 from tillbridge.pos.kit import find_quality
@@ -75,25 +75,19 @@ def said_of(
     return {"adapter": adapter, **said}
 
 
-def refuse_own_places(
-    said: Mapping[str, Any], form: Mapping[str, str], *, base_dir: Path, data_dir: Path
-) -> None:
+def refuse_own_places(said: Mapping[str, Any], form: Mapping[str, str], *, base_dir: Path) -> None:
     """Raise ConfigError where a form names a file of the bridge's own, or of the system's.
 
-    Whoever uses the machine can open the page; the bridge reads what they may not. Blocking.
+    Whoever uses the machine can open the page; the bridge reads what they may not. A link that is
+    changed after this check is refused when it is opened (`adapter.sharing`). Blocking.
     """
-    forbidden = [data_dir, *map(Path, ("/proc", "/sys", "/dev"))]
-    if credentials := os.environ.get("CREDENTIALS_DIRECTORY"):
-        forbidden.append(Path(credentials))
-    own = [place.resolve() for place in forbidden]
     for name in form.keys() & said.keys():
         if not isinstance(said[name], str):
             continue
         # A database's URL names its file behind the last of its slashes.
         behind = said[name].rpartition("///")[2].lstrip("/")
         for text in {said[name], behind, f"/{behind}"}:
-            found = (base_dir / text).resolve()
-            if any(found.is_relative_to(place) for place in own):
+            if is_own(base_dir / text):
                 raise ConfigError(
                     _("{name}: {path} is not the till's.").format(name=name, path=said[name]),
                     fix=_("Name a file or folder that the till writes."),

@@ -15,6 +15,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.own_files import claim_folder
 from tillbridge.ledger.backup import VAULT_FILE, back_up
 from tillbridge.ledger.database import (
     LEDGER_FILE,
@@ -79,6 +80,7 @@ class Ledger:
 
         Raises LedgerLocked while another process has it, LedgerError where it cannot be used.
         """
+        claim_folder(data_dir)
         opened = await asyncio.to_thread(_open, data_dir, clock)
         return cls(data_dir, opened, clock)
 

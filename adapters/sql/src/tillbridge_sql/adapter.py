@@ -20,6 +20,7 @@ from tillbridge.adapter import (
     TablesReading,
 )
 from tillbridge.adapter.secrets import read_secret
+from tillbridge.adapter.sharing import read_shared
 from tillbridge_sql.asking import Asking, offline_as
 from tillbridge_sql.changes import Listener
 from tillbridge_sql.database import Database, OfflineError, place_of
@@ -120,7 +121,7 @@ def _queries(options: SqlOptions, base_dir: Path, database: str) -> Queries:
     if options.queries is not None:
         path = base_dir / options.queries
         try:
-            text = path.read_text("utf-8-sig")
+            text = read_shared(path).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as failure:
             raise ValueError(f"{path} cannot be read: {failure}.") from failure
         found = read_queries(text, options.queries.name, database).over(found)

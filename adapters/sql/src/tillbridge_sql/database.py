@@ -13,6 +13,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool, StaticPool
 
+from tillbridge.adapter.sharing import open_shared, read_shared
 from tillbridge_sql.deadline import Deadline
 from tillbridge_sql.trouble import Trouble, trouble_of
 
@@ -216,6 +217,9 @@ class Database:
         def connected(raw: Any, _record: Any) -> None:  # noqa: ANN401 -- a driver's connection
             if self.place.dump is not None:
                 _load(raw, self.place.dump)
+            elif self.name == "sqlite":
+                # Raises OSError where a link leads to a database of the bridge's own.
+                open_shared(Path(str(self.place.url.database))).close()
             cursor = raw.cursor()
             for statement in statements:
                 cursor.execute(statement)
@@ -225,7 +229,7 @@ class Database:
 
 
 def _load(raw: sqlite3.Connection, dump: Path) -> None:
-    raw.executescript(dump.read_text("utf-8"))
+    raw.executescript(read_shared(dump).decode("utf-8"))
     raw.execute("PRAGMA query_only = ON")
 
 

@@ -22,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from tillbridge.adapter.sharing import read_shared
 from tillbridge.pos.folder import json_paths
 
 FORMATS = Path(__file__).with_name("formats")
@@ -219,7 +220,7 @@ def known_formats() -> Mapping[str, MenuMapping]:
 def read_mapping(path: Path) -> MenuMapping:
     """Return the mapping in a file. Raises ValueError, which names file and place."""
     try:
-        data = tomllib.loads(path.read_text("utf-8"))
+        data = tomllib.loads(read_shared(path).decode("utf-8"))
     except OSError as failure:
         raise ValueError(f"format: {path} cannot be read: {failure.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as failure:
