@@ -10,7 +10,7 @@ import pytest
 from tests.support.sandbox_driver import until
 from tests.support.sandbox_hall import SEEDS, Hall, at, hall_of, week
 from tests.support.service_link import HandClock
-from tillbridge.core.errors import Refused, ServiceDown
+from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown
 from tillbridge.model.community import SubscriptionRequest
 from tillbridge.model.instant import from_iso
 from tillbridge.sandbox import SandboxSettings
@@ -181,6 +181,17 @@ async def test_an_unanswered_removal_is_looked_up() -> None:
         await bench.fault("^/webhooks/", method="DELETE", status=504, when="after")
         await bench.calls.unsubscribe(made.subscription.webhook_id)
         assert await bench.calls.subscription(made.subscription.webhook_id) is None
+
+
+async def test_a_subscription_whose_answer_was_lost_is_not_made_again_at_once() -> None:
+    async with opened() as bench:
+        await bench.fault("/webhooks$", method="POST", status=504, when="after")
+        with pytest.raises(OutcomeUnknown) as lost:
+            await bench.calls.subscribe(SubscriptionRequest("Till", "http://127.0.0.1:1/hook"))
+        assert "support" in lost.value.fix
+        seen = (await bench.hall.bridge.control("GET", "/requests")).body["requests"]
+        posts = [call for call in seen if call["method"] == "POST"]
+        assert len([call for call in posts if call["path"].endswith("/webhooks")]) == 1
 
 
 @pytest.mark.parametrize("write", ["off", "snooze", "restore", "hours", "webhook"])

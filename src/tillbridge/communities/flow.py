@@ -14,6 +14,7 @@ from tillbridge.core.errors import (
     Conflict,
     ConsentLost,
     LedgerError,
+    OutcomeUnknown,
     Refused,
     ServiceError,
     Unauthorised,
@@ -28,6 +29,7 @@ _LONGEST_WAIT_S = 60.0
 # Longest waits after an answer that is not to be repeated (specification: Errors).
 _REFUSED_WAIT_S = 3600.0
 _UNAUTHORISED_WAIT_S = 300.0
+_UNSURE_WAIT_S = 300.0  # after a subscription whose answer was lost
 _CHILDREN_S = 15.0
 _HOURS_S = 5.0  # a look at when the file was changed; midnight where the store is counts too
 
@@ -115,6 +117,8 @@ class CommunityFlow:
                 wait_s = beat.every_s
             case Refused() | Conflict() | ConsentLost():
                 wait_s = min(_REFUSED_WAIT_S, max(beat.every_s, _FIRST_WAIT_S) * longer)
+            case OutcomeUnknown() if beat.step == self.subscriber.keep:  # each try may make another
+                wait_s = min(_UNSURE_WAIT_S, max(beat.every_s, _FIRST_WAIT_S) * longer)
             case Unauthorised():
                 wait_s = min(_UNAUTHORISED_WAIT_S, max(beat.every_s, _FIRST_WAIT_S) * longer)
             case _:

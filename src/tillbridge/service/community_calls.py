@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from tillbridge.core.errors import Refused
+from tillbridge.core.errors import OutcomeUnknown, Refused
+from tillbridge.core.i18n import _
 from tillbridge.model.community import (
     Catalogue,
     DeliveryAttempt,
@@ -148,15 +149,32 @@ class CommunityCalls(Calls):
     async def subscribe(self, wanted: SubscriptionRequest) -> NewSubscription:
         """Make a subscription; the answer shows its signing secret, this once.
 
-        POST /communities/{communityId}/webhooks. There is no list of subscriptions: where the
-        answer is lost on the way another one is made, and nobody can find the first.
+        POST /communities/{communityId}/webhooks. There is no list of subscriptions, so nothing
+        tells whether one was made whose answer is lost: OutcomeUnknown, and it is not repeated.
         """
         operation = "communities.subscribe"
-        outcome = await self._write(
-            (operation, "POST", (*self._community, "webhooks")),
-            encode_small(wanted.body()),
-            priority=Priority.STORE,
+
+        lost = OutcomeUnknown(
+            _("The service did not say whether it has made the subscription."),
+            operation=operation,
+            fix=_(
+                "Another one is made by itself. If every event then comes twice, once with a "
+                "signature that does not match, ask the service's support to remove the first."
+            ),
         )
+
+        async def settle() -> None:
+            raise lost
+
+        try:
+            outcome = await self._write(
+                (operation, "POST", (*self._community, "webhooks")),
+                encode_small(wanted.body()),
+                priority=Priority.STORE,
+                write=Write(settle),
+            )
+        except OutcomeUnknown as failure:
+            raise lost from failure
         return read_new_subscription(
             outcome.answer.body, operation, secret_field=self._secret_field
         )
