@@ -80,7 +80,9 @@ def test_a_group_without_a_limit_is_sent_with_as_many_as_it_has() -> None:
 
 
 def test_the_sandbox_accepts_a_batch_with_everything() -> None:
-    bodies.BATCH(codec.batch_body([SOUP], [(Item("soup", "Soup", 1), SOUP)], ["x"], Parts()))
+    bodies.Batch.model_validate(
+        codec.batch_body([SOUP], [(Item("soup", "Soup", 1), SOUP)], ["x"], Parts())
+    )
 
 
 @given(items("x"))

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tillbridge.communities.hours_body import digest, hours_body, local_date
 from tillbridge.model.hours import WEEKDAYS, DatedHours, OpeningHours, Span, week_json
 from tillbridge.model.instant import from_iso
-from tillbridge.sandbox.hours import HOURS, check_hours
+from tillbridge.sandbox.bodies import Hours
+from tillbridge.sandbox.hours import check_hours
 
 TODAY = date(2026, 11, 21)  # a Saturday
 LUNCH, DINNER = Span(720, 900), Span(1080, 1440)
@@ -60,7 +61,7 @@ def test_closed_dates_are_told_however_far_they_are(hours: OpeningHours) -> None
 @given(weeks)
 def test_what_is_sent_is_what_the_service_takes(hours: OpeningHours) -> None:
     body = hours_body(hours, TODAY)
-    HOURS(body)
+    Hours.model_validate(body)
     check_hours(body, past_midnight=False)
 
 

@@ -3,12 +3,13 @@
 import re
 from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from tillbridge.sandbox import AppSeed, MerchantSeed, SandboxSettings, StoreSeed, create_app
 from tillbridge.sandbox.errors import SANDBOX_ONLY
-from tillbridge.sandbox.faults import ACTIONS, FaultRule
+from tillbridge.sandbox.faults import Action, FaultRule
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text(encoding="utf-8")
 SEEDS = (SandboxSettings, AppSeed, StoreSeed, MerchantSeed)
@@ -43,7 +44,7 @@ def test_each_code_of_the_sandboxs_own_is_described(code: str) -> None:
     assert f"`{code}`" in GUIDE
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("action", get_args(Action))
 def test_each_fault_is_described(action: str) -> None:
     assert f"`{action}`" in GUIDE
 

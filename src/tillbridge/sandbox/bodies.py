@@ -1,301 +1,459 @@
 """The request bodies of the specification, field by field.
 
 Which fields are required is the sandbox's choice where the specification does not say (see
-docs/sandbox.md).
+docs/sandbox.md). Fields that the specification leaves without a name are named by the settings.
 """
 
-from tillbridge.sandbox.schema import (
-    Check,
-    array,
-    boolean,
-    email,
-    instant,
-    integer,
-    money,
-    number,
-    one_of,
-    pattern,
-    record,
-    text,
-    url,
+from collections.abc import Callable
+from copy import copy
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import ConfigDict, Field, create_model, model_validator
+
+from tillbridge.sandbox.validation import (
+    NO_LIST,
+    AnyBody,
+    Body,
+    Count,
+    Date,
+    Email,
+    Id,
+    Instant,
+    Json,
+    Money,
+    Number,
+    OptionalText,
+    Text,
+    Url,
+    UrlOrEmpty,
+    Zone,
+    at,
+    expect,
 )
 
-MENU_SYNC_DIRECTIONS = ("none", "quiqqy_to_pos", "pos_to_quiqqy", "bidirectional")
-PUSH_DIRECTIONS = ("pos_to_quiqqy", "bidirectional")
-STORE_STATUSES = ("active", "inactive")
-REASON_CODES = (
-    "ITEM_OUT_OF_STOCK",
-    "STORE_CLOSED",
-    "POS_OFFLINE",
-    "CAPACITY",
-    "PRICE_MISMATCH",
-    "OTHER",
-)
-LIFECYCLE = ("created", "accepted", "preparing", "ready", "completed", "cancelled")
-WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-
-_id = text(at_most=500)
-_optional_text = text(empty=True)
+MenuSyncDirection = Literal["none", "quiqqy_to_pos", "pos_to_quiqqy", "bidirectional"]
+StoreState = Literal["active", "inactive"]
+ReasonCode = Literal[
+    "ITEM_OUT_OF_STOCK", "STORE_CLOSED", "POS_OFFLINE", "CAPACITY", "PRICE_MISMATCH", "OTHER"
+]
+Lifecycle = Literal["created", "accepted", "preparing", "ready", "completed", "cancelled"]
+CommunityEvent = Literal["order.created", "order.status_changed", "*"]
 
 # Onboarding and tokens
 
-_address = record(
-    dict.fromkeys(("street_address", "city", "state", "country", "zip"), _optional_text)
-)
-
-SIGNUP = record(
-    {
-        "location_id": _id,
-        "store_name": text(),
-        "email": email(),
-        "first_name": _optional_text,
-        "last_name": _optional_text,
-        "business_phone": pattern(
-            r"(\+[1-9][0-9 ().-]{5,20})?", "a phone number in international format (+...)"
-        ),
-        "address": _address,
-        "locale": pattern(
-            r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*", "a language-region tag, such as en-US"
-        ),
-        "redirect_uri": url(),
-        "state": text(),
-        "flow_type": one_of(("login", "signup")),
-        "client_id": text(),
-    },
-    required=("email", "redirect_uri", "state"),
-)
-
-TOKEN_BY_CODE = record(
-    {
-        "grant_type": one_of(("authorization_code",)),
-        "code": text(),
-        "redirect_uri": text(),
-        "client_id": text(),
-        "client_secret": text(),
-    },
-    required=("grant_type", "code", "redirect_uri", "client_id", "client_secret"),
-)
+_Phone = Annotated[
+    str,
+    Field(pattern=r"^(\+[1-9][0-9 ().-]{5,20})?$"),
+    expect("a phone number in international format (+...)"),
+]
+_Locale = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8})*$"),
+    expect("a language-region tag, such as en-US"),
+]
 
 
-def token_request(scope_field: str) -> Check:
-    """One endpoint, two bodies: `grant_type` says which. The name of the scope's field is ours."""
-    by_credentials = record(
-        {
-            "grant_type": one_of(("client_credentials",)),
-            "client_id": text(),
-            "client_secret": text(),
-            "audience": text(),
-            scope_field: text(),
-        },
-        required=("grant_type", "client_id", "client_secret"),
-    )
-    grants = one_of(("authorization_code", "client_credentials"))
-    any_grant = record({"grant_type": grants}, required=("grant_type",), other_fields=True)
+class Address(Body):
+    """Of a merchant or a store."""
 
-    def check(value: object) -> None:
-        grant = value.get("grant_type") if isinstance(value, dict) else None
-        if grant == "client_credentials":
-            by_credentials(value)
-        elif grant == "authorization_code":
-            TOKEN_BY_CODE(value)
-        else:
-            any_grant(value)
-
-    return check
+    street_address: OptionalText = ""
+    city: OptionalText = ""
+    state: OptionalText = ""
+    country: OptionalText = ""
+    zip: OptionalText = ""
 
 
-REFRESH = record(
-    {"grant_type": one_of(("refresh_token",)), "refresh_token": text()},
-    required=("grant_type", "refresh_token"),
-)
+class Signup(Body):
+    """POST /pos/signup_url."""
+
+    email: Email
+    redirect_uri: Url
+    state: Text
+    location_id: Id | None = None
+    store_name: Text | None = None
+    first_name: OptionalText | None = None
+    last_name: OptionalText | None = None
+    business_phone: _Phone | None = None
+    address: Address | None = None
+    locale: _Locale | None = None
+    flow_type: Literal["login", "signup"] | None = None
+    client_id: Text | None = None
+
+
+class TokenByCode(Body):
+    """POST /oauth2/token of a merchant's authorization code."""
+
+    grant_type: Literal["authorization_code"]
+    code: Text
+    redirect_uri: Text
+    client_id: Text
+    client_secret: Text
+
+
+class TokenByCredentials(Body):
+    """POST /oauth2/token of the app itself."""
+
+    grant_type: Literal["client_credentials"]
+    client_id: Text
+    client_secret: Text
+    audience: Text | None = None
+    scope: Text | None = None
+
+
+class _AnyGrant(Body):
+    model_config = ConfigDict(extra="ignore")
+
+    grant_type: Literal["authorization_code", "client_credentials"]
+
+
+class Refresh(Body):
+    """POST /oauth2/refresh."""
+
+    grant_type: Literal["refresh_token"]
+    refresh_token: Text
+
 
 # Stores and integrations
 
-_changeable: dict[str, Check] = {
-    "webhook_url": url(),
-    "notification_email": email(),
-    "menu_sync_direction": one_of(MENU_SYNC_DIRECTIONS),
-    "auto_accept_orders": boolean(),
-}
 
-INTEGRATE = record({**_changeable, "external_store_id": _id}, required=("webhook_url",))
+class _Changeable(Body):
+    webhook_url: Url | None = None
+    notification_email: Email | None = None
+    menu_sync_direction: MenuSyncDirection | None = None
+    auto_accept_orders: bool | None = None
 
 
-def integration_update(rotation_field: str) -> Check:
-    """The body that changes an integration; the rotation field has a name of its own."""
-    return record({**_changeable, rotation_field: boolean()})
+class Integrate(_Changeable):
+    """POST /pos/integrate-store/{store_id}."""
+
+    webhook_url: Url
+    external_store_id: Id | None = None
 
 
-STORE_STATUS = record({"status": one_of(STORE_STATUSES)}, required=("status",))
+class IntegrationUpdate(_Changeable):
+    """PUT /pos/integrations/{store_id}."""
 
-_time = pattern(r"([01]\d|2[0-3]):[0-5]\d|24:00", "a time of day as HH:MM")
-OPENING = record({"open": _time, "close": _time}, required=("open", "close"))
+    rotate: bool = False
 
 
-def store_settings(*, accept_unknown: bool) -> Check:
-    """The store settings body, in camelCase."""
-    return record(
-        {
-            "name": text(),
-            "description": _optional_text,
-            "imageUrl": url(empty=True),
-            "address": _address,
-            "availability": record(dict.fromkeys(WEEKDAYS, array(OPENING))),
-            "deliverySettings": record(
-                {
-                    "enabled": boolean(),
-                    "min_order_amount": money(),
-                    "delivery_fee": money(),
-                    "radius_km": number(minimum=0),
-                }
-            ),
-            "contactDetails": record({"phone": _optional_text, "email": email()}),
-        },
-        other_fields=accept_unknown,
-    )
+class StoreStatus(Body):
+    """PUT /pos/stores/{store_id}/status."""
+
+    status: StoreState
+
+
+_Time = Annotated[
+    str, Field(pattern=r"^(([01]\d|2[0-3]):[0-5]\d|24:00)$"), expect("a time of day as HH:MM")
+]
+
+
+class Opening(Body):
+    """From when to when, on one day."""
+
+    open: _Time
+    close: _Time
+
+
+class Availability(Body):
+    """The opening hours of a store's settings; a day that is left out is closed."""
+
+    monday: list[Opening] = NO_LIST
+    tuesday: list[Opening] = NO_LIST
+    wednesday: list[Opening] = NO_LIST
+    thursday: list[Opening] = NO_LIST
+    friday: list[Opening] = NO_LIST
+    saturday: list[Opening] = NO_LIST
+    sunday: list[Opening] = NO_LIST
+
+
+class DeliverySettings(Body):
+    """Of a store."""
+
+    enabled: bool | None = None
+    min_order_amount: Money | None = None
+    delivery_fee: Money | None = None
+    radius_km: Number | None = None
+
+
+class ContactDetails(Body):
+    """Of a store."""
+
+    phone: OptionalText | None = None
+    email: Email | None = None
+
+
+class StoreSettings(Body):
+    """PUT /pos/stores/{store_id}/settings, in camelCase."""
+
+    name: Text | None = None
+    description: OptionalText | None = None
+    imageUrl: UrlOrEmpty | None = None  # noqa: N815 (the specification's name)
+    address: Address | None = None
+    availability: Availability | None = None
+    deliverySettings: DeliverySettings | None = None  # noqa: N815 (the specification's name)
+    contactDetails: ContactDetails | None = None  # noqa: N815 (the specification's name)
+
+
+class VerbatimStoreSettings(StoreSettings):
+    """As `StoreSettings`, with whatever else the merchant catalogue service knows."""
+
+    model_config = ConfigDict(extra="allow")
 
 
 # Menus
 
-_categories = array(record({"external_id": _id, "name": text()}, required=("external_id", "name")))
-_add_ons = array(
-    record(
-        {"external_id": _id, "name": text(), "price": money()},
-        required=("external_id", "name", "price"),
-    )
-)
-_addon_groups = array(
-    record(
-        {
-            "external_id": _id,
-            "name": text(),
-            "min_select": integer(minimum=0),
-            "max_select": integer(minimum=0),
-            "required": boolean(),
-            "add_ons": array(_id),
-        },
-        required=("external_id", "name"),
-    )
-)
-_variant = record(
-    {"external_id": _id, "variant_name": text(), "price": money(), "available": boolean()},
-    required=("external_id", "variant_name", "price"),
-)
-_tax = record(
-    {
-        "name": text(),
-        "components": array(
-            record({"agency": text(), "rate": number(minimum=0)}, required=("agency", "rate"))
-        ),
-    },
-    required=("name", "components"),
-)
-_item_fields: dict[str, Check] = {
-    "external_id": _id,
-    "name": text(),
-    "description": _optional_text,
-    "price": money(),
-    "image_url": url(empty=True),
-    "available": boolean(),
-    "categories": array(_id),
-    "addon_groups": array(_id),
-    "variant_type": text(),
-    "variants": array(_variant),
-    "tax": _tax,
-    "product_type": text(),
-}
-_items = array(record(_item_fields, required=("external_id", "name", "price")))
 
-ITEM_PATCH = record(_item_fields)
+class Category(Body):
+    """A heading of a menu."""
 
-_menu = record(
-    {
-        "external_id": _id,
-        "name": text(),
-        "description": _optional_text,
-        "categories": _categories,
-        "items": _items,
-        "add_ons": _add_ons,
-        "addon_groups": _addon_groups,
-    },
-    required=("external_id", "name"),
-)
-_menus_push = record(
-    {"menus": array(_menu, at_least=1), "add_ons": _add_ons, "addon_groups": _addon_groups},
-    required=("menus",),
-)
-_flat_push = record(
-    {
-        "menu_name": text(),
-        "items": _items,
-        "categories": _categories,
-        "add_ons": _add_ons,
-        "addon_groups": _addon_groups,
-    },
-    required=("menu_name", "items"),
-)
+    external_id: Id
+    name: Text
 
 
-def menu_push(value: object) -> None:
-    """The preferred shape (`menus[]`), or the flat one."""
-    if isinstance(value, dict) and "menus" in value:
-        _menus_push(value)
-    else:
-        _flat_push(value)
+class AddOn(Body):
+    """What is sold with an item only."""
+
+    external_id: Id
+    name: Text
+    price: Money
 
 
-BATCH = record(
-    {
-        "add": _items,
-        "update": _items,
-        "delete": array(_id),
-        "categories": _categories,
-        "add_ons": _add_ons,
-        "addon_groups": _addon_groups,
-    }
-)
+class AddOnGroup(Body):
+    """A choice among add-ons."""
 
-AVAILABILITY = record(
-    {
-        "items": array(
-            record(
-                {"external_id": _id, "available": boolean(), "snooze_until": instant()},
-                required=("external_id", "available"),
-            ),
-            at_least=1,
-        )
-    },
-    required=("items",),
-)
+    external_id: Id
+    name: Text
+    min_select: Count | None = None
+    max_select: Count | None = None
+    required: bool | None = None
+    add_ons: list[Id] = NO_LIST
 
-TABLES = record(
-    {
-        "tables": array(
-            record(
-                {
-                    "external_id": _id,
-                    "name": text(),
-                    "seats": integer(minimum=0),
-                    "zone": _optional_text,
-                },
-                required=("external_id", "name"),
-            )
-        )
-    },
-    required=("tables",),
-)
+
+class Variant(Body):
+    """A kind of an item."""
+
+    external_id: Id
+    variant_name: Text
+    price: Money
+    available: bool = True
+
+
+class TaxComponent(Body):
+    """One rate of an item's tax, in percent."""
+
+    agency: Text
+    rate: Number
+
+
+class ItemTax(Body):
+    """The tax of an item."""
+
+    name: Text
+    components: list[TaxComponent]
+
+
+class ItemPatch(Body):
+    """PATCH /pos/stores/{store_id}/items/{ext_item_id}: only what is sent changes."""
+
+    external_id: Id | None = None
+    name: Text | None = None
+    description: OptionalText | None = None
+    price: Money | None = None
+    image_url: UrlOrEmpty | None = None
+    available: bool | None = None
+    categories: list[Id] = NO_LIST
+    addon_groups: list[Id] = NO_LIST
+    variant_type: Text | None = None
+    variants: list[Variant] = NO_LIST
+    tax: ItemTax | None = None
+    product_type: Text | None = None
+
+
+class Item(ItemPatch):
+    """An item as it is pushed."""
+
+    external_id: Id
+    name: Text
+    price: Money
+
+
+class _Shared(Body):
+    categories: list[Category] = NO_LIST
+    add_ons: list[AddOn] = NO_LIST
+    addon_groups: list[AddOnGroup] = NO_LIST
+
+
+class Menu(_Shared):
+    """An element of menus[]."""
+
+    external_id: Id
+    name: Text
+    description: OptionalText | None = None
+    items: list[Item] = NO_LIST
+
+
+class MenusPush(Body):
+    """POST /pos/stores/{store_id}/menus in the preferred shape."""
+
+    menus: Annotated[list[Menu], Field(min_length=1)]
+    add_ons: list[AddOn] = NO_LIST
+    addon_groups: list[AddOnGroup] = NO_LIST
+
+
+class FlatPush(_Shared):
+    """POST /pos/stores/{store_id}/menus in the flat shape."""
+
+    menu_name: Text
+    items: list[Item]
+
+
+class Batch(_Shared):
+    """POST /pos/stores/{store_id}/menus/batch."""
+
+    add: list[Item] = NO_LIST
+    update: list[Item] = NO_LIST
+    delete: list[Id] = NO_LIST
+
+
+class AvailabilityEntry(Body):
+    """One item or add-on, on or off."""
+
+    external_id: Id
+    available: bool
+    snooze_until: Instant | None = None
+
+
+class AvailabilityBatch(Body):
+    """POST /pos/stores/{store_id}/items/availability."""
+
+    items: Annotated[list[AvailabilityEntry], Field(min_length=1)]
+
+
+class Table(Body):
+    """A table of the floor plan."""
+
+    external_id: Id
+    name: Text
+    seats: Count | None = None
+    zone: OptionalText = ""
+
+
+class Tables(Body):
+    """POST /pos/stores/{store_id}/tables."""
+
+    tables: list[Table]
+
 
 # Orders
 
-EMPTY = record({})
+
+class OrderStatus(Body):
+    """POST /pos/orders/{order_id}/status."""
+
+    status: Lifecycle
 
 
-def order_status(field: str) -> Check:
-    """The body of the status call; its field has a name of its own."""
-    return record({field: one_of(LIFECYCLE)}, required=(field,))
+class Cancel(Body):
+    """POST /pos/orders/{order_id}/cancel."""
+
+    reason: Annotated[Text, Field(max_length=1000)]
+    reason_code: ReasonCode
+    message: OptionalText | None = None
 
 
-CANCEL = record(
-    {"reason": text(at_most=1000), "reason_code": one_of(REASON_CODES), "message": _optional_text},
-    required=("reason", "reason_code"),
-)
+# Communities
+
+
+class CommunityItemPatch(Body):
+    """On, off, or off until an instant; on and snoozed contradict each other."""
+
+    available: bool | None = None
+    snoozed_until: Instant | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_together(cls, value: Json) -> Json:
+        if value == {}:
+            raise at("", "must say available or snoozed_until")
+        if isinstance(value, dict) and value.get("available") is True and "snoozed_until" in value:
+            problem = "means nothing beside available true, which clears any snooze"
+            raise at("snoozed_until", problem)
+        return value
+
+
+class Weekly(Body):
+    """Every weekday is required, so that nobody closes a day by forgetting it."""
+
+    monday: list[Opening]
+    tuesday: list[Opening]
+    wednesday: list[Opening]
+    thursday: list[Opening]
+    friday: list[Opening]
+    saturday: list[Opening]
+    sunday: list[Opening]
+
+
+class Override(Body):
+    """A dated exception."""
+
+    date: Date
+    closed: bool
+    reason: OptionalText = ""
+
+
+class Hours(Body):
+    """PUT /communities/{communityId}/stores/{storeId}/hours."""
+
+    timezone: Zone
+    weekly: Weekly
+    overrides: list[Override] = NO_LIST
+
+
+_Events: TypeAlias = Annotated[list[CommunityEvent], Field(min_length=1)]
+
+
+class SubscriptionUpdate(Body):
+    """PUT /webhooks/{webhookId}."""
+
+    name: Annotated[Text, Field(max_length=200)] | None = None
+    url: Url | None = None
+    events: _Events | None = None
+    is_active: bool | None = None
+
+
+class Subscribe(SubscriptionUpdate):
+    """POST /communities/{communityId}/webhooks."""
+
+    name: Annotated[Text, Field(max_length=200)]
+    url: Url
+
+
+# Models that look at the body, or at the settings
+
+
+def menu_push(body: Json) -> type[MenusPush] | type[FlatPush]:
+    """The preferred shape (`menus[]`), or the flat one."""
+    return MenusPush if isinstance(body, dict) and "menus" in body else FlatPush
+
+
+def token_request(scope_field: str) -> Callable[[Json], type[TokenByCode | TokenByCredentials]]:
+    """One endpoint, two bodies: `grant_type` says which. The name of the scope's field is ours."""
+    by_credentials = renamed(TokenByCredentials, "scope", scope_field)
+    models: dict[Any, Any] = {
+        "client_credentials": by_credentials,
+        "authorization_code": TokenByCode,
+    }
+
+    def choose(body: Json) -> Any:  # noqa: ANN401 (one of the three)
+        grant = body.get("grant_type") if isinstance(body, dict) else None
+        return models.get(grant if isinstance(grant, str) else None, _AnyGrant)
+
+    return choose
+
+
+def renamed(model: type[AnyBody], field: str, name: str) -> type[AnyBody]:
+    """The model with another name for one field in the body; its attribute stays."""
+    info = copy(model.model_fields[field])
+    info.alias = info.validation_alias = info.serialization_alias = name
+    fields: dict[str, Any] = {field: (info.annotation, info)}
+    return create_model(model.__name__, __base__=model, **fields)

@@ -1,16 +1,24 @@
-"""What a menu page shows: categories, searches, a page at a time. Pure."""
+"""What the pages of a menu show, a page at a time, and the baskets that their forms fill."""
 
-from collections.abc import Mapping
+import re
+import secrets
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tillbridge.sandbox.catalogue import is_available, is_orderable, live_variants
-from tillbridge.sandbox.forms import whole
-from tillbridge.sandbox.placing import choice_of, find_add_on, groups_of
+from tillbridge.sandbox.catalogue import (
+    find_add_on,
+    groups_of,
+    is_available,
+    live_variants,
+)
+from tillbridge.sandbox.pricing import Wanted, WantedOption, choice_of
 from tillbridge.sandbox.state import Catalogue, Item, Link
 
 _PAGE_SIZE = 60
 _WHOLE_MENU = 120
+_MOST_BASKETS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +87,7 @@ def back_at(item: Item, now_ms: int) -> int | None:
 
 
 def item_values(link: Link, item: Item, now_ms: int) -> dict[str, Any]:
-    """What the page of one item shows: its kinds, its add-ons, and whether they can be had."""
+    """What the page of one item shows: its kinds, its add-ons, and which of them can be had."""
     catalogue = link.catalogue
     return {
         "store": link.store,
@@ -93,7 +101,6 @@ def item_values(link: Link, item: Item, now_ms: int) -> dict[str, Any]:
             )
             for group in groups_of(catalogue, item)
         ],
-        "orderable": is_orderable(item, now_ms),
         "is_available": lambda thing: is_available(thing, now_ms),
     }
 
@@ -101,3 +108,64 @@ def item_values(link: Link, item: Item, now_ms: int) -> dict[str, Any]:
 def needs_choice(catalogue: Catalogue, item: Item) -> bool:
     """Whether an item has a page of its own, instead of going into the basket as it is."""
     return bool(live_variants(item) or groups_of(catalogue, item))
+
+
+# Forms and baskets
+
+
+def read_line(form: Mapping[str, str]) -> Wanted:
+    """The item page's form.
+
+    Fields `option:<external_id>` are quantities; `pick:<group>` names the one chosen.
+    """
+    options = []
+    for name, value in form.items():
+        if name.startswith("option:") and whole(value, 0) > 0:
+            options.append(WantedOption(name.removeprefix("option:"), whole(value, 0)))
+        elif name.startswith("pick:") and value:
+            options.append(WantedOption(value))
+    return Wanted(
+        external_id=form.get("external_id", ""),
+        quantity=min(99, whole(form.get("quantity"), 1)),
+        variant_external_id=form.get("variant") or None,
+        options=tuple(options),
+    )
+
+
+def whole(text: str | None, otherwise: int) -> int:
+    """A whole number from a form or an address, or `otherwise`."""
+    return int(text) if text and re.fullmatch(r"-?\d{1,7}", text) else otherwise
+
+
+class Baskets:
+    """Lines by visitor and shop, in memory; the oldest go when there are too many."""
+
+    def __init__(self) -> None:
+        self._baskets: OrderedDict[tuple[str, str], list[Wanted]] = OrderedDict()
+
+    def add(self, key: str | None, shop: str, line: Wanted) -> str:
+        """Put a line into the visitor's basket; returns the key for the cookie."""
+        key = key if key and len(key) <= 64 else secrets.token_urlsafe(16)
+        self._baskets.setdefault((key, shop), []).append(line)
+        self._baskets.move_to_end((key, shop))
+        while len(self._baskets) > _MOST_BASKETS:
+            self._baskets.popitem(last=False)
+        return key
+
+    def lines(self, key: str | None, shop: str) -> Sequence[Wanted]:
+        """The visitor's lines, in the order in which they were added."""
+        return tuple(self._baskets.get((key or "", shop), ()))
+
+    def remove(self, key: str | None, shop: str, index: int) -> None:
+        """Take one line out; an index that is not there is ignored."""
+        lines = self._baskets.get((key or "", shop), [])
+        if 0 <= index < len(lines):
+            del lines[index]
+
+    def clear(self, key: str | None, shop: str) -> None:
+        """Empty a basket, once it has been ordered."""
+        self._baskets.pop((key or "", shop), None)
+
+    def reset(self) -> None:
+        """Forget everybody's."""
+        self._baskets.clear()

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tillbridge.sandbox.schema import wrong
 from tillbridge.sandbox.state import AddOn, AddOnGroup, Catalogue, Item, Menu, Variant, new_id
+from tillbridge.sandbox.validation import wrong
 
 #: A record of the body, and where in the body it stands.
 Placed = tuple[str, dict[str, Any]]
@@ -34,10 +34,10 @@ class Applied:
         """The rejected items in words; empty when there were none."""
         if not self.rejected:
             return ""
-        told = "; ".join(
+        reasons = "; ".join(
             f"{external_id} ({reason})" for external_id, reason in self.rejected.items()
         )
-        return f"{len(self.rejected)} items were rejected: {told}"
+        return f"{len(self.rejected)} items were rejected: {reasons}"
 
 
 def read_push(body: Mapping[str, Any]) -> Push:
@@ -79,9 +79,9 @@ def _placed(source: Mapping[str, Any], name: str, prefix: str) -> Iterator[Place
 
 def check_push(catalogue: Catalogue, push: Push) -> None:
     """Refuse duplicates, and references to what neither this body nor an earlier push has."""
-    _refuse_duplicates((f"menus[{index}]", menu) for index, menu in enumerate(push.menus))
-    for records in (push.categories, push.items, push.add_ons, push.addon_groups):
-        _refuse_duplicates(records)
+    menus = [(f"menus[{index}]", menu) for index, menu in enumerate(push.menus)]
+    for records in (menus, push.categories, push.items, push.add_ons, push.addon_groups):
+        refuse_duplicates((path, record["external_id"]) for path, record in records)
     categories = catalogue.categories.keys() | {
         entry["external_id"] for _, entry in push.categories
     }
@@ -105,8 +105,9 @@ def check_item(
     """One item's references and variants; `categories` and `groups` are what it may refer to."""
     _refuse_unknown(path, item, "categories", categories, "a category")
     _refuse_unknown(path, item, "addon_groups", groups, "an add-on group")
-    _refuse_duplicates(
-        (f"{path}.variants[{index}]", entry) for index, entry in enumerate(item.get("variants", ()))
+    refuse_duplicates(
+        (f"{path}.variants[{index}]", entry["external_id"])
+        for index, entry in enumerate(item.get("variants", ()))
     )
 
 
@@ -126,10 +127,10 @@ def _refuse_unknown(
             )
 
 
-def _refuse_duplicates(records: Iterable[Placed]) -> None:
+def refuse_duplicates(placed: Iterable[tuple[str, str]]) -> None:
+    """Refuse an external_id that stands twice among paths and external_ids."""
     seen: dict[str, str] = {}
-    for path, record in records:
-        external_id = record["external_id"]
+    for path, external_id in placed:
         if external_id in seen:
             raise wrong(
                 f"{path}.external_id", f"{external_id!r} stands at {seen[external_id]} already"
@@ -249,6 +250,25 @@ def delete_item(catalogue: Catalogue, external_id: str) -> bool:
 def find_sellable(catalogue: Catalogue, external_id: str) -> Item | AddOn | None:
     """What an availability call can switch: an item, or an entry of add_ons[]."""
     return catalogue.items.get(external_id) or catalogue.add_ons.get(external_id)
+
+
+def find_add_on(catalogue: Catalogue, external_id: str) -> Item | AddOn | None:
+    """An entry of add_ons[], or an item with product_type addon."""
+    found = catalogue.add_ons.get(external_id)
+    if found is not None:
+        return found
+    item = catalogue.items.get(external_id)
+    return item if item is not None and item.is_add_on else None
+
+
+def groups_of(catalogue: Catalogue, item: Item) -> list[AddOnGroup]:
+    """The item's add-on groups, in its order."""
+    ids = item.fields.get("addon_groups", ())
+    return [
+        catalogue.addon_groups[external_id]
+        for external_id in ids
+        if external_id in catalogue.addon_groups
+    ]
 
 
 def set_available(

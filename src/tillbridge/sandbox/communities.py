@@ -1,188 +1,370 @@
-"""Communities (hubs): their members, their own say over items and hours, who is subscribed.
+"""The community (hub) endpoints: mirrored catalogue, availability, hours, orders, subscriptions.
 
-Specification, "Community (hub) order" and "Community catalogue, hours, webhook subscription".
+A record's `updated_at` is when the mirror noticed the change: at the first read after it.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import hashlib
+import json
 from typing import Any
 
-from tillbridge.sandbox.deliveries import Endpoint
+from tillbridge.sandbox.bodies import (
+    CommunityItemPatch,
+    Hours,
+    Subscribe,
+    SubscriptionUpdate,
+)
+from tillbridge.sandbox.catalogue import (
+    find_add_on,
+    groups_of,
+    is_available,
+    is_orderable,
+    live_variants,
+)
+from tillbridge.sandbox.clock import as_timestamp, parse_timestamp
+from tillbridge.sandbox.endpoints import (
+    Call,
+    Unread,
+    endpoint,
+    own_community,
+    own_subscription,
+)
 from tillbridge.sandbox.errors import ServiceError
-from tillbridge.sandbox.hours import is_open
-from tillbridge.sandbox.settings import SandboxSettings
-from tillbridge.sandbox.state import Item, Link, Order, Store, World
+from tillbridge.sandbox.hours import check_hours
+from tillbridge.sandbox.parent_orders import parent_body
+from tillbridge.sandbox.state import (
+    AddOnGroup,
+    Community,
+    Item,
+    Link,
+    Mirrored,
+    OwnState,
+    Store,
+    Subscription,
+    World,
+    new_id,
+    plain,
+)
+from tillbridge.sandbox.validation import Empty, Json, wrong
+from tillbridge.sandbox.webhooks import SubscriptionTarget, new_secret
+
+_ATTEMPTS_SHOWN = 100
+_LISTS = ("stores", "categories", "items")
 
 
-@dataclass(slots=True)
-class OwnState:
-    """What the community says of an item, beside the merchant: on, off, or off until then."""
-
-    available: bool = True
-    snoozed_until_ms: int | None = None
-
-    def settle(self, now_ms: int) -> None:
-        """A snooze that is over ends by itself."""
-        if self.snoozed_until_ms is not None and self.snoozed_until_ms <= now_ms:
-            self.available, self.snoozed_until_ms = True, None
+def _opaque(prefix: str, store: Store, external_id: str) -> str:
+    digest = hashlib.sha256(f"{store.store_id}\n{external_id}".encode()).hexdigest()
+    return f"{prefix}_{digest[:16]}"
 
 
-@dataclass(slots=True)
-class Mirrored:
-    """How a record was last read, and since when it is so; None once it is gone."""
+class Mirror:
+    """Reads of a community's catalogue."""
 
-    fingerprint: str | None
-    updated_at_ms: int
-    record: dict[str, Any]
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._settings = world.settings
 
+    def catalogue(
+        self, community: Community, now_ms: int, *, store_id: str | None, since_ms: int | None
+    ) -> dict[str, Any]:
+        """The whole of it, or of one store, or what has changed since an instant, or both."""
+        self._observe(community, now_ms)
+        body: dict[str, Any] = {
+            "community_id": community.community_id,
+            "name": community.name,
+            "as_of": as_timestamp(now_ms),
+        }
+        for name in _LISTS:
+            body[name] = [
+                entry.record
+                | {"updated_at": as_timestamp(entry.updated_at_ms)}
+                | ({} if entry.fingerprint is not None else {"removed": True, "available": False})
+                for key, entry in community.mirrored.items()
+                if key.startswith(f"{name} ")
+                and store_id in (None, entry.record["store_id"])
+                and self._shown(entry, since_ms)
+            ]
+        return body
 
-@dataclass(slots=True)
-class Community:
-    """A hub of member stores; `app_id` is the app whose tokens reach it."""
+    def _shown(self, entry: Mirrored, since_ms: int | None) -> bool:
+        if entry.fingerprint is None and (
+            since_ms is None or not self._settings.community_tells_removed
+        ):
+            return False
+        return since_ms is None or entry.updated_at_ms >= since_ms
 
-    community_id: str
-    name: str
-    app_id: str
-    store_ids: list[str]
-    own: dict[str, OwnState] = field(default_factory=dict)
-    hours: dict[str, dict[str, Any]] = field(default_factory=dict)
-    mirrored: dict[str, Mirrored] = field(default_factory=dict)
-
-    def own_state(self, item_id: str, now_ms: int) -> OwnState:
-        """Of an item, as it is now."""
-        state = self.own.setdefault(item_id, OwnState())
-        state.settle(now_ms)
-        return state
-
-
-@dataclass(slots=True)
-class Subscription:
-    """A webhook subscription. `gone` once it was deleted."""
-
-    webhook_id: str
-    community_id: str
-    secret: str
-    name: str
-    url: str
-    events: tuple[str, ...]
-    is_active: bool
-    created_at_ms: int
-    updated_at_ms: int
-    gone: bool = False
-
-    def wants(self, event_type: str) -> bool:
-        """Whether such an event is sent here."""
-        return self.is_active and bool({"*", event_type} & set(self.events))
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionTarget:
-    """A subscription as the receiver of deliveries."""
-
-    subscription: Subscription
-
-    @property
-    def key(self) -> str:
-        """The subscription's id."""
-        return self.subscription.webhook_id
-
-    @property
-    def endpoint(self) -> Endpoint | None:
-        """Its URL, until it is deleted. A test goes out while it is switched off, too."""
-        if self.subscription.gone:
-            return None
-        return Endpoint(self.subscription.url, self.subscription.secret)
-
-    @property
-    def told(self) -> dict[str, str]:
-        """The community and the subscription."""
+    def detail(
+        self, community: Community, found: tuple[Store, Link, Item], now_ms: int
+    ) -> dict[str, Any]:
+        """One item: price, availability of both sides, snooze state, modifier groups."""
+        self._observe(community, now_ms)
+        item = found[2]
+        record = self._item(community, found, now_ms)
+        entry = community.mirrored[f"items {item.product_id}"]
         return {
-            "community_id": self.subscription.community_id,
-            "webhook_id": self.subscription.webhook_id,
+            **record,
+            "currency": found[0].currency,
+            "merchant_available": is_orderable(item, now_ms),
+            "community_available": community.own_state(item.product_id, now_ms).available,
+            "updated_at": as_timestamp(entry.updated_at_ms),
         }
 
+    def version(self, community: Community, now_ms: int) -> str:
+        """Changes with everything that the catalogue shows."""
+        self._observe(community, now_ms)
+        latest = max((entry.updated_at_ms for entry in community.mirrored.values()), default=0)
+        return f"{latest}.{len(community.mirrored)}"
 
-@dataclass(slots=True)
-class ParentOrder:
-    """An order of a community; `children` are the POS orders that it was split into."""
+    def _observe(self, community: Community, now_ms: int) -> None:
+        """Compare the world with how it was last read."""
+        current = self._records(community, now_ms)
+        for key, record in current.items():
+            fingerprint = json.dumps(record, sort_keys=True)
+            entry = community.mirrored.get(key)
+            if entry is None or entry.fingerprint != fingerprint:
+                community.mirrored[key] = Mirrored(fingerprint, now_ms, record)
+        for key, entry in community.mirrored.items():
+            if key not in current and entry.fingerprint is not None:
+                entry.fingerprint, entry.updated_at_ms = None, now_ms
 
-    order_id: str
-    community: Community
-    status: str
-    fields: dict[str, Any]
-    children: list[Order]
-    line_ids: dict[str, list[str]]
-    created_at_ms: int
-    updated_at_ms: int
-    history: list[dict[str, Any]] = field(default_factory=list)
+    def _records(self, community: Community, now_ms: int) -> dict[str, dict[str, Any]]:
+        records: dict[str, dict[str, Any]] = {}
+        for store in self._world.members(community):
+            records[f"stores {store.store_id}"] = {
+                "store_id": store.store_id,
+                "name": store.name,
+                "status": store.status,
+                "is_open": self._world.is_open(community, store, now_ms),
+                "hours": community.hours.get(store.store_id),
+            }
+            link = self._world.active_link(store.store_id)
+            for external_id, name in (link.catalogue.categories if link else {}).items():
+                key = _opaque("cat", store, external_id)
+                record = {"category_id": key, "store_id": store.store_id, "name": name}
+                records[f"categories {key}"] = self._marked(record, external_id)
+        for found in self._world.community_items(community):
+            records[f"items {found[2].product_id}"] = self._item(community, found, now_ms)
+        return records
 
+    def _item(
+        self, community: Community, found: tuple[Store, Link, Item], now_ms: int
+    ) -> dict[str, Any]:
+        store, link, item = found
+        own = community.own_state(item.product_id, now_ms)
+        record = {
+            "item_id": item.product_id,
+            "store_id": store.store_id,
+            "name": item.name,
+            "description": item.fields.get("description", ""),
+            "image_url": item.fields.get("image_url", ""),
+            "price": item.price,
+            "category_ids": [
+                _opaque("cat", store, external_id)
+                for external_id in item.fields.get("categories", ())
+            ],
+            "available": own.available and is_orderable(item, now_ms),
+            "snoozed_until": as_timestamp(own.snoozed_until_ms) if own.snoozed_until_ms else None,
+            "variants": [
+                self._marked(
+                    {
+                        "variant_id": variant.variant_id,
+                        "name": variant.variant_name,
+                        "price": variant.price,
+                        "available": variant.available,
+                    },
+                    variant.external_id,
+                )
+                for variant in live_variants(item)
+            ],
+            "modifier_groups": [
+                self._group(store, link, group, now_ms) for group in groups_of(link.catalogue, item)
+            ],
+        }
+        return self._marked(record, item.external_id)
 
-class Communities:
-    """Every community, and how to find one."""
+    def _group(self, store: Store, link: Link, group: AddOnGroup, now_ms: int) -> dict[str, Any]:
+        things = [find_add_on(link.catalogue, external_id) for external_id in group.add_ons]
+        record = {
+            "modifier_group_id": _opaque("mgr", store, group.external_id),
+            "name": group.name,
+            "min_select": group.min_select,
+            "max_select": group.max_select,
+            "modifiers": [
+                self._marked(
+                    {
+                        "modifier_id": thing.product_id,
+                        "name": thing.name,
+                        "price": thing.price,
+                        "available": is_available(thing, now_ms),
+                    },
+                    thing.external_id,
+                )
+                for thing in things
+                if thing is not None
+            ],
+        }
+        return self._marked(record, group.external_id)
 
-    def __init__(self, world: World, settings: SandboxSettings) -> None:
-        self._world = world
-        self._settings = settings
-        self.reset()
-
-    def reset(self) -> None:
-        """Back to the seeds; after the world's own reset."""
-        first_app = next(iter(self._world.apps))
-        first_store = next(iter(self._world.stores), None)
-        self.all: dict[str, Community] = {}
-        self.subscriptions: dict[str, Subscription] = {}
-        self.orders: dict[str, ParentOrder] = {}
-        #: Parents by the id of each child.
-        self.parents: dict[str, ParentOrder] = {}
-        for seed in self._settings.communities:
-            members = list(seed.store_ids) or ([first_store] if first_store else [])
-            self.all[seed.community_id] = Community(
-                seed.community_id, seed.name, seed.client_id or first_app, members
-            )
-
-    def find(self, community_id: str, app_id: str | None = None) -> Community:
-        """By id and, for a call to the API, by the app whose community it must be."""
-        community = self.all.get(community_id)
-        if community is None or app_id not in (None, community.app_id):
-            raise ServiceError("community.not_found", f"No community {community_id} for this app")
-        return community
-
-    def store(self, community: Community, store_id: str) -> Store:
-        """A member store."""
-        store = self._world.stores.get(store_id)
-        if store is None or store_id not in community.store_ids:
-            raise ServiceError(
-                "store.not_found", f"No store {store_id} in community {community.community_id}"
-            )
-        return store
-
-    def stores(self, community: Community) -> list[Store]:
-        """The member stores."""
-        found = (self._world.stores.get(store_id) for store_id in community.store_ids)
-        return [store for store in found if store is not None]
-
-    def link(self, store: Store) -> Link | None:
-        """Whose menu is mirrored: the first app with an active integration."""
-        return self._world.active_link(store.store_id)
-
-    def is_open(self, community: Community, store: Store, now_ms: int) -> bool:
-        """Live, connected, and within the hours that were pushed for it, if any were."""
-        connected = store.status == "active" and self.link(store) is not None
-        return connected and is_open(community.hours.get(store.store_id), now_ms)
-
-    def items(self, community: Community) -> Iterator[tuple[Store, Link, Item]]:
-        """Everything that is sold, add-ons aside."""
-        for store in self.stores(community):
-            link = self.link(store)
-            for item in link.catalogue.items.values() if link else ():
-                if link is not None and not item.is_add_on:
-                    yield store, link, item
-
-    def item(self, community: Community, item_id: str) -> tuple[Store, Link, Item]:
-        """An item of a member store by its id in the community."""
-        for store, link, item in self.items(community):
-            if item.product_id == item_id:
-                return store, link, item
-        raise ServiceError(
-            "menu.item_not_found", f"No item {item_id} in community {community.community_id}"
+    def _marked(self, record: dict[str, Any], external_id: str) -> dict[str, Any]:
+        return (
+            {**record, "external_id": external_id}
+            if self._settings.community_external_ids
+            else record
         )
+
+
+# Catalogue, hours, orders
+
+
+async def _catalogue(call: Call[Community, Unread]) -> Json:
+    query = call.request.query
+    for name in query:
+        if name not in ("store_id", "updated_since"):
+            raise wrong(name, "is not a query field of this endpoint")
+    store_id = query.get("store_id")
+    if store_id is not None:
+        call.sandbox.world.member(call.found, store_id)
+    since = _instant("updated_since", query.get("updated_since"))
+    now = call.sandbox.clock.now_ms()
+    return call.sandbox.mirror.catalogue(call.found, now, store_id=store_id, since_ms=since)
+
+
+def _instant(name: str, text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_timestamp(text)
+    except (ValueError, OverflowError):
+        example = "2030-01-31T18:00:00.000Z"
+        problem = f"must be an ISO 8601 instant with a zone, such as {example}"
+        raise wrong(name, problem) from None
+
+
+async def _item(call: Call[Community, Any]) -> Json:
+    found = call.sandbox.world.community_item(call.found, call.part("item_id"))
+    return call.sandbox.mirror.detail(call.found, found, call.sandbox.clock.now_ms())
+
+
+async def _patch(call: Call[Community, CommunityItemPatch]) -> Json:
+    """The community's own availability; the merchant's stays what it is."""
+    item_id, body = call.part("item_id"), call.body
+    call.sandbox.world.community_item(call.found, item_id)
+    own = OwnState(body.available or False, body.snoozed_until)
+    own.settle(call.sandbox.clock.now_ms())
+    call.found.own[item_id] = own
+    return await _item(call)
+
+
+async def _hours(call: Call[Community, Hours]) -> Json:
+    """The whole of a store's hours; overrides that are left out are no longer."""
+    sandbox, community = call.sandbox, call.found
+    store = sandbox.world.member(community, call.part("store_id"))
+    hours = {"overrides": [], **call.body.sent()}
+    check_hours(hours, past_midnight=sandbox.settings.hours_past_midnight)
+    community.hours[store.store_id] = hours
+    is_open = sandbox.world.is_open(community, store, sandbox.clock.now_ms())
+    return {"store_id": store.store_id, "is_open": is_open, "hours": hours}
+
+
+async def _order(call: Call[Community, Unread]) -> Json:
+    order_id, community = call.part("order_id"), call.found
+    parent = call.sandbox.world.parent_orders.get(order_id)
+    if parent is None or parent.community is not community:
+        raise ServiceError(
+            "order.not_found", f"No order {order_id} in community {community.community_id}"
+        )
+    return parent_body(parent)
+
+
+# Webhook subscriptions
+
+
+def subscription_body(subscription: Subscription) -> dict[str, Any]:
+    """A subscription as every endpoint but its creation shows it: without its secret."""
+    return {**plain(subscription, "secret", "gone")}
+
+
+async def _subscribe(call: Call[Community, Subscribe]) -> Json:
+    """The only answer with the signing secret."""
+    now, body = call.sandbox.clock.now_ms(), call.body
+    subscription = Subscription(
+        new_id("whk"),
+        call.found.community_id,
+        new_secret(),
+        body.name,
+        body.url,
+        tuple(body.events or ("*",)),
+        body.is_active is not False,
+        now,
+        now,
+    )
+    call.sandbox.world.subscriptions[subscription.webhook_id] = subscription
+    secret = {call.sandbox.settings.subscription_secret_field: subscription.secret}
+    return {**subscription_body(subscription), **secret}
+
+
+async def _show(call: Call[Subscription, Unread]) -> Json:
+    return subscription_body(call.found)
+
+
+async def _change(call: Call[Subscription, SubscriptionUpdate]) -> Json:
+    """Only sent fields change; switched off, it gets nothing of what is still under way."""
+    subscription = call.found
+    for name, value in call.body.sent().items():
+        setattr(subscription, name, tuple(value) if name == "events" else value)
+    subscription.updated_at_ms = call.sandbox.clock.now_ms()
+    if not subscription.is_active:
+        call.sandbox.webhooks.stop_for(SubscriptionTarget(subscription))
+    return subscription_body(subscription)
+
+
+async def _remove(call: Call[Subscription, Unread]) -> Json:
+    call.found.gone = True
+    del call.sandbox.world.subscriptions[call.found.webhook_id]
+    call.sandbox.webhooks.stop_for(SubscriptionTarget(call.found))
+    return {"status": "success", "message": "Webhook subscription removed"}
+
+
+async def _test(call: Call[Subscription, Empty]) -> Json:
+    """One attempt, whatever the subscription's events are; a failed test is not repeated."""
+    webhooks, target = call.sandbox.webhooks, SubscriptionTarget(call.found)
+    event_type = call.sandbox.settings.subscription_test_event
+    content = webhooks.envelope(target, event_type, {"webhook_id": call.found.webhook_id})
+    delivery = webhooks.send(target, content, retry=False)
+    return {"status": "success", "delivery_id": delivery.delivery_id, "event_type": event_type}
+
+
+async def _deliveries(call: Call[Subscription, Unread]) -> Json:
+    """The attempts, newest first."""
+    attempts = [
+        {
+            "delivery_id": delivery.delivery_id,
+            "event_id": delivery.event_id,
+            "event_type": delivery.event_type,
+            "attempted_at": as_timestamp(attempt.at_ms),
+            "response_status": attempt.status,
+            "response_body": attempt.answer,
+            "error": attempt.error,
+        }
+        for delivery in call.sandbox.webhooks.deliveries.values()
+        if delivery.target.key == call.found.webhook_id
+        for attempt in delivery.attempts
+    ]
+    attempts.sort(key=lambda attempt: str(attempt["attempted_at"]), reverse=True)
+    return {"deliveries": attempts[:_ATTEMPTS_SHOWN]}
+
+
+_COMMUNITY = "/communities/{community_id}"
+_ITEM = f"{_COMMUNITY}/catalogue/items/{{item_id}}"
+_WEBHOOK = "/webhooks/{webhook_id}"
+#: The endpoints under "Community (hub) endpoints".
+COMMUNITY_ENDPOINTS = (
+    endpoint("GET", f"{_COMMUNITY}/catalogue", own_community, Unread, _catalogue),
+    endpoint("GET", _ITEM, own_community, Unread, _item),
+    endpoint("PATCH", _ITEM, own_community, CommunityItemPatch, _patch),
+    endpoint("PUT", f"{_COMMUNITY}/stores/{{store_id}}/hours", own_community, Hours, _hours),
+    endpoint("GET", f"{_COMMUNITY}/orders/{{order_id}}", own_community, Unread, _order),
+    endpoint("POST", f"{_COMMUNITY}/webhooks", own_community, Subscribe, _subscribe, 201),
+    endpoint("GET", _WEBHOOK, own_subscription, Unread, _show),
+    endpoint("PUT", _WEBHOOK, own_subscription, SubscriptionUpdate, _change),
+    endpoint("DELETE", _WEBHOOK, own_subscription, Unread, _remove),
+    endpoint("POST", f"{_WEBHOOK}/test", own_subscription, Empty, _test),
+    endpoint("GET", f"{_WEBHOOK}/deliveries", own_subscription, Unread, _deliveries),
+)

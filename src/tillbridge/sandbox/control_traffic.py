@@ -1,178 +1,267 @@
 """Control API, what goes over the wire: clock, faults, rate limit, request log, webhooks."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal
 
-from aiohttp import web
+from pydantic import Field
 
-from tillbridge.sandbox import control_bodies as bodies
-from tillbridge.sandbox.clock import Clock
-from tillbridge.sandbox.deliveries import (
+from tillbridge.sandbox.endpoints import Call, Unread, any_community, anyone, endpoint
+from tillbridge.sandbox.errors import ServiceError
+from tillbridge.sandbox.faults import Fault, FaultRule
+from tillbridge.sandbox.state import Community, new_id, plain
+from tillbridge.sandbox.validation import (
+    Body,
+    Count,
+    Empty,
+    Id,
+    Json,
+    Number,
+    OptionalText,
+    Positive,
+    Text,
+    wrong,
+)
+from tillbridge.sandbox.webhooks import (
     Delivery,
     LinkTarget,
+    SubscriptionTarget,
+    Target,
     delivery_body,
-    envelope,
+    encode,
     first_attempt,
+    sign,
 )
-from tillbridge.sandbox.errors import ServiceError
-from tillbridge.sandbox.faults import FAULT, FaultRule, Faults
-from tillbridge.sandbox.limits import RateLimit
-from tillbridge.sandbox.made_up import made_up
-from tillbridge.sandbox.request_log import RequestLog, entry_body
-from tillbridge.sandbox.requests import read_control, reply
-from tillbridge.sandbox.schema import wrong
-from tillbridge.sandbox.state import Link, World, new_id
-from tillbridge.sandbox.webhooks import Webhooks
+
+# Time, faults, rate
 
 
-class ControlTraffic:
-    """Endpoints of the control API."""
+async def _show_clock(call: Call[None, Body]) -> Json:
+    return {"now": call.sandbox.clock.timestamp(), "speed": call.sandbox.clock.speed}
 
-    def __init__(
-        self,
-        world: World,
-        webhooks: Webhooks,
-        faults: Faults,
-        limit: RateLimit,
-        log: RequestLog,
-        clock: Clock,
-    ) -> None:
-        self._world = world
-        self._webhooks = webhooks
-        self._faults = faults
-        self._limit = limit
-        self._log = log
-        self._clock = clock
 
-    def routes(self) -> list[web.RouteDef]:
-        """Its endpoints."""
-        return [
-            web.get("/_control/clock", self._show_clock),
-            web.post("/_control/clock", self._set_clock),
-            web.get("/_control/faults", self._show_faults),
-            web.post("/_control/faults", self._add_fault),
-            web.delete("/_control/faults", self._clear_faults),
-            web.delete("/_control/faults/{rule_id}", self._remove_fault),
-            web.post("/_control/rate", self._rate),
-            web.get("/_control/requests", self._requests),
-            web.delete("/_control/requests", self._clear_requests),
-            web.get("/_control/deliveries", self._deliveries),
-            web.post("/_control/webhooks/pause", self._pause),
-            web.post("/_control/webhooks/resume", self._resume),
-            web.post("/_control/webhooks/redeliver", self._redeliver),
-            web.post("/_control/webhooks/send", self._send),
-        ]
+class SetClock(Body):
+    """POST /_control/clock."""
 
-    # Time, faults, rate
+    speed: Number | None = None
+    jump_s: Number | None = None
 
-    async def _show_clock(self, _request: web.Request) -> web.Response:
-        return reply(self._time())
 
-    async def _set_clock(self, request: web.Request) -> web.Response:
-        body = await read_control(request, bodies.CLOCK)
-        if "speed" in body:
-            self._clock.run_at(body["speed"])
-        if "jump_s" in body:
-            self._clock.jump(body["jump_s"])
-        return reply(self._time())
+async def _set_clock(call: Call[None, SetClock]) -> Json:
+    if call.body.speed is not None:
+        call.sandbox.clock.run_at(call.body.speed)
+    if call.body.jump_s is not None:
+        call.sandbox.clock.jump(call.body.jump_s)
+    return {"now": call.sandbox.clock.timestamp(), "speed": call.sandbox.clock.speed}
 
-    def _time(self) -> dict[str, Any]:
-        return {"now": self._clock.timestamp(), "speed": self._clock.speed}
 
-    async def _show_faults(self, _request: web.Request) -> web.Response:
-        return reply(
-            {"faults": [{**asdict(rule), "hits": hits} for rule, hits in self._faults.in_force()]}
+async def _show_faults(call: Call[None, Unread]) -> Json:
+    rules = call.sandbox.faults.in_force()
+    return {"faults": [{**asdict(rule), "hits": hits} for rule, hits in rules]}
+
+
+async def _add_fault(call: Call[None, Fault]) -> Json:
+    return asdict(call.sandbox.faults.add(FaultRule(**call.body.sent())))
+
+
+async def _clear_faults(call: Call[None, Unread]) -> Json:
+    call.sandbox.faults.clear()
+    return {"faults": []}
+
+
+async def _remove_fault(call: Call[None, Unread]) -> Json:
+    return {"removed": call.sandbox.faults.remove(call.part("rule_id"))}
+
+
+class SetRate(Body):
+    """POST /_control/rate."""
+
+    nullable = frozenset(("limit",))
+    limit: Count | None
+    window_s: Positive | None = None
+
+
+async def _set_rate(call: Call[None, SetRate]) -> Json:
+    limit, body = call.sandbox.limit, call.body
+    limit.set(body.limit, body.window_s or limit.window_s)
+    return {"limit": limit.limit, "window_s": limit.window_s}
+
+
+# The request log
+
+
+async def _requests(call: Call[None, Unread]) -> Json:
+    since = call.request.query.get("since", "0")
+    if not since.isdecimal():
+        raise wrong("since", "must be the `next` of an earlier answer")
+    entries = call.sandbox.requests.since(int(since))
+    return {
+        "requests": plain(entries),
+        "next": entries[-1].seq if entries else int(since),
+    }
+
+
+async def _clear_requests(call: Call[None, Unread]) -> Json:
+    call.sandbox.requests.clear()
+    return {"requests": []}
+
+
+# Webhooks
+
+
+async def _deliveries(call: Call[None, Unread]) -> Json:
+    order_id = call.request.query.get("order_id")
+    found = [
+        delivery_body(delivery)
+        for delivery in call.sandbox.webhooks.deliveries.values()
+        if order_id in (None, delivery.order_id)
+    ]
+    return {"deliveries": found}
+
+
+async def _pause(call: Call[None, Empty]) -> Json:
+    call.sandbox.webhooks.pause()
+    return {"paused": True}
+
+
+async def _resume(call: Call[None, Empty]) -> Json:
+    call.sandbox.webhooks.resume()
+    return {"paused": False}
+
+
+class Redeliver(Body):
+    """POST /_control/webhooks/redeliver."""
+
+    delivery_id: Text | None = None
+    order_id: Text | None = None
+    mode: Literal["same", "new_delivery_id", "new_event_id"] = "same"
+    wait: bool = False
+
+
+async def _redeliver(call: Call[None, Redeliver]) -> Json:
+    webhooks, body = call.sandbox.webhooks, call.body
+    found = None
+    if (body.delivery_id is None) == (body.order_id is None):
+        raise wrong("delivery_id", "name a delivery_id or an order_id, one of them")
+    if body.delivery_id is not None:
+        found = webhooks.deliveries.get(body.delivery_id)
+    elif body.order_id is not None:
+        found = webhooks.of_order(body.order_id)
+    if found is None:
+        raise ServiceError(
+            "control.refused", "No such delivery; GET /_control/deliveries lists them"
+        )
+    return await first_attempt(webhooks.redeliver(found, body.mode), wait=body.wait)
+
+
+class _Event(Body):
+    """Any event, honest or not."""
+
+    nullable = frozenset(("data",))
+    event_type: Text
+    data: Any = Field(default_factory=dict)
+    event_id: Text | None = None
+    delivery_id: Text | None = None
+    signature: Literal["valid", "wrong", "none"] = "valid"
+    secret: Text | None = None
+    raw_body: OptionalText | None = None
+    headers: dict[str, Any] = Field(default_factory=dict)
+    retry: bool = False
+    wait: bool = False
+
+    def to(self, target: Target, content: dict[str, Any]) -> Delivery:
+        """On its way to a receiver, in an envelope."""
+        raw = encode(content) if self.raw_body is None else self.raw_body.encode()
+        return Delivery(
+            delivery_id=self.delivery_id or new_id("dlv"),
+            event_id=content["event_id"],
+            event_type=content["event_type"],
+            target=target,
+            body=raw,
+            retry=self.retry,
+            signature=self._signature(raw),
+            extra_headers={name: str(value) for name, value in self.headers.items()},
         )
 
-    async def _add_fault(self, request: web.Request) -> web.Response:
-        rule = self._faults.add(FaultRule(**await read_control(request, FAULT)))
-        return reply(asdict(rule), 201)
+    def _signature(self, raw: bytes) -> str | None:
+        """None is the honest one; an empty one sends no header."""
+        if self.secret is not None:
+            return sign(raw, self.secret)
+        if self.signature == "wrong":
+            return sign(raw, "this is not the secret")
+        return "" if self.signature == "none" else None
 
-    async def _clear_faults(self, _request: web.Request) -> web.Response:
-        self._faults.clear()
-        return reply({"faults": []})
 
-    async def _remove_fault(self, request: web.Request) -> web.Response:
-        removed = self._faults.remove(request.match_info["rule_id"])
-        return reply({"removed": removed})
+class StoreEvent(_Event):
+    """POST /_control/webhooks/send."""
 
-    async def _rate(self, request: web.Request) -> web.Response:
-        body = await read_control(request, bodies.RATE)
-        self._limit.set(body["limit"], body.get("window_s", self._limit.window_s))
-        return reply({"limit": self._limit.limit, "window_s": self._limit.window_s})
+    store_id: Id
+    body_store_id: Text | None = None
+    body_location_id: Text | None = None
 
-    # The request log
 
-    async def _requests(self, request: web.Request) -> web.Response:
-        since = request.query.get("since", "0")
-        if not since.isdecimal():
-            raise wrong("since", "must be the `next` of an earlier answer")
-        entries = self._log.since(int(since))
-        last = entries[-1].seq if entries else int(since)
-        return reply({"requests": [entry_body(entry) for entry in entries], "next": last})
-
-    async def _clear_requests(self, _request: web.Request) -> web.Response:
-        self._log.clear()
-        return reply({"requests": []})
-
-    # Webhooks
-
-    async def _deliveries(self, request: web.Request) -> web.Response:
-        order_id = request.query.get("order_id")
-        found = [
-            delivery_body(delivery)
-            for delivery in self._webhooks.deliveries.values()
-            if order_id in (None, delivery.order_id)
-        ]
-        return reply({"deliveries": found})
-
-    async def _pause(self, request: web.Request) -> web.Response:
-        await read_control(request, bodies.EMPTY)
-        self._webhooks.pause()
-        return reply({"paused": True})
-
-    async def _resume(self, request: web.Request) -> web.Response:
-        await read_control(request, bodies.EMPTY)
-        self._webhooks.resume()
-        return reply({"paused": False})
-
-    async def _redeliver(self, request: web.Request) -> web.Response:
-        body = await read_control(request, bodies.REDELIVER)
-        if ("delivery_id" in body) == ("order_id" in body):
-            raise wrong("delivery_id", "name a delivery_id or an order_id, one of them")
-        found = (
-            self._webhooks.deliveries.get(body["delivery_id"])
-            if "delivery_id" in body
-            else self._webhooks.of_order(body["order_id"])
+async def _send(call: Call[None, StoreEvent]) -> Json:
+    """To a store's receiver."""
+    body = call.body
+    link = call.sandbox.world.active_link(body.store_id)
+    if link is None:
+        raise ServiceError(
+            "store.not_integrated", f"Store {body.store_id} has no active integration"
         )
-        if found is None:
-            raise ServiceError(
-                "control.refused", "No such delivery; GET /_control/deliveries lists them"
-            )
-        copy = self._webhooks.redeliver(found, body.get("mode", "same"))
-        return reply(await first_attempt(copy, wait=body.get("wait", False)))
+    target = LinkTarget(link)
+    content = call.sandbox.webhooks.envelope(target, body.event_type, body.data, body.event_id)
+    content["store_id"] = body.body_store_id or content["store_id"]
+    content["location_id"] = body.body_location_id or content["location_id"]
+    delivery = body.to(target, content)
+    call.sandbox.webhooks.dispatch(delivery)
+    return await first_attempt(delivery, wait=body.wait)
 
-    async def _send(self, request: web.Request) -> web.Response:
-        """Any event to a store's receiver, honest or not."""
-        body = await read_control(request, bodies.SEND)
-        link = self._world.active_link(body["store_id"])
-        if link is None:
-            raise ServiceError(
-                "store.not_integrated", f"Store {body['store_id']} has no active integration"
-            )
-        delivery = self._made_up(link, body)
-        self._webhooks.dispatch(delivery)
-        return reply(await first_attempt(delivery, wait=body.get("wait", False)))
 
-    def _made_up(self, link: Link, body: dict[str, Any]) -> Delivery:
-        content = envelope(
-            link,
-            body["event_type"],
-            body.get("data", {}),
-            event_id=body.get("event_id") or new_id("evt"),
-            timestamp=self._clock.timestamp(),
-        )
-        content["store_id"] = body.get("body_store_id", content["store_id"])
-        content["location_id"] = body.get("body_location_id", content["location_id"])
-        fields = {**body, "delivery_id": body.get("delivery_id") or new_id("dlv")}
-        return made_up(LinkTarget(link), content, fields)
+class SubscribersEvent(_Event):
+    """POST /_control/communities/{community_id}/events."""
+
+    webhook_id: Text | None = None
+    body_community_id: Text | None = None
+
+
+async def _send_to_subscribers(call: Call[Community, SubscribersEvent]) -> Json:
+    """To the community's subscriptions, or to one of them."""
+    sandbox, community, body = call.sandbox, call.found, call.body
+    targets = [
+        SubscriptionTarget(subscription)
+        for subscription in sandbox.world.subscriptions_of(community)
+        if body.webhook_id in (None, subscription.webhook_id)
+    ]
+    if not targets:
+        raise ServiceError("webhook.not_found", "Nobody has subscribed; make one first")
+    webhooks = sandbox.webhooks
+    content = webhooks.envelope(targets[0], body.event_type, body.data, body.event_id)
+    content["community_id"] = body.body_community_id or community.community_id
+    sent = [body.to(target, content) for target in targets]
+    for delivery in sent:
+        webhooks.dispatch(delivery)
+    return {"deliveries": [await first_attempt(one, wait=body.wait) for one in sent]}
+
+
+TRAFFIC_ENDPOINTS = (
+    endpoint("GET", "/_control/clock", anyone, Unread, _show_clock),
+    endpoint("POST", "/_control/clock", anyone, SetClock, _set_clock),
+    endpoint("GET", "/_control/faults", anyone, Unread, _show_faults),
+    endpoint("POST", "/_control/faults", anyone, Fault, _add_fault, 201),
+    endpoint("DELETE", "/_control/faults", anyone, Unread, _clear_faults),
+    endpoint("DELETE", "/_control/faults/{rule_id}", anyone, Unread, _remove_fault),
+    endpoint("POST", "/_control/rate", anyone, SetRate, _set_rate),
+    endpoint("GET", "/_control/requests", anyone, Unread, _requests),
+    endpoint("DELETE", "/_control/requests", anyone, Unread, _clear_requests),
+    endpoint("GET", "/_control/deliveries", anyone, Unread, _deliveries),
+    endpoint("POST", "/_control/webhooks/pause", anyone, Empty, _pause),
+    endpoint("POST", "/_control/webhooks/resume", anyone, Empty, _resume),
+    endpoint("POST", "/_control/webhooks/redeliver", anyone, Redeliver, _redeliver),
+    endpoint("POST", "/_control/webhooks/send", anyone, StoreEvent, _send),
+    endpoint(
+        "POST",
+        "/_control/communities/{community_id}/events",
+        any_community,
+        SubscribersEvent,
+        _send_to_subscribers,
+    ),
+)

@@ -5,24 +5,24 @@ import random
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Annotated, Literal
 
 from aiohttp import web
+from pydantic import Field
 
 from tillbridge.sandbox.errors import CODE_FOR_STATUS, ServiceError, error_response
-from tillbridge.sandbox.schema import (
-    BodyError,
-    Check,
-    Json,
-    integer,
-    number,
-    one_of,
-    record,
-    text,
-    url,
-)
 from tillbridge.sandbox.state import new_id
+from tillbridge.sandbox.validation import (
+    Body,
+    Count,
+    Number,
+    OptionalText,
+    Regex,
+    Text,
+    Url,
+)
 
-ACTIONS = ("error", "drop", "delay", "garbage", "redirect", "drip")
+Action = Literal["error", "drop", "delay", "garbage", "redirect", "drip"]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -53,36 +53,23 @@ class FaultRule:
     location: str = "https://elsewhere.example/stolen"
 
 
-def _regex() -> Check:
-    def check(value: Json) -> None:
-        text(empty=True)(value)
-        try:
-            re.compile(value)
-        except re.error as error:
-            raise BodyError(f"must be a regular expression: {error}") from None
+class Fault(Body):
+    """POST /_control/faults: the fields of a `FaultRule`."""
 
-    return check
-
-
-FAULT = record(
-    {
-        "action": one_of(ACTIONS),
-        "method": one_of(("GET", "POST", "PUT", "PATCH", "DELETE", "WRITE")),
-        "path": _regex(),
-        "percent": number(minimum=0),
-        "count": integer(minimum=1),
-        "after": integer(minimum=0),
-        "when": one_of(("before", "after")),
-        "status": integer(minimum=200),
-        "code": text(),
-        "message": text(),
-        "retry_after_s": integer(minimum=0),
-        "delay_s": number(minimum=0),
-        "body": text(empty=True),
-        "location": url(),
-    },
-    required=("action",),
-)
+    action: Action
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "WRITE"] | None = None
+    path: Regex = ""
+    percent: Number = 100
+    count: Annotated[int, Field(ge=1)] | None = None
+    after: Count = 0
+    when: Literal["before", "after"] = "before"
+    status: Annotated[int, Field(ge=200)] = 503
+    code: Text | None = None
+    message: Text | None = None
+    retry_after_s: Count | None = None
+    delay_s: Number = 0
+    body: OptionalText = ""
+    location: Url | None = None
 
 
 @dataclass(slots=True)

@@ -5,46 +5,11 @@ from datetime import UTC, date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tillbridge.sandbox.bodies import OPENING, WEEKDAYS
-from tillbridge.sandbox.schema import BodyError, Check, Json, array, boolean, record, text, wrong
+from tillbridge.sandbox.validation import wrong
 
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _DAY = 24 * 60
 _WEEK = 7 * _DAY
-
-
-def _zone(value: Json) -> None:
-    text()(value)
-    try:
-        ZoneInfo(value)
-    except (KeyError, ValueError, OSError):
-        raise BodyError(
-            f"must be an IANA time zone, such as Europe/Berlin, not {value!r}"
-        ) from None
-
-
-def _date(value: Json) -> None:
-    try:
-        proper = date.fromisoformat(value).isoformat() == value
-    except (TypeError, ValueError):
-        proper = False
-    if not proper:
-        raise BodyError("must be a date that exists, as YYYY-MM-DD")
-
-
-#: Every weekday is required, so that nobody closes a day by forgetting it.
-HOURS: Check = record(
-    {
-        "timezone": _zone,
-        "weekly": record(dict.fromkeys(WEEKDAYS, array(OPENING)), required=WEEKDAYS),
-        "overrides": array(
-            record(
-                {"date": _date, "closed": boolean(), "reason": text(empty=True)},
-                required=("date", "closed"),
-            )
-        ),
-    },
-    required=("timezone", "weekly"),
-)
 
 
 def check_hours(body: Mapping[str, Any], *, past_midnight: bool) -> None:
@@ -103,6 +68,6 @@ def _spans(hours: Mapping[str, Any], day: date) -> Iterator[tuple[int, int]]:
         yield opens, closes + (_DAY if closes < opens else 0)
 
 
-def _minutes(text_: str) -> int:
-    hour, minute = text_.split(":")
+def _minutes(text: str) -> int:
+    hour, minute = text.split(":")
     return int(hour) * 60 + int(minute)

@@ -1,10 +1,21 @@
-"""Menus, items, availability and tables: the endpoints that a POS pushes to."""
+"""Menus, items, availability and tables: the endpoints that a POS pushes to, and menu sync jobs."""
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from tillbridge.sandbox.bodies import AVAILABILITY, BATCH, ITEM_PATCH, menu_push
+from tillbridge.sandbox.bodies import (
+    AvailabilityBatch,
+    Batch,
+    FlatPush,
+    ItemPatch,
+    MenusPush,
+    Tables,
+    menu_push,
+)
+from tillbridge.sandbox.bodies import Table as TableBody
 from tillbridge.sandbox.catalogue import (
     Applied,
     Push,
@@ -16,179 +27,291 @@ from tillbridge.sandbox.catalogue import (
     patch_item,
     read_batch,
     read_push,
+    refuse_duplicates,
     set_available,
     wake,
 )
-from tillbridge.sandbox.clock import Clock, as_timestamp, parse_timestamp
+from tillbridge.sandbox.clock import Timer, as_timestamp
+from tillbridge.sandbox.endpoints import Call, Unread, endpoint, integrated, pushing
 from tillbridge.sandbox.errors import ServiceError
-from tillbridge.sandbox.gate import Gate
-from tillbridge.sandbox.jobs import Jobs, job_body
-from tillbridge.sandbox.requests import read_body, reply
-from tillbridge.sandbox.schema import wrong
-from tillbridge.sandbox.settings import SandboxSettings
-from tillbridge.sandbox.state import Link, World
+from tillbridge.sandbox.state import Integration, Job, Link, Table, World, new_id, plain
+from tillbridge.sandbox.validation import Json, wrong
+
+if TYPE_CHECKING:
+    from tillbridge.sandbox.server import Sandbox
 
 
-class MenuRoutes:
-    """The endpoints under "Menus and items", tables aside."""
+@dataclass(frozen=True, slots=True)
+class NextJob:
+    """How the next job shall go: `fail` is its error message, `duration_s` how long it takes."""
 
-    def __init__(
-        self, world: World, gate: Gate, jobs: Jobs, clock: Clock, settings: SandboxSettings
-    ) -> None:
+    fail: str | None = None
+    duration_s: float | None = None
+
+
+class Jobs:
+    """Jobs of all stores, and the timers of those that run."""
+
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._gate = gate
-        self._jobs = jobs
-        self._clock = clock
-        self._settings = settings
+        self._clock = world.clock
+        self._settings = world.settings
+        self._timers: dict[str, Timer] = {}
+        self.next_job = NextJob()
 
-    def routes(self) -> list[web.RouteDef]:
-        """Its endpoints."""
-        store = "/pos/stores/{store_id}"
-        return [
-            web.post(f"{store}/menus", self._push),
-            web.get(f"{store}/menus/jobs/{{job_id}}", self._job, allow_head=False),
-            web.get(f"{store}/menus/status", self._status, allow_head=False),
-            web.post(f"{store}/menus/batch", self._batch),
-            web.post(f"{store}/items/availability", self._availability),
-            web.patch(f"{store}/items/{{ext_item_id}}", self._patch),
-        ]
+    def reset(self) -> None:
+        """Stop the running ones, without their work."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self.next_job = NextJob()
 
-    def _writing(self, request: web.Request) -> Link:
-        link = self._gate.pushing(request)
-        wake(link.catalogue, self._clock.now_ms())
-        return link
-
-    async def _push(self, request: web.Request) -> web.Response:
-        link = self._writing(request)
-        push = read_push(await read_body(request, menu_push))
-        check_push(link.catalogue, push)
-        if len(push.items) > self._settings.sync_item_limit:
-            return self._accept_job(link, push)
-        applied = self._apply(link, push)
-        return reply(
-            {
-                "status": "partial" if applied.rejected else "success",
-                "message": applied.message or "Menu synced",
-                "data": applied.counts,
-            }
+    def start(self, link: Link, *, menus: int, items: int, work: Callable[[], Applied]) -> Job:
+        """Accept a push; `work` is done when the job's time is over."""
+        plan, self.next_job = self.next_job, NextJob()
+        now = self._clock.now_ms()
+        job = Job(
+            new_id("job"),
+            link.app_id,
+            link.store.store_id,
+            self._settings.job_running_status,
+            menus,
+            items,
+            created_at_ms=now,
+            updated_at_ms=now,
         )
-
-    def _accept_job(self, link: Link, push: Push) -> web.Response:
-        job = self._jobs.start(
-            link, menus=len(push.menus), items=len(push.items), work=lambda: self._apply(link, push)
+        self._world.jobs[job.job_id] = job
+        duration = self._settings.job_duration_s if plan.duration_s is None else plan.duration_s
+        self._timers[job.job_id] = self._clock.call_later(
+            duration, lambda: self._finish(job, link, work, plan.fail)
         )
-        body = {
-            "status": "accepted",
-            "job_id": job.job_id,
-            "message": f"{len(push.items)} items are being synced in the background",
-            "poll_url": f"/pos/stores/{link.store.store_id}/menus/jobs/{job.job_id}",
-        }
-        return reply(body, 202)
+        return job
 
-    def _apply(self, link: Link, push: Push) -> Applied:
-        wake(link.catalogue, self._clock.now_ms())
-        applied = apply_push(link.catalogue, push, self._world.rejected_items)
-        link.last_synced_at_ms = self._clock.now_ms()
-        return applied
-
-    async def _job(self, request: web.Request) -> web.Response:
-        link, _ = self._gate.integrated(request)
-        return reply(job_body(self._jobs.find(link, request.match_info["job_id"])))
-
-    async def _status(self, request: web.Request) -> web.Response:
-        link, integration = self._gate.integrated(request)
-        synced = link.last_synced_at_ms
-        return reply(
-            {
-                "store_id": link.store.store_id,
-                "menu_sync_direction": integration.menu_sync_direction,
-                "integration_status": integration.status,
-                "last_synced_at": as_timestamp(synced) if synced is not None else None,
-            }
-        )
-
-    async def _batch(self, request: web.Request) -> web.Response:
-        link = self._writing(request)
-        body = await read_body(request, BATCH)
-        push = read_batch(body)
-        check_push(link.catalogue, push)
-        self._check_batch(link, body)
-        items = link.catalogue.items
-        known = {
-            record["external_id"] for _, record in push.items if record["external_id"] in items
-        }
-        applied = apply_push(link.catalogue, push, self._world.rejected_items)
-        updated = len(known - applied.rejected.keys())
-        deleted = sum(
-            delete_item(link.catalogue, external_id) for external_id in body.get("delete", ())
-        )
-        link.last_synced_at_ms = self._clock.now_ms()
-        added = applied.counts["items"] - updated
-        return reply(
-            {
-                "status": "partial" if applied.rejected else "success",
-                "message": applied.message
-                or f"{added} added, {updated} updated, {deleted} deleted",
-                "added": added,
-                "updated": updated,
-                "deleted": deleted,
-            }
-        )
-
-    def _check_batch(self, link: Link, body: dict[str, Any]) -> None:
-        written = {
-            record["external_id"] for part in ("add", "update") for record in body.get(part, ())
-        }
-        for index, external_id in enumerate(body.get("delete", ())):
-            if external_id in written:
-                raise wrong(
-                    f"delete[{index}]", f"{external_id!r} is added or updated by the same call"
-                )
-        if self._settings.batch_update_unknown == "upsert":
+    def _finish(
+        self, job: Job, link: Link, work: Callable[[], Applied], failure: str | None
+    ) -> None:
+        self._timers.pop(job.job_id, None)
+        job.updated_at_ms = self._clock.now_ms()
+        if failure is None and link.active is None:
+            failure = "The integration ended before the job did"
+        if failure is not None:
+            job.status = "failed"
+            job.error = {"code": "menu.forward_failed", "message": failure}
             return
-        unknown = [
-            record["external_id"]
-            for record in body.get("update", ())
-            if record["external_id"] not in link.catalogue.items
-        ]
-        if unknown:
-            raise _item_not_found(*unknown)
+        applied = work()
+        job.status = "success"
+        job.result = {name: count for name, count in applied.counts.items() if name != "menus"}
+        if applied.rejected:
+            job.result |= {"status": "partial", "message": applied.message}
 
-    async def _availability(self, request: web.Request) -> web.Response:
-        link = self._writing(request)
-        body = await read_body(request, AVAILABILITY)
-        not_found = []
-        for entry in body["items"]:
-            thing = find_sellable(link.catalogue, entry["external_id"])
-            if thing is None:
-                not_found.append(entry["external_id"])
-                continue
-            until = entry.get("snooze_until") if self._settings.snooze_returns else None
-            until_ms = parse_timestamp(until) if until is not None else None
-            set_available(
-                link.catalogue, thing, available=entry["available"], snooze_until_ms=until_ms
+    def find(self, link: Link, job_id: str) -> Job:
+        """A job of this store that has not been forgotten yet. Raises menu.job_not_found."""
+        job = self._world.jobs.get(job_id)
+        retained_ms = self._settings.job_retention_s * 1000
+        if (
+            job is not None
+            and job.updated_at_ms + retained_ms <= self._clock.now_ms()
+            and not self._is_running(job)
+        ):
+            del self._world.jobs[job_id]
+            job = None
+        if job is None or job.store_id != link.store.store_id or job.app_id != link.app_id:
+            raise ServiceError(
+                "menu.job_not_found", f"No menu job {job_id}; jobs are kept for a limited time"
             )
-        link.catalogue.revision += 1
-        updated = len(body["items"]) - len(not_found)
-        message = f"{updated} updated, {len(not_found)} not found"
-        return reply(
-            {"status": "success", "message": message, "updated": updated, "not_found": not_found}
-        )
+        return job
 
-    async def _patch(self, request: web.Request) -> web.Response:
-        link = self._writing(request)
-        external_id = request.match_info["ext_item_id"]
-        body = await read_body(request, ITEM_PATCH)
-        if body.get("external_id", external_id) != external_id:
-            raise wrong("external_id", f"must be {external_id!r}, as in the path")
-        item = link.catalogue.items.get(external_id)
-        if item is None:
-            raise _item_not_found(external_id)
-        check_item("body", body, link.catalogue.categories, link.catalogue.addon_groups)
-        patch_item(link.catalogue, item, body)
-        return reply({"status": "success", "message": f"Item {external_id} updated"})
+    def lose(self, *, keep_work: bool) -> list[str]:
+        """Forget every job; with `keep_work` those that run still apply their push."""
+        lost = list(self._world.jobs)
+        self._world.jobs.clear()
+        if not keep_work:
+            for timer in self._timers.values():
+                timer.cancel()
+            self._timers.clear()
+        return lost
+
+    def _is_running(self, job: Job) -> bool:
+        return job.job_id in self._timers
+
+
+def job_body(job: Job) -> dict[str, Any]:
+    """The job as its endpoint shows it; `error` (not in the specification) if it failed."""
+    return plain(job, "app_id", *(() if job.error else ("error",)))  # type: ignore[no-any-return]  # of a dataclass
+
+
+# Menus
+
+
+def _writing(sandbox: "Sandbox", request: web.Request) -> Link:
+    """A link whose menu may be pushed to, as customers see it now."""
+    link = pushing(sandbox, request)
+    wake(link.catalogue, sandbox.clock.now_ms())
+    return link
+
+
+async def _push(call: Call[Link, MenusPush | FlatPush]) -> Json:
+    sandbox, link = call.sandbox, call.found
+    push = read_push(call.body.sent())
+    check_push(link.catalogue, push)
+    if len(push.items) > sandbox.settings.sync_item_limit:
+        return _accept_job(sandbox, link, push)
+    applied = _apply(sandbox, link, push)
+    return {
+        "status": "partial" if applied.rejected else "success",
+        "message": applied.message or "Menu synced",
+        "data": applied.counts,
+    }
+
+
+def _accept_job(sandbox: "Sandbox", link: Link, push: Push) -> web.Response:
+    items = len(push.items)
+    job = sandbox.jobs.start(
+        link, menus=len(push.menus), items=items, work=lambda: _apply(sandbox, link, push)
+    )
+    body = {
+        "status": "accepted",
+        "job_id": job.job_id,
+        "message": f"{items} items are being synced in the background",
+        "poll_url": f"/pos/stores/{link.store.store_id}/menus/jobs/{job.job_id}",
+    }
+    return web.json_response(body, status=202)
+
+
+def _apply(sandbox: "Sandbox", link: Link, push: Push) -> Applied:
+    wake(link.catalogue, sandbox.clock.now_ms())
+    applied = apply_push(link.catalogue, push, sandbox.world.rejected_items)
+    link.last_synced_at_ms = sandbox.clock.now_ms()
+    return applied
+
+
+async def _job(call: Call[tuple[Link, Integration], Unread]) -> Json:
+    return job_body(call.sandbox.jobs.find(call.found[0], call.part("job_id")))
+
+
+async def _status(call: Call[tuple[Link, Integration], Unread]) -> Json:
+    link, integration = call.found
+    synced = link.last_synced_at_ms
+    return {
+        "store_id": link.store.store_id,
+        "menu_sync_direction": integration.menu_sync_direction,
+        "integration_status": integration.status,
+        "last_synced_at": as_timestamp(synced) if synced is not None else None,
+    }
+
+
+async def _batch(call: Call[Link, Batch]) -> Json:
+    link, body = call.found, call.body
+    push = read_batch(body.sent())
+    check_push(link.catalogue, push)
+    _check_batch(call)
+    items = link.catalogue.items
+    known = {record["external_id"] for _, record in push.items if record["external_id"] in items}
+    applied = apply_push(link.catalogue, push, call.sandbox.world.rejected_items)
+    updated = len(known - applied.rejected.keys())
+    deleted = sum(delete_item(link.catalogue, external_id) for external_id in body.delete)
+    link.last_synced_at_ms = call.sandbox.clock.now_ms()
+    added = applied.counts["items"] - updated
+    return {
+        "status": "partial" if applied.rejected else "success",
+        "message": applied.message or f"{added} added, {updated} updated, {deleted} deleted",
+        "added": added,
+        "updated": updated,
+        "deleted": deleted,
+    }
+
+
+def _check_batch(call: Call[Link, Batch]) -> None:
+    body = call.body
+    written = {item.external_id for item in (*body.add, *body.update)}
+    for index, external_id in enumerate(body.delete):
+        if external_id in written:
+            raise wrong(f"delete[{index}]", f"{external_id!r} is added or updated by the same call")
+    known = call.found.catalogue.items
+    unknown = [item.external_id for item in body.update if item.external_id not in known]
+    if unknown and call.sandbox.settings.batch_update_unknown != "upsert":
+        raise _item_not_found(*unknown)
+
+
+async def _availability(call: Call[Link, AvailabilityBatch]) -> Json:
+    catalogue = call.found.catalogue
+    not_found = []
+    for entry in call.body.items:
+        thing = find_sellable(catalogue, entry.external_id)
+        if thing is None:
+            not_found.append(entry.external_id)
+            continue
+        until_ms = entry.snooze_until if call.sandbox.settings.snooze_returns else None
+        set_available(catalogue, thing, available=entry.available, snooze_until_ms=until_ms)
+    catalogue.revision += 1
+    updated = len(call.body.items) - len(not_found)
+    message = f"{updated} updated, {len(not_found)} not found"
+    return {"status": "success", "message": message, "updated": updated, "not_found": not_found}
+
+
+async def _patch(call: Call[Link, ItemPatch]) -> Json:
+    catalogue, external_id = call.found.catalogue, call.part("ext_item_id")
+    if call.body.external_id not in (None, external_id):
+        raise wrong("external_id", f"must be {external_id!r}, as in the path")
+    item = catalogue.items.get(external_id)
+    if item is None:
+        raise _item_not_found(external_id)
+    changes = call.body.sent()
+    check_item("body", changes, catalogue.categories, catalogue.addon_groups)
+    patch_item(catalogue, item, changes)
+    return {"status": "success", "message": f"Item {external_id} updated"}
 
 
 def _item_not_found(*external_ids: str) -> ServiceError:
     shown = ", ".join(external_ids[:20]) + (", ..." if len(external_ids) > 20 else "")
     return ServiceError("menu.item_not_found", f"Not pushed by this app for this store: {shown}")
+
+
+# The floor plan
+
+
+async def _tables(call: Call[tuple[Link, Integration], Tables]) -> Json:
+    """Upsert by external_id; a missing table is deactivated, and keeps its token for later."""
+    link, records = call.found[0], call.body.tables
+    refuse_duplicates(
+        (f"tables[{index}]", record.external_id) for index, record in enumerate(records)
+    )
+    for table in link.tables.values():
+        table.active = False
+    tables = [_upsert_table(link, record) for record in records]
+    shop = f"{call.origin}/store/{link.store.store_id}"
+    return {
+        "status": "success",
+        "tables": [
+            {
+                "external_id": table.external_id,
+                "table_id": table.table_id,
+                "qr_token": table.qr_token,
+                "qr_url": f"{shop}?table={table.qr_token}",
+            }
+            for table in tables
+        ],
+    }
+
+
+def _upsert_table(link: Link, record: TableBody) -> Table:
+    key = record.external_id
+    table = link.tables.setdefault(
+        key, Table(key, new_id("tbl"), new_id("qrt"), record.name, None, "")
+    )
+    table.name, table.seats, table.zone = record.name, record.seats, record.zone
+    table.active = True
+    return table
+
+
+_STORE = "/pos/stores/{store_id}"
+#: The endpoints under "Menus and items".
+MENU_ENDPOINTS = (
+    endpoint("POST", f"{_STORE}/menus", _writing, menu_push, _push),
+    endpoint("GET", f"{_STORE}/menus/jobs/{{job_id}}", integrated, Unread, _job),
+    endpoint("GET", f"{_STORE}/menus/status", integrated, Unread, _status),
+    endpoint("POST", f"{_STORE}/menus/batch", _writing, Batch, _batch),
+    endpoint("POST", f"{_STORE}/items/availability", _writing, AvailabilityBatch, _availability),
+    endpoint("PATCH", f"{_STORE}/items/{{ext_item_id}}", _writing, ItemPatch, _patch),
+    endpoint("POST", f"{_STORE}/tables", integrated, Tables, _tables),
+)

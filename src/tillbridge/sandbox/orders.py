@@ -4,12 +4,20 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from tillbridge.sandbox.clock import Clock
+from tillbridge.sandbox.bodies import Cancel, OrderStatus, renamed
+from tillbridge.sandbox.endpoints import Call, Endpoint, endpoint, own_order
 from tillbridge.sandbox.errors import ServiceError
-from tillbridge.sandbox.placing import PlacementError, Wanted, priced_lines, unchecked_lines
-from tillbridge.sandbox.pricing import Extras, price_order
+from tillbridge.sandbox.pricing import (
+    Extras,
+    PlacementError,
+    Wanted,
+    price_order,
+    priced_lines,
+    unchecked_lines,
+)
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import Link, Order, World, new_id
+from tillbridge.sandbox.validation import Empty, Json
 from tillbridge.sandbox.webhooks import Webhooks
 
 #: Where each state may go. Until when cancelling is allowed, the specification does not show.
@@ -36,14 +44,11 @@ FOLLOW_UP = {
 class Orders:
     """Places orders and moves them; every change goes through here."""
 
-    def __init__(
-        self, world: World, webhooks: Webhooks, clock: Clock, settings: SandboxSettings
-    ) -> None:
+    def __init__(self, world: World, webhooks: Webhooks) -> None:
         self._world = world
         self._webhooks = webhooks
-        self._clock = clock
-        self._settings = settings
-        #: Told of every move, after it: a community rolls the states of child orders up.
+        self._clock = world.clock
+        #: Called after every move: a community rolls the states of child orders up.
         self.moved: Callable[[Order], None] | None = None
 
     def place(
@@ -175,7 +180,7 @@ class Orders:
             effect["message"] = message or reason
         order.effects += [self._refund(order), effect]
         order.link.store.flags.append(effect)
-        if reason_code == "POS_OFFLINE" and self._settings.pos_offline_pauses_store:
+        if reason_code == "POS_OFFLINE" and self._world.settings.pos_offline_pauses_store:
             order.link.store.status = "inactive"
 
     def cancel_by_customer(self, order: Order, event_type: str | None) -> None:
@@ -211,3 +216,47 @@ def unreachable(order: Order, target: str) -> ServiceError:
 
 def _inclusive(link: Link) -> bool:
     return link.store.tax_config.get("pricing_mode") == "inclusive"
+
+
+# Endpoints
+
+
+async def _accept(call: Call[Order, Empty]) -> Json:
+    call.sandbox.orders.move(call.found, "accepted", by="pos")
+    return _answer(call.found)
+
+
+async def _status(call: Call[Order, OrderStatus]) -> Json:
+    """To preparing; the other states have calls of their own, and answer 409 here."""
+    if call.body.status != "preparing":
+        raise unreachable(call.found, call.body.status)
+    call.sandbox.orders.move(call.found, call.body.status, by="pos")
+    return _answer(call.found)
+
+
+async def _ready(call: Call[Order, Empty]) -> Json:
+    call.sandbox.orders.move(call.found, "ready", by="pos")
+    return _answer(call.found)
+
+
+async def _cancel(call: Call[Order, Cancel]) -> Json:
+    order, body = call.found, call.body
+    call.sandbox.orders.cancel(order, body.reason, body.reason_code, body.message)
+    return {**_answer(order), "reason": body.reason, "reason_code": body.reason_code}
+
+
+def _answer(order: Order) -> dict[str, Any]:
+    """Of accept, status and ready (not shown in the specification)."""
+    return {"status": "success", "order_id": order.order_id, "order_status": order.state}
+
+
+def order_endpoints(settings: SandboxSettings) -> list[Endpoint]:
+    """The endpoints under "Orders"."""
+    path = "/pos/orders/{order_id}"
+    status = renamed(OrderStatus, "status", settings.order_status_field)
+    return [
+        endpoint("POST", f"{path}/accept", own_order, Empty, _accept),
+        endpoint("POST", f"{path}/status", own_order, status, _status),
+        endpoint("POST", f"{path}/ready", own_order, Empty, _ready),
+        endpoint("POST", f"{path}/cancel", own_order, Cancel, _cancel),
+    ]

@@ -1,11 +1,20 @@
-"""HTML pages: templates, money in words, and the headers that keep a page to itself."""
+"""HTML pages: templates, money in words, headers; and the first page with its buttons."""
 
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from aiohttp import web
+
+from tillbridge.sandbox.endpoints import Call, Unread, anyone, endpoint
+from tillbridge.sandbox.faults import FaultRule
+from tillbridge.sandbox.validation import Json
+
+if TYPE_CHECKING:
+    from tillbridge.sandbox.server import Sandbox
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
@@ -65,3 +74,111 @@ class Pages:
     def message(self, title: str, text: str, *, back: str = "/", status: int = 200) -> web.Response:
         """A page that says one thing, with a way back."""
         return self.render("message.html", status, title=title, text=text, back=back)
+
+
+async def read_form(request: web.Request) -> dict[str, str]:
+    """The last value of each text field; a choice among add-ons arrives as one field each."""
+    return {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+
+
+# The first page: stores, how to connect, recent orders, and buttons that make things go wrong
+
+#: Faults with a button: label, and the fields of the rule.
+PRESETS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "unavailable_once": ("Next call: 503", {"action": "error", "status": 503, "count": 1}),
+    "limited": (
+        "Next 3 calls: 429",
+        {"action": "error", "status": 429, "retry_after_s": 2, "count": 3},
+    ),
+    "gateway_applied": (
+        "Next write: 504, but it took effect",
+        {
+            "action": "error",
+            "status": 504,
+            "when": "after",
+            "method": "WRITE",
+            "path": "^/pos/",
+            "count": 1,
+        },
+    ),
+    "gateway_lost": (
+        "Next call: 504, without effect",
+        {"action": "error", "status": 504, "count": 1},
+    ),
+    "drop": ("Next call: connection dropped", {"action": "drop", "count": 1}),
+    "drop_applied": (
+        "Next call: dropped after it took effect",
+        {"action": "drop", "when": "after", "count": 1},
+    ),
+    "garbage": ("Next call: garbage instead of JSON", {"action": "garbage", "count": 1}),
+    "slow": ("Every call: 3 s late", {"action": "delay", "delay_s": 3.0}),
+    "down": ("Every call: 503", {"action": "error", "status": 503}),
+}
+
+
+async def _index(call: Call[None, Unread]) -> web.Response:
+    sandbox, world = call.sandbox, call.sandbox.world
+    return sandbox.pages.render(
+        "index.html",
+        base_url=call.origin + sandbox.settings.api_prefix,
+        apps=list(world.apps.values()),
+        merchants=list(world.merchants.values()),
+        stores=[(store, world.active_link(store.store_id)) for store in world.stores.values()],
+        communities=list(world.communities.values()),
+        orders=list(reversed(world.orders.values()))[:12],
+        presets=PRESETS,
+        rules=sandbox.faults.in_force(),
+        paused=sandbox.webhooks.paused,
+        speed=sandbox.clock.speed,
+        now_ms=sandbox.clock.now_ms(),
+        version=_version(sandbox),
+    )
+
+
+async def _show_version(call: Call[None, Unread]) -> Json:
+    return {"version": _version(call.sandbox)}
+
+
+async def _press(call: Call[None, Unread]) -> web.Response:
+    sandbox, name = call.sandbox, (await read_form(call.request)).get("do", "")
+    actions: dict[str, Callable[[], object]] = {
+        "clear": sandbox.faults.clear,
+        "pause": sandbox.webhooks.pause,
+        "resume": sandbox.webhooks.resume,
+        "expire": lambda: sandbox.tokens.expire("access"),
+        "revoke": sandbox.tokens.revoke,
+        "jump_minute": lambda: sandbox.clock.jump(60),
+        "jump_hour": lambda: sandbox.clock.jump(3600),
+        "jump_day": lambda: sandbox.clock.jump(86400),
+        "speed_1": lambda: sandbox.clock.run_at(1),
+        "speed_60": lambda: sandbox.clock.run_at(60),
+    }
+    if name in PRESETS:
+        sandbox.faults.add(FaultRule(**PRESETS[name][1]))
+    elif name in actions:
+        actions[name]()
+    else:
+        return sandbox.pages.message("No such button", "Go back and press another one.", status=400)
+    raise web.HTTPSeeOther("/#trouble")
+
+
+def _version(sandbox: "Sandbox") -> str:
+    """Changes with everything that the first page shows."""
+    world, rules = sandbox.world, sandbox.faults.in_force()
+    counts = (
+        sum(len(community.store_ids) for community in world.communities.values()),
+        len(world.stores),
+        sum(len(order.history) for order in world.orders.values()),
+        sum(link.active is not None for link in world.links.values()),
+        sum(link.catalogue.revision for link in world.links.values()),
+        sum(hits for _, hits in rules),
+        len(rules),
+    )
+    return ".".join(map(str, counts))
+
+
+INDEX_ENDPOINTS = (
+    endpoint("GET", "/", anyone, Unread, _index),
+    endpoint("GET", "/version", anyone, Unread, _show_version),
+    endpoint("POST", "/panel", anyone, Unread, _press),
+)

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tillbridge.sandbox.clock import Clock, as_timestamp
-from tillbridge.sandbox.communities import Communities, Community, ParentOrder
+from tillbridge.sandbox.clock import as_timestamp
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.orders import Orders
-from tillbridge.sandbox.placing import PlacementError, Wanted
-from tillbridge.sandbox.state import Link, Order, Store, World, new_id
-from tillbridge.sandbox.subscriptions import Broadcast
+from tillbridge.sandbox.pricing import PlacementError, Wanted
+from tillbridge.sandbox.state import Community, Link, Order, ParentOrder, Store, World, new_id
+from tillbridge.sandbox.validation import Json
+from tillbridge.sandbox.webhooks import Webhooks
 
 #: In the order in which a parent goes through them; cancelled ends it from any.
 STATUSES = ("pending", "confirmed", "preparing", "ready", "out_for_delivery", "delivered")
@@ -66,16 +66,13 @@ class ParentOrders:
     def __init__(
         self,
         world: World,
-        communities: Communities,
         orders: Orders,
-        broadcast: Broadcast,
-        clock: Clock,
+        webhooks: Webhooks,
     ) -> None:
         self._world = world
-        self._communities = communities
         self._orders = orders
-        self._broadcast = broadcast
-        self._clock = clock
+        self._webhooks = webhooks
+        self._clock = world.clock
 
     # Placing
 
@@ -83,9 +80,9 @@ class ParentOrders:
         """Refuse what cannot be ordered here, as far as the community has a say in it."""
         store = self._member(community, wanted.store_id)
         now = self._clock.now_ms()
-        if not self._communities.is_open(community, store, now):
+        if not self._world.is_open(community, store, now):
             raise PlacementError(f"{store.name} is closed")
-        link = self._communities.link(store)
+        link = self._world.active_link(store.store_id)
         item = link.catalogue.items.get(wanted.line.external_id or "") if link else None
         if link is None or item is None:
             raise PlacementError(_NO_MEMBER.format(wanted.line.external_id))
@@ -140,9 +137,7 @@ class ParentOrders:
             for store_id, link in links.items()
         ]
         parent = self._record(community, number, fulfillment_type, who, children)
-        self._broadcast.emit(
-            community, "order.created", {"order": parent_body(parent)}, order_id=parent.order_id
-        )
+        self._announce(parent, "order.created", {"order": parent_body(parent)})
         for child in children:
             self._orders.auto_accept(child)
         return parent
@@ -174,8 +169,8 @@ class ParentOrders:
         parent = ParentOrder(
             new_id("ord"), community, "pending", fields, children, line_ids, now, now
         )
-        self._communities.orders[parent.order_id] = parent
-        self._communities.parents |= {child.order_id: parent for child in children}
+        self._world.parent_orders[parent.order_id] = parent
+        self._world.parents |= {child.order_id: parent for child in children}
         self._note(parent)
         return parent
 
@@ -183,7 +178,7 @@ class ParentOrders:
 
     def child_moved(self, order: Order) -> None:
         """After every move of an order: its parent, if it has one, may move too."""
-        parent = self._communities.parents.get(order.order_id)
+        parent = self._world.parents.get(order.order_id)
         if parent is None or parent.status == "cancelled":
             return
         parent.updated_at_ms = self._clock.now_ms()
@@ -219,16 +214,18 @@ class ParentOrders:
         parent.updated_at_ms = self._clock.now_ms()
         self._note(parent)
         data = {"previous_status": previous, "order": parent_body(parent)}
-        self._broadcast.emit(
-            parent.community, "order.status_changed", data, order_id=parent.order_id
-        )
+        self._announce(parent, "order.status_changed", data)
+
+    def _announce(self, parent: ParentOrder, event_type: str, data: Json) -> None:
+        subscriptions = self._world.subscriptions_of(parent.community)
+        self._webhooks.broadcast(subscriptions, event_type, data, parent.order_id)
 
     def _note(self, parent: ParentOrder) -> None:
         parent.history.append({"status": parent.status, "at": self._clock.timestamp()})
 
     def _member(self, community: Community, store_id: str) -> Store:
         try:
-            return self._communities.store(community, store_id)
+            return self._world.member(community, store_id)
         except ServiceError as refusal:
             raise PlacementError(refusal.message) from None
 

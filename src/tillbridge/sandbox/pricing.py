@@ -1,4 +1,4 @@
-"""What an order costs: lines, taxes and totals, in integer minor units, from pure values.
+"""What an order costs: from a basket to priced lines, taxes and totals. Pure, in minor units.
 
 The specification shows the fields and not the arithmetic. Here a line's `subtotal` is quantity
 times the unit price and its options; each tax component is rounded half up per line; the breakdown
@@ -9,6 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
+
+from tillbridge.sandbox.catalogue import (
+    find_add_on,
+    find_sellable,
+    groups_of,
+    is_available,
+    is_orderable,
+    live_variants,
+)
+from tillbridge.sandbox.state import AddOnGroup, Catalogue, Item, Link, Variant, new_id, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +39,6 @@ class PricedOption:
     quantity: int
     unit_price: int
     external_id: str | None
-
-    def body(self) -> dict[str, Any]:
-        """As the order shows it."""
-        return {
-            "product_id": self.product_id,
-            "product_name": self.product_name,
-            "quantity": self.quantity,
-            "unit_price": self.unit_price,
-            "external_id": self.external_id,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +63,14 @@ class PricedLine:
 
     def body(self, tax_amount: int) -> dict[str, Any]:
         """As the order shows it."""
+        shown = plain(self, "components", "external_id", "variant_external_id", "options")
         return {
-            "product_id": self.product_id,
-            "product_variant_id": self.product_variant_id,
-            "product_name": self.product_name,
-            "quantity": self.quantity,
-            "unit_price": self.unit_price,
+            **shown,
             "subtotal": self.subtotal,
             "tax_amount": tax_amount,
             "external_id": self.external_id,
             "variant_external_id": self.variant_external_id,
-            "options": [option.body() for option in self.options],
+            "options": plain(self.options),
         }
 
 
@@ -151,3 +148,151 @@ def price_order(lines: Sequence[PricedLine], extras: Extras, *, inclusive: bool)
 def _plain(rate: Decimal) -> int | float:
     """A rate as JSON has it: 20, not 20.0."""
     return int(rate) if rate == rate.to_integral_value() else float(rate)
+
+
+# From a basket to priced lines
+
+
+class PlacementError(Exception):
+    """The order cannot be placed; the message is for the customer."""
+
+
+@dataclass(frozen=True, slots=True)
+class WantedOption:
+    """An add-on that was chosen, so many per one of the line."""
+
+    external_id: str
+    quantity: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One line of a basket.
+
+    `overrides` replaces fields of the delivered line, to make orders that are odd on purpose.
+    """
+
+    external_id: str | None
+    quantity: int = 1
+    variant_external_id: str | None = None
+    options: tuple[WantedOption, ...] = ()
+    overrides: tuple[tuple[str, Any], ...] = ()
+
+
+def priced_lines(link: Link, wanted: Sequence[Wanted], now_ms: int) -> list[PricedLine]:
+    """Lines of what is on the menu and can be had now. Raises `PlacementError`."""
+    if not wanted:
+        raise PlacementError("The basket is empty")
+    return [_line(link, line, now_ms) for line in wanted]
+
+
+def unchecked_lines(link: Link, wanted: Sequence[Wanted]) -> list[PricedLine]:
+    """Lines as asked for; what is not on the menu costs nothing, unless an override says so."""
+    lines = []
+    for line in wanted:
+        item = link.catalogue.items.get(line.external_id or "")
+        variant = item.variants.get(line.variant_external_id or "") if item else None
+        options = tuple(_unchecked_option(link.catalogue, option) for option in line.options)
+        lines.append(_priced(link, line, item, variant, options))
+    return lines
+
+
+def _line(link: Link, line: Wanted, now_ms: int) -> PricedLine:
+    item = link.catalogue.items.get(line.external_id or "")
+    if item is None or item.is_add_on:
+        raise PlacementError(f"{line.external_id} is not on the menu")
+    if line.quantity < 1:
+        raise PlacementError(f"Order at least one {item.name}")
+    if not is_orderable(item, now_ms):
+        raise PlacementError(f"{item.name} is sold out")
+    variant = _variant(item, line.variant_external_id)
+    options = _options(link.catalogue, item, line.options, now_ms)
+    return _priced(link, line, item, variant, options)
+
+
+def _variant(item: Item, external_id: str | None) -> Variant | None:
+    live = {variant.external_id: variant for variant in live_variants(item)}
+    if external_id is None and not live:
+        return None
+    variant = live.get(external_id or "")
+    if variant is None:
+        raise PlacementError(f"Choose one of the kinds of {item.name}")
+    if not variant.available:
+        raise PlacementError(f"{item.name}, {variant.variant_name}, is sold out")
+    return variant
+
+
+def _options(
+    catalogue: Catalogue, item: Item, wanted: Sequence[WantedOption], now_ms: int
+) -> tuple[PricedOption, ...]:
+    groups = groups_of(catalogue, item)
+    offered = {external_id for group in groups for external_id in group.add_ons}
+    priced = []
+    for option in wanted:
+        thing = (
+            find_add_on(catalogue, option.external_id) if option.external_id in offered else None
+        )
+        if thing is None or option.quantity < 1:
+            raise PlacementError(f"{option.external_id} does not go with {item.name}")
+        if not is_available(thing, now_ms):
+            raise PlacementError(f"{thing.name} is sold out")
+        priced.append(
+            PricedOption(
+                thing.product_id, thing.name, option.quantity, thing.price, thing.external_id
+            )
+        )
+    for group in groups:
+        chosen = sum(option.quantity for option in wanted if option.external_id in group.add_ons)
+        if not group.min_select <= chosen <= group.max_select:
+            raise PlacementError(f"{item.name}, {group.name}: choose {choice_of(group)}")
+    return tuple(priced)
+
+
+def choice_of(group: AddOnGroup) -> str:
+    """How many to choose, in words."""
+    if group.min_select == group.max_select:
+        return f"{group.min_select}"
+    if group.min_select == 0:
+        return f"up to {group.max_select}"
+    return f"{group.min_select} to {group.max_select}"
+
+
+def _unchecked_option(catalogue: Catalogue, option: WantedOption) -> PricedOption:
+    thing = find_sellable(catalogue, option.external_id)
+    if thing is None:
+        return PricedOption(
+            new_id("prd"), option.external_id, option.quantity, 0, option.external_id
+        )
+    return PricedOption(
+        thing.product_id, thing.name, option.quantity, thing.price, option.external_id
+    )
+
+
+def _priced(
+    link: Link,
+    line: Wanted,
+    item: Item | None,
+    variant: Variant | None,
+    options: tuple[PricedOption, ...],
+) -> PricedLine:
+    overrides = dict(line.overrides)
+    name = item.name if item else str(line.external_id)
+    if variant is not None:
+        name = f"{name} ({variant.variant_name})"
+    price = variant.price if variant else item.price if item else 0
+    taxes: tuple[Component, ...] = components_of(
+        link.store.tax_config, item.fields.get("tax") if item else None
+    )
+    return PricedLine(
+        product_id=overrides.get("product_id", item.product_id if item else new_id("prd")),
+        product_variant_id=overrides.get(
+            "product_variant_id", variant.variant_id if variant else None
+        ),
+        product_name=overrides.get("product_name", name),
+        quantity=line.quantity,
+        unit_price=overrides.get("unit_price", price),
+        external_id=overrides.get("external_id", line.external_id),
+        variant_external_id=overrides.get("variant_external_id", line.variant_external_id),
+        options=options,
+        components=taxes,
+    )

@@ -1,15 +1,110 @@
-"""Running the sandbox: in a test's process, in the demo, or as a program of its own."""
+"""The service put together, and running: in a test's process, in the demo, or as a program."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import structlog
 from aiohttp import web
 
-from tillbridge.sandbox.service import Sandbox
+from tillbridge.sandbox.browsing import Baskets
+from tillbridge.sandbox.clock import Clock
+from tillbridge.sandbox.communities import COMMUNITY_ENDPOINTS, Mirror
+from tillbridge.sandbox.control import CONTROL_ENDPOINTS
+from tillbridge.sandbox.control_traffic import TRAFFIC_ENDPOINTS
+from tillbridge.sandbox.endpoints import routes
+from tillbridge.sandbox.faults import Faults
+from tillbridge.sandbox.menus import MENU_ENDPOINTS, Jobs
+from tillbridge.sandbox.middleware import (
+    RateLimit,
+    RequestLog,
+    api_middlewares,
+    control_errors,
+    page_errors,
+    same_origin,
+)
+from tillbridge.sandbox.oauth import oauth_endpoints
+from tillbridge.sandbox.orders import Orders, order_endpoints
+from tillbridge.sandbox.pages import INDEX_ENDPOINTS, STATIC, Pages
+from tillbridge.sandbox.parent_orders import ParentOrders
 from tillbridge.sandbox.settings import SandboxSettings
+from tillbridge.sandbox.state import World
+from tillbridge.sandbox.storefront import STOREFRONT_ENDPOINTS
+from tillbridge.sandbox.stores import store_endpoints
+from tillbridge.sandbox.tokens import Tokens
+from tillbridge.sandbox.webhooks import Webhooks
 
 _log = structlog.get_logger("tillbridge.sandbox")
+
+
+class Sandbox:
+    """One ordering service in memory. `world` and `clock` are for tests in the same process."""
+
+    def __init__(self, settings: SandboxSettings) -> None:
+        self.settings = settings
+        self.clock = Clock(settings.clock_speed)
+        self.world = World(settings, self.clock)
+        self.tokens = Tokens(self.clock, settings)
+        self.webhooks = Webhooks(self.clock, settings)
+        self.jobs = Jobs(self.world)
+        self.orders = Orders(self.world, self.webhooks)
+        self.parents = ParentOrders(self.world, self.orders, self.webhooks)
+        self.orders.moved = self.parents.child_moved
+        self.mirror = Mirror(self.world)
+        self.faults = Faults(settings.fault_seed)
+        self.limit = RateLimit(self.clock, settings)
+        self.requests = RequestLog(self.clock, settings)
+        self.baskets = Baskets()
+        self.pages = Pages()
+
+    def reset(self) -> None:
+        """Everything back to the seeds; the clock keeps its time and goes at its first speed."""
+        self.webhooks.reset()
+        self.jobs.reset()
+        self.tokens.reset()
+        self.baskets.reset()
+        self.limit.reset()
+        self.faults.clear()
+        self.requests.clear()
+        self.clock.stop()
+        self.clock.run_at(self.settings.clock_speed)
+        self.world.reset()
+
+    def app(self) -> web.Application:
+        """The whole site: the API below its prefix, the control API, the pages."""
+        settings, prefix = self.settings, self.settings.api_prefix
+        api = web.Application(
+            middlewares=api_middlewares(prefix, self.requests, self.faults, self.limit),
+            client_max_size=settings.max_body_bytes,
+        )
+        endpoints = (
+            *oauth_endpoints(settings),
+            *store_endpoints(settings),
+            *MENU_ENDPOINTS,
+            *order_endpoints(settings),
+            *COMMUNITY_ENDPOINTS,
+        )
+        api.add_routes(routes(self, endpoints, api=True))
+        site = web.Application(
+            middlewares=[same_origin(prefix), control_errors, page_errors(self.pages, prefix)],
+            client_max_size=settings.max_body_bytes,
+        )
+        site.add_subapp(prefix, api)
+        endpoints = (
+            *CONTROL_ENDPOINTS,
+            *TRAFFIC_ENDPOINTS,
+            *INDEX_ENDPOINTS,
+            *STOREFRONT_ENDPOINTS,
+        )
+        site.add_routes(routes(self, endpoints, api=False))
+        site.router.add_static("/static", STATIC)
+        site.cleanup_ctx.append(self._running)
+        return site
+
+    async def _running(self, _app: web.Application) -> AsyncIterator[None]:
+        await self.webhooks.start()
+        yield
+        self.clock.stop()
+        await self.webhooks.stop()
 
 
 class RunningSandbox:

@@ -1,17 +1,39 @@
-"""The service's world, held in memory and nowhere else."""
+"""Every record of the service, held in memory and nowhere else."""
 
 import itertools
 import secrets
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from tillbridge.sandbox.bodies import Signup
+from tillbridge.sandbox.clock import Clock, as_timestamp
+from tillbridge.sandbox.errors import ServiceError
+from tillbridge.sandbox.hours import is_open
 from tillbridge.sandbox.settings import SandboxSettings, StoreSeed, default_tax_config
 
 
 def new_id(prefix: str) -> str:
     """An identifier as the specification has them: a prefix and something random."""
     return f"{prefix}_{secrets.token_hex(8)}"
+
+
+def plain(value: object, *hidden: str) -> Any:  # noqa: ANN401 (whatever JSON holds)
+    """Records as JSON has them: fields by name, instants as text, without the hidden fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        shown: dict[str, Any] = {}
+        for name in (entry.name for entry in fields(value) if entry.name not in hidden):
+            field_value = getattr(value, name)
+            if name.endswith("_ms"):
+                shown[name[:-3]] = None if field_value is None else as_timestamp(field_value)
+            else:
+                shown[name] = plain(field_value)
+        return shown
+    if isinstance(value, Mapping):
+        return {name: plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    return value
 
 
 @dataclass(slots=True)
@@ -70,7 +92,7 @@ class Variant:
 
     variant_id: str
     external_id: str
-    name: str
+    variant_name: str
     price: int
     available: bool
     active: bool = True
@@ -223,11 +245,91 @@ class Order:
     effects: list[dict[str, Any]] = field(default_factory=list)
 
 
+# Records of communities
+
+
+@dataclass(slots=True)
+class OwnState:
+    """What the community says of an item, beside the merchant: on, off, or off until then."""
+
+    available: bool = True
+    snoozed_until_ms: int | None = None
+
+    def settle(self, now_ms: int) -> None:
+        """A snooze that is over ends by itself."""
+        if self.snoozed_until_ms is not None and self.snoozed_until_ms <= now_ms:
+            self.available, self.snoozed_until_ms = True, None
+
+
+@dataclass(slots=True)
+class Mirrored:
+    """How a record was last read, and since when it is so; None once it is gone."""
+
+    fingerprint: str | None
+    updated_at_ms: int
+    record: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Community:
+    """A hub of member stores; `app_id` is the app whose tokens reach it."""
+
+    community_id: str
+    name: str
+    app_id: str
+    store_ids: list[str]
+    own: dict[str, OwnState] = field(default_factory=dict)
+    hours: dict[str, dict[str, Any]] = field(default_factory=dict)
+    mirrored: dict[str, Mirrored] = field(default_factory=dict)
+
+    def own_state(self, item_id: str, now_ms: int) -> OwnState:
+        """Of an item, as it is now."""
+        state = self.own.setdefault(item_id, OwnState())
+        state.settle(now_ms)
+        return state
+
+
+@dataclass(slots=True)
+class Subscription:
+    """A webhook subscription. `gone` once it was deleted."""
+
+    webhook_id: str
+    community_id: str
+    secret: str
+    name: str
+    url: str
+    events: tuple[str, ...]
+    is_active: bool
+    created_at_ms: int
+    updated_at_ms: int
+    gone: bool = False
+
+    def wants(self, event_type: str) -> bool:
+        """Whether such an event is sent here."""
+        return self.is_active and bool({"*", event_type} & set(self.events))
+
+
+@dataclass(slots=True)
+class ParentOrder:
+    """An order of a community; `children` are the POS orders that it was split into."""
+
+    order_id: str
+    community: Community
+    status: str
+    fields: dict[str, Any]
+    children: list[Order]
+    line_ids: dict[str, list[str]]
+    created_at_ms: int
+    updated_at_ms: int
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
 class World:
     """Every record of the service, and how to find one."""
 
-    def __init__(self, settings: SandboxSettings) -> None:
-        self._settings = settings
+    def __init__(self, settings: SandboxSettings, clock: Clock) -> None:
+        self.settings = settings
+        self.clock = clock
         self.reset()
 
     def reset(self) -> None:
@@ -237,17 +339,30 @@ class World:
         self.stores: dict[str, Store] = {}
         self.links: dict[tuple[str, str], Link] = {}
         self.jobs: dict[str, Job] = {}
+        #: Signup calls, until the merchant opens their URL.
+        self.signups: dict[str, Signup] = {}
         self.orders: dict[str, Order] = {}
         self.rejected_items: dict[str, str] = {}
         self.channel_events: list[dict[str, Any]] = []
-        self.auto_consent = self._settings.auto_consent
+        self.auto_consent = self.settings.auto_consent
         self._order_numbers = itertools.count(1001)
-        for app in self._settings.apps:
+        for app in self.settings.apps:
             self.apps[app.client_id] = App(app.client_id, app.client_secret, app.redirect_uris)
-        for seed in self._settings.merchants:
+        for seed in self.settings.merchants:
             merchant = self.add_merchant(seed.email)
             for store in seed.stores:
                 self._seed_store(merchant, store)
+        first_app, first_store = next(iter(self.apps)), next(iter(self.stores), None)
+        self.communities: dict[str, Community] = {}
+        self.subscriptions: dict[str, Subscription] = {}
+        self.parent_orders: dict[str, ParentOrder] = {}
+        #: Parents by the id of each child.
+        self.parents: dict[str, ParentOrder] = {}
+        for hub in self.settings.communities:
+            members = list(hub.store_ids) or ([first_store] if first_store else [])
+            self.communities[hub.community_id] = Community(
+                hub.community_id, hub.name, hub.client_id or first_app, members
+            )
 
     def _seed_store(self, merchant: Merchant, seed: StoreSeed) -> None:
         store = Store(
@@ -291,6 +406,12 @@ class World:
         merchant.store_ids.append(store.store_id)
         return store
 
+    def store(self, store_id: str) -> Store:
+        """By id. Raises store.not_found."""
+        if store_id not in self.stores:
+            raise ServiceError("store.not_found", f"There is no store {store_id} here")
+        return self.stores[store_id]
+
     def stores_of(self, merchant: Merchant) -> list[Store]:
         """The merchant's stores."""
         return [self.stores[store_id] for store_id in merchant.store_ids]
@@ -313,3 +434,55 @@ class World:
     def next_order_number(self) -> str:
         """Counts from 1001."""
         return str(next(self._order_numbers))
+
+    # Communities
+
+    def community(self, community_id: str, app_id: str | None = None) -> Community:
+        """By id and, for a call to the API, by the app whose community it must be."""
+        community = self.communities.get(community_id)
+        if community is None or app_id not in (None, community.app_id):
+            raise ServiceError("community.not_found", f"No community {community_id} for this app")
+        return community
+
+    def member(self, community: Community, store_id: str) -> Store:
+        """A member store."""
+        if store_id not in self.stores or store_id not in community.store_ids:
+            raise ServiceError(
+                "store.not_found", f"No store {store_id} in community {community.community_id}"
+            )
+        return self.stores[store_id]
+
+    def members(self, community: Community) -> list[Store]:
+        """The member stores."""
+        found = (self.stores.get(store_id) for store_id in community.store_ids)
+        return [store for store in found if store is not None]
+
+    def subscriptions_of(self, community: Community) -> list[Subscription]:
+        """The community's webhook subscriptions."""
+        return [
+            found
+            for found in self.subscriptions.values()
+            if found.community_id == community.community_id
+        ]
+
+    def is_open(self, community: Community, store: Store, now_ms: int) -> bool:
+        """Live, connected, and within the hours that were pushed for it, if any were."""
+        connected = store.status == "active" and self.active_link(store.store_id) is not None
+        return connected and is_open(community.hours.get(store.store_id), now_ms)
+
+    def community_items(self, community: Community) -> Iterator[tuple[Store, Link, Item]]:
+        """Everything that is sold, add-ons aside."""
+        for store in self.members(community):
+            link = self.active_link(store.store_id)
+            for item in link.catalogue.items.values() if link else ():
+                if link is not None and not item.is_add_on:
+                    yield store, link, item
+
+    def community_item(self, community: Community, item_id: str) -> tuple[Store, Link, Item]:
+        """An item of a member store by its id in the community."""
+        for store, link, item in self.community_items(community):
+            if item.product_id == item_id:
+                return store, link, item
+        raise ServiceError(
+            "menu.item_not_found", f"No item {item_id} in community {community.community_id}"
+        )

@@ -1,11 +1,15 @@
-"""The storefront: a person browses the menu, fills a basket, orders, and watches the order."""
+"""The storefronts: a person browses a menu, fills a basket, orders, and watches the order.
 
-from typing import Any
+A shop is one store, or a community with all of its member stores: one basket, one order.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 from yarl import URL
 
-from tillbridge.sandbox.baskets import Baskets
 from tillbridge.sandbox.browsing import (
     back_at,
     browse,
@@ -13,247 +17,434 @@ from tillbridge.sandbox.browsing import (
     from_price,
     item_values,
     needs_choice,
+    read_line,
+    whole,
 )
 from tillbridge.sandbox.catalogue import is_orderable, version
-from tillbridge.sandbox.clock import Clock
+from tillbridge.sandbox.endpoints import (
+    Call,
+    Unread,
+    any_community,
+    any_order,
+    any_parent,
+    any_store,
+    endpoint,
+)
 from tillbridge.sandbox.errors import ServiceError
-from tillbridge.sandbox.forms import read_form, read_line, store_url, table_query, whole
-from tillbridge.sandbox.orders import Orders
-from tillbridge.sandbox.pages import Pages
-from tillbridge.sandbox.placing import PlacementError, priced_lines
-from tillbridge.sandbox.pricing import PricedLine
-from tillbridge.sandbox.requests import reply
-from tillbridge.sandbox.state import Catalogue, Link, Order, Store, Table, World
+from tillbridge.sandbox.pages import read_form
+from tillbridge.sandbox.parent_orders import STATUSES, WantedAt, parent_body
+from tillbridge.sandbox.pricing import PlacementError, PricedLine, Wanted, priced_lines
+from tillbridge.sandbox.state import (
+    Catalogue,
+    Community,
+    Item,
+    Link,
+    Order,
+    ParentOrder,
+    Store,
+    Table,
+)
+from tillbridge.sandbox.validation import Json
+
+if TYPE_CHECKING:
+    from tillbridge.sandbox.server import Sandbox
 
 _STEPS = ("created", "accepted", "preparing", "ready", "completed")
 _COOKIE = "sandbox_basket"
 
 
-class Storefront:
-    """The pages of the shops and orders."""
+@dataclass(frozen=True, slots=True)
+class BasketLine:
+    """A line of the basket; `priced` is None for what cannot be ordered now."""
 
-    def __init__(
-        self, world: World, orders: Orders, baskets: Baskets, pages: Pages, clock: Clock
-    ) -> None:
-        self._world = world
-        self._orders = orders
-        self._baskets = baskets
-        self._pages = pages
-        self._clock = clock
+    store: Store
+    index: int
+    external_id: str | None
+    priced: PricedLine | None
+    problem: str
 
-    def routes(self) -> list[web.RouteDef]:
-        """Its endpoints."""
-        return [
-            web.get("/store/{store_id}", self._menu),
-            web.get("/store/{store_id}/item", self._item),
-            web.get("/store/{store_id}/version", self._show_menu_version),
-            web.post("/store/{store_id}/basket", self._add),
-            web.post("/store/{store_id}/basket/remove", self._remove),
-            web.post("/store/{store_id}/orders", self._place),
-            web.get("/orders/{order_id}", self._order_page),
-            web.get("/orders/{order_id}/version", self._show_order_version),
-            web.post("/orders/{order_id}/deliver", self._deliver),
-            web.post("/orders/{order_id}/cancel", self._cancel),
-        ]
 
-    # Browsing
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A member store on the page of a community, with what it sells."""
 
-    async def _menu(self, request: web.Request) -> web.Response:
-        store = self._store(request)
-        link = self._world.active_link(store.store_id)
-        catalogue = link.catalogue if link else Catalogue()
-        words = request.query.get("q", "").strip()
-        sections, shown, pages = browse(catalogue, request.query)
-        table = self._table(link, request.query.get("table"))
-        now = self._clock.now_ms()
-        return self._pages.render(
-            "store.html",
-            store=store,
-            connected=link is not None,
-            sections=sections,
-            categories=categories(catalogue),
-            words=words,
-            chosen=request.query.get("category", ""),
-            page=shown,
-            pages=pages,
-            table=table,
-            table_token=request.query.get("table", ""),
-            version=self._menu_version(link),
-            is_orderable=lambda item: is_orderable(item, now),
-            back_at=lambda item: back_at(item, now),
-            needs_choice=lambda item: needs_choice(catalogue, item),
-            from_price=from_price,
-            **self._basket(request, link),
-        )
+    store: Store
+    link: Link | None
+    is_open: bool
+    items: list[Item]
 
-    async def _item(self, request: web.Request) -> web.Response:
-        store = self._store(request)
-        link = self._world.active_link(store.store_id)
-        item = link.catalogue.items.get(request.query.get("id", "")) if link else None
-        if link is None or item is None or item.is_add_on:
-            return self._pages.message(
-                "Not on the menu",
-                "This item is no longer sold here.",
-                back=f"/store/{store.store_id}",
-                status=404,
-            )
-        token = request.query.get("table", "")
-        return self._pages.render(
-            "item.html",
-            action=f"/store/{store.store_id}/basket",
-            back=store_url(store, {"table": token}, ""),
-            problem=request.query.get("problem", ""),
-            table_token=token,
-            **item_values(link, item, self._clock.now_ms()),
-        )
 
-    async def _show_menu_version(self, request: web.Request) -> web.Response:
-        store = self._store(request)
-        return reply({"version": self._menu_version(self._world.active_link(store.store_id))})
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """Where a visitor orders."""
 
-    def _menu_version(self, link: Link | None) -> str:
-        if link is None:
-            return "none"
-        return f"{link.store.status}.{version(link.catalogue, self._clock.now_ms())}"
+    sandbox: "Sandbox"
+    stores: list[Store]
+    community: Community | None = None
 
-    # The basket
+    @property
+    def path(self) -> str:
+        """Of its page."""
+        if self.community is not None:
+            return f"/community/{self.community.community_id}"
+        return f"/store/{self.stores[0].store_id}"
 
-    async def _add(self, request: web.Request) -> web.Response:
-        store = self._store(request)
-        form = await read_form(request)
-        wanted = read_line(form)
-        try:
-            priced_lines(self._connected(store), [wanted], self._clock.now_ms())
-        except PlacementError as refusal:
-            where = URL(f"/store/{store.store_id}/item").with_query(
-                id=wanted.external_id or "", problem=str(refusal), **table_query(form)
-            )
-            raise web.HTTPSeeOther(str(where)) from None
-        response = web.HTTPSeeOther(store_url(store, form, "#basket"))
-        key = self._baskets.add(request.cookies.get(_COOKIE), store.store_id, wanted)
-        response.set_cookie(_COOKIE, key, httponly=True, samesite="Lax")
-        raise response
+    def path_of(self, store: Store) -> str:
+        """Of what is bought of one store."""
+        return self.path if self.community is None else f"{self.path}/{store.store_id}"
 
-    async def _remove(self, request: web.Request) -> web.Response:
-        store = self._store(request)
-        form = await read_form(request)
-        self._baskets.remove(
-            request.cookies.get(_COOKIE), store.store_id, whole(form.get("line"), -1)
-        )
-        raise web.HTTPSeeOther(store_url(store, form, "#basket"))
+    def store(self, request: web.Request) -> Store:
+        """The store in the path."""
+        if self.community is None:
+            return self.stores[0]
+        return self.sandbox.world.member(self.community, request.match_info["store_id"])
 
-    async def _place(self, request: web.Request) -> web.Response:
-        store = self._store(request)
-        form = await read_form(request)
-        key = request.cookies.get(_COOKIE)
-        notes = form.get("special_instructions", "").strip()[:1000]
-        try:
-            link = self._connected(store)
-            table = self._table(link, form.get("table"))
-            order = self._orders.place(
-                link,
-                self._baskets.lines(key, store.store_id),
-                order_type="dine_in" if table else "delivery",
-                tip=max(0, whole(form.get("tip"), 0)),
-                special_instructions=f"Table {table.name}. {notes}".strip() if table else notes,
-            )
-        except PlacementError as refusal:
-            return self._pages.message(
-                "The order was not placed",
-                f"{refusal}.",
-                back=store_url(store, form, ""),
-                status=409,
-            )
-        self._baskets.clear(key, store.store_id)
-        raise web.HTTPSeeOther(f"/orders/{order.order_id}")
+    def link(self, store: Store) -> Link | None:
+        """Whose menu is shown."""
+        return self.sandbox.world.active_link(store.store_id)
 
-    def _basket(self, request: web.Request, link: Link | None) -> dict[str, Any]:
-        if link is None:
-            return {"lines": [], "basket_total": 0, "basket_problem": ""}
-        wanted = self._baskets.lines(request.cookies.get(_COOKIE), link.store.store_id)
-        lines: list[PricedLine | None] = []
-        problem = ""
-        for line in wanted:
-            try:
-                lines.append(priced_lines(link, [line], self._clock.now_ms())[0])
-            except PlacementError as refusal:
-                item = link.catalogue.items.get(line.external_id or "")
-                lines.append(None)
-                problem = (
-                    f"{refusal}. Remove it to order the rest."
-                    if item
-                    else "An item left the menu. Remove it."
-                )
-        total = sum(line.subtotal for line in lines if line is not None)
-        names = [line.external_id for line in wanted]
-        return {
-            "lines": list(zip(lines, names, strict=True)),
-            "basket_total": total,
-            "basket_problem": problem,
-        }
+    def has(self, item: Item) -> bool:
+        """Whether the item can be ordered now."""
+        now = self.sandbox.clock.now_ms()
+        own = self.community is None or self.community.own_state(item.product_id, now).available
+        return own and is_orderable(item, now)
 
-    # The order
+    def priced(self, store: Store, line: Wanted) -> PricedLine:
+        """The line, if it can be ordered now. Raises `PlacementError`."""
+        if self.community is not None:
+            link = self.sandbox.parents.check_line(self.community, WantedAt(store.store_id, line))
+        else:
+            link = self.connected(store)
+        return priced_lines(link, [line], self.sandbox.clock.now_ms())[0]
 
-    async def _order_page(self, request: web.Request) -> web.Response:
-        order = self._order(request)
-        reached = {entry["state"]: entry["at"] for entry in order.history}
-        return self._pages.render(
-            "order.html",
-            order=order,
-            store=order.link.store,
-            steps=_STEPS,
-            reached=reached,
-            version=_order_version(order),
-        )
-
-    async def _show_order_version(self, request: web.Request) -> web.Response:
-        return reply({"version": _order_version(self._order(request))})
-
-    async def _deliver(self, request: web.Request) -> web.Response:
-        order = self._order(request)
-        self._orders.deliver(order)
-        raise web.HTTPSeeOther(f"/orders/{order.order_id}")
-
-    async def _cancel(self, request: web.Request) -> web.Response:
-        order = self._order(request)
-        self._orders.cancel_by_customer(order, None)
-        raise web.HTTPSeeOther(f"/orders/{order.order_id}")
-
-    # What the pages need
-
-    def _store(self, request: web.Request) -> Store:
-        store_id = request.match_info["store_id"]
-        store = self._world.stores.get(store_id)
-        if store is None:
-            raise ServiceError("store.not_found", f"There is no store {store_id} here")
-        return store
-
-    def _connected(self, store: Store) -> Link:
-        link = self._world.active_link(store.store_id)
+    def connected(self, store: Store) -> Link:
+        """Raises `PlacementError` where no till is."""
+        link = self.link(store)
         if link is None:
             raise PlacementError("No till is connected to this store, so it takes no orders")
         return link
 
-    def _order(self, request: web.Request) -> Order:
-        order_id = request.match_info["order_id"]
-        order = self._world.orders.get(order_id)
-        if order is None:
-            raise ServiceError("order.not_found", f"There is no order {order_id} here")
-        return order
+    # The basket
 
-    def _table(self, link: Link | None, token: str | None) -> Table | None:
+    def basket(self, store: Store) -> str:
+        """What keeps the baskets of this shop and store apart from others."""
+        return self.path_of(store)
+
+    def wanted(self, request: web.Request) -> list[WantedAt]:
+        """What the visitor has put in."""
+        key = request.cookies.get(_COOKIE)
+        return [
+            WantedAt(store.store_id, line)
+            for store in self.stores
+            for line in self.sandbox.baskets.lines(key, self.basket(store))
+        ]
+
+    def basket_lines(self, request: web.Request) -> list[BasketLine]:
+        """As the page shows them."""
+        key = request.cookies.get(_COOKIE)
+        return [
+            self._basket_line(store, index, line)
+            for store in self.stores
+            for index, line in enumerate(self.sandbox.baskets.lines(key, self.basket(store)))
+        ]
+
+    def _basket_line(self, store: Store, index: int, line: Wanted) -> BasketLine:
+        try:
+            return BasketLine(store, index, line.external_id, self.priced(store, line), "")
+        except PlacementError as refusal:
+            problem = f"{refusal}. Remove it to order the rest."
+            return BasketLine(store, index, line.external_id, None, problem)
+
+    def table(self, token: str | None) -> Table | None:
+        """The table whose code was scanned."""
+        link = self.link(self.stores[0]) if self.community is None else None
         if link is None or not token:
             return None
-        table = next(
-            (table for table in link.tables.values() if table.qr_token == token and table.active),
-            None,
+        for table in link.tables.values():
+            if table.qr_token == token and table.active:
+                return table
+        raise ServiceError(
+            "store.not_found", "This table is not in use any more; ask for a new code"
         )
-        if table is None:
-            raise ServiceError(
-                "store.not_found", "This table is not in use any more; ask for a new code"
-            )
-        return table
+
+
+def store_shop(sandbox: "Sandbox", request: web.Request) -> Shop:
+    """The store in the path as a shop."""
+    return Shop(sandbox, [any_store(sandbox, request)])
+
+
+def community_shop(sandbox: "Sandbox", request: web.Request) -> Shop:
+    """The community in the path as a shop."""
+    community = any_community(sandbox, request)
+    return Shop(sandbox, sandbox.world.members(community), community)
+
+
+# Browsing
+
+
+async def _show_store(call: Call[Shop, Unread]) -> web.Response:
+    shop, query = call.found, call.request.query
+    store = shop.stores[0]
+    link = shop.link(store)
+    catalogue = link.catalogue if link else Catalogue()
+    sections, page, pages = browse(catalogue, query)
+    now = call.sandbox.clock.now_ms()
+    return _render(
+        call,
+        "store.html",
+        store=store,
+        connected=link is not None,
+        sections=sections,
+        categories=categories(catalogue),
+        words=query.get("q", "").strip(),
+        chosen=query.get("category", ""),
+        page=page,
+        pages=pages,
+        table=shop.table(query.get("table")),
+        table_token=query.get("table", ""),
+        currency=store.currency,
+        version=_store_version(shop),
+        back_at=lambda item: back_at(item, now),
+        needs_choice=lambda item: needs_choice(catalogue, item),
+    )
+
+
+async def _show_community(call: Call[Shop, Unread]) -> web.Response:
+    shop = call.found
+    return _render(
+        call,
+        "community.html",
+        community=shop.community,
+        shelves=[_shelf(shop, store) for store in shop.stores],
+        table_token="",
+        currency=shop.stores[0].currency if shop.stores else "USD",
+        version=_community_version(shop),
+        needs_choice=lambda link, item: needs_choice(link.catalogue, item),
+    )
+
+
+def _render(call: Call[Shop, Unread], template: str, **values: Any) -> web.Response:  # noqa: ANN401 (of templates)
+    """What the pages of both kinds of shops have in common: the basket and the prices."""
+    lines = call.found.basket_lines(call.request)
+    return call.sandbox.pages.render(
+        template,
+        shop=call.found,
+        lines=lines,
+        total=sum(line.priced.subtotal for line in lines if line.priced),
+        problem=next((line.problem for line in lines if line.problem), ""),
+        from_price=from_price,
+        **values,
+    )
+
+
+def _shelf(shop: Shop, store: Store) -> Shelf:
+    link = shop.link(store)
+    sold = [item for item in link.catalogue.items.values() if not item.is_add_on] if link else []
+    now = shop.sandbox.clock.now_ms()
+    is_open = shop.community is not None and shop.sandbox.world.is_open(shop.community, store, now)
+    return Shelf(store, link, is_open, sold)
+
+
+async def _show_item(call: Call[Shop, Unread]) -> web.Response:
+    shop, query = call.found, call.request.query
+    store = shop.store(call.request)
+    link = shop.link(store)
+    item = link.catalogue.items.get(query.get("id", "")) if link else None
+    if link is None or item is None or item.is_add_on:
+        return call.sandbox.pages.message(
+            "Not on the menu", "This item is no longer sold here.", back=shop.path, status=404
+        )
+    token = query.get("table", "")
+    return call.sandbox.pages.render(
+        "item.html",
+        action=f"{shop.path_of(store)}/basket",
+        back=_at_table(shop.path, token),
+        problem=query.get("problem", ""),
+        table_token=token,
+        orderable=shop.has(item),
+        **item_values(link, item, call.sandbox.clock.now_ms()),
+    )
+
+
+async def _show_store_version(call: Call[Shop, Unread]) -> Json:
+    return {"version": _store_version(call.found)}
+
+
+def _store_version(shop: Shop) -> str:
+    link = shop.link(shop.stores[0])
+    if link is None:
+        return "none"
+    return f"{link.store.status}.{version(link.catalogue, shop.sandbox.clock.now_ms())}"
+
+
+async def _show_community_version(call: Call[Shop, Unread]) -> Json:
+    return {"version": _community_version(call.found)}
+
+
+def _community_version(shop: Shop) -> str:
+    if shop.community is None:
+        return "none"
+    return shop.sandbox.mirror.version(shop.community, shop.sandbox.clock.now_ms())
+
+
+# The basket
+
+
+async def _add(call: Call[Shop, Unread]) -> web.Response:
+    shop = call.found
+    store, form = shop.store(call.request), await read_form(call.request)
+    wanted, token = read_line(form), form.get("table", "")
+    try:
+        shop.priced(store, wanted)
+    except PlacementError as refusal:
+        query = {"id": wanted.external_id or "", "problem": str(refusal)}
+        where = URL(f"{shop.path_of(store)}/item").with_query(query)
+        raise web.HTTPSeeOther(_at_table(str(where), token)) from None
+    response = web.HTTPSeeOther(_at_table(shop.path, token) + "#basket")
+    visitor = call.request.cookies.get(_COOKIE)
+    key = call.sandbox.baskets.add(visitor, shop.basket(store), wanted)
+    response.set_cookie(_COOKIE, key, httponly=True, samesite="Lax")
+    raise response
+
+
+async def _remove(call: Call[Shop, Unread]) -> web.Response:
+    shop, form = call.found, await read_form(call.request)
+    basket = shop.basket(shop.store(call.request))
+    index = whole(form.get("line"), -1)
+    call.sandbox.baskets.remove(call.request.cookies.get(_COOKIE), basket, index)
+    raise web.HTTPSeeOther(_at_table(shop.path, form.get("table", "")) + "#basket")
+
+
+async def _place(call: Call[Shop, Unread]) -> web.Response:
+    shop, form = call.found, await read_form(call.request)
+    try:
+        placed = _ordered(shop, shop.wanted(call.request), form)
+    except PlacementError as refusal:
+        return call.sandbox.pages.message(
+            "The order was not placed",
+            f"{refusal}.",
+            back=_at_table(shop.path, form.get("table", "")),
+            status=409,
+        )
+    for store in shop.stores:
+        call.sandbox.baskets.clear(call.request.cookies.get(_COOKIE), shop.basket(store))
+    raise web.HTTPSeeOther(placed)
+
+
+def _ordered(shop: Shop, wanted: list[WantedAt], form: dict[str, str]) -> str:
+    """The page of the order that was placed."""
+    notes = form.get("special_instructions", "").strip()[:1000]
+    if shop.community is not None:
+        customer = {"name": form.get("name", "").strip()[:100]}
+        parent = shop.sandbox.parents.place(
+            shop.community, wanted, special_instructions=notes, customer=customer
+        )
+        return f"/community-orders/{parent.order_id}"
+    table = shop.table(form.get("table"))
+    order = shop.sandbox.orders.place(
+        shop.connected(shop.stores[0]),
+        [entry.line for entry in wanted],
+        order_type="dine_in" if table else "delivery",
+        tip=max(0, whole(form.get("tip"), 0)),
+        special_instructions=f"Table {table.name}. {notes}".strip() if table else notes,
+    )
+    return f"/orders/{order.order_id}"
+
+
+def _at_table(path: str, token: str) -> str:
+    """The next address, at the same table."""
+    return str(URL(path).update_query(table=token)) if token else path
+
+
+# Orders
+
+
+async def _show_order(call: Call[Order, Unread]) -> web.Response:
+    order = call.found
+    return call.sandbox.pages.render(
+        "order.html",
+        order=order,
+        store=order.link.store,
+        steps=_STEPS,
+        reached={entry["state"]: entry["at"] for entry in order.history},
+        version=_order_version(order),
+    )
+
+
+async def _show_order_version(call: Call[Order, Unread]) -> Json:
+    return {"version": _order_version(call.found)}
 
 
 def _order_version(order: Order) -> str:
     return f"{order.state}.{len(order.history)}"
+
+
+async def _deliver(call: Call[Order, Unread]) -> web.Response:
+    call.sandbox.orders.deliver(call.found)
+    raise web.HTTPSeeOther(f"/orders/{call.found.order_id}")
+
+
+async def _cancel(call: Call[Order, Unread]) -> web.Response:
+    call.sandbox.orders.cancel_by_customer(call.found, None)
+    raise web.HTTPSeeOther(f"/orders/{call.found.order_id}")
+
+
+async def _show_parent(call: Call[ParentOrder, Unread]) -> web.Response:
+    parent = call.found
+    return call.sandbox.pages.render(
+        "community_order.html",
+        parent=parent,
+        order=parent_body(parent),
+        steps=STATUSES,
+        reached={entry["status"]: entry["at"] for entry in parent.history},
+        version=_parent_version(parent),
+    )
+
+
+async def _show_parent_version(call: Call[ParentOrder, Unread]) -> Json:
+    return {"version": _parent_version(call.found)}
+
+
+def _parent_version(parent: ParentOrder) -> str:
+    steps = sum(len(child.history) for child in parent.children)
+    return f"{parent.status}.{steps}"
+
+
+async def _move_parent(call: Call[ParentOrder, Unread]) -> web.Response:
+    parents = call.sandbox.parents
+    steps: dict[str, Callable[[ParentOrder], None]] = {
+        "leave": parents.leave,
+        "deliver": parents.deliver,
+        "cancel": parents.cancel,
+    }
+    step = steps.get(call.part("step"))
+    if step is None:
+        raise web.HTTPNotFound
+    step(call.found)
+    raise web.HTTPSeeOther(f"/community-orders/{call.found.order_id}")
+
+
+_STORE, _COMMUNITY = "/store/{store_id}", "/community/{community_id}"
+_MEMBER = f"{_COMMUNITY}/{{store_id}}"
+_ORDER, _PARENT = "/orders/{order_id}", "/community-orders/{order_id}"
+STOREFRONT_ENDPOINTS = (
+    endpoint("GET", _STORE, store_shop, Unread, _show_store),
+    endpoint("GET", f"{_STORE}/item", store_shop, Unread, _show_item),
+    endpoint("GET", f"{_STORE}/version", store_shop, Unread, _show_store_version),
+    endpoint("POST", f"{_STORE}/basket", store_shop, Unread, _add),
+    endpoint("POST", f"{_STORE}/basket/remove", store_shop, Unread, _remove),
+    endpoint("POST", f"{_STORE}/orders", store_shop, Unread, _place),
+    endpoint("GET", _ORDER, any_order, Unread, _show_order),
+    endpoint("GET", f"{_ORDER}/version", any_order, Unread, _show_order_version),
+    endpoint("POST", f"{_ORDER}/deliver", any_order, Unread, _deliver),
+    endpoint("POST", f"{_ORDER}/cancel", any_order, Unread, _cancel),
+    endpoint("GET", _COMMUNITY, community_shop, Unread, _show_community),
+    endpoint("GET", f"{_COMMUNITY}/version", community_shop, Unread, _show_community_version),
+    endpoint("POST", f"{_COMMUNITY}/orders", community_shop, Unread, _place),
+    endpoint("GET", f"{_MEMBER}/item", community_shop, Unread, _show_item),
+    endpoint("POST", f"{_MEMBER}/basket", community_shop, Unread, _add),
+    endpoint("POST", f"{_MEMBER}/basket/remove", community_shop, Unread, _remove),
+    endpoint("GET", _PARENT, any_parent, Unread, _show_parent),
+    endpoint("GET", f"{_PARENT}/version", any_parent, Unread, _show_parent_version),
+    endpoint("POST", f"{_PARENT}/{{step}}", any_parent, Unread, _move_parent),
+)

@@ -1,33 +1,208 @@
 """Signed deliveries to receivers, and their retries (specification, "Events")."""
 
 import asyncio
+import hashlib
+import hmac
 import json
+import secrets
 import time
 from collections import OrderedDict, deque
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
 
 import aiohttp
 import structlog
 
-from tillbridge.sandbox.clock import Clock
-from tillbridge.sandbox.deliveries import (
-    Attempt,
-    Delivery,
-    LinkTarget,
-    Target,
-    encode,
-    end,
-    envelope,
-    sign,
-)
-from tillbridge.sandbox.schema import Json
+from tillbridge.sandbox.clock import Clock, Timer, as_timestamp
 from tillbridge.sandbox.settings import SandboxSettings
-from tillbridge.sandbox.state import Link, new_id
+from tillbridge.sandbox.state import Link, Subscription, new_id, plain
+from tillbridge.sandbox.validation import Json
 
 _log = structlog.get_logger("tillbridge.sandbox.webhooks")
 
 RedeliveryMode = Literal["same", "new_delivery_id", "new_event_id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where attempts go now, and the secret that signs them."""
+
+    url: str
+    secret: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Target(Protocol):
+    """Who gets a delivery. It is asked before every attempt, so a changed URL or secret counts."""
+
+    @property
+    def key(self) -> str:
+        """Names this receiver among all."""
+        ...
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Where to, or None: nobody wants it any more."""
+        ...
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """As the control API shows them."""
+        ...
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The fields of an envelope that say whose event it is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LinkTarget:
+    """The POS of an app's integration."""
+
+    link: Link
+
+    @property
+    def key(self) -> str:
+        """The app and the store."""
+        return f"{self.link.app_id} {self.link.store.store_id}"
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The integration's webhook_url, while it is active."""
+        integration = self.link.active
+        if integration is None:
+            return None
+        location = ("X-Service-Location-Id", integration.external_store_id)
+        return Endpoint(integration.webhook_url, integration.webhook_secret, (location,))
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """The store."""
+        return {"store_id": self.link.store.store_id}
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The store and its location; without integration its own id stands in."""
+        integration, store_id = self.link.integration, self.link.store.store_id
+        location = integration.external_store_id if integration else store_id
+        return {"store_id": store_id, "location_id": location}
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionTarget:
+    """The receiver of a community's subscription."""
+
+    subscription: Subscription
+
+    @property
+    def key(self) -> str:
+        """The subscription's id."""
+        return self.subscription.webhook_id
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """Its URL, until it is deleted. A test goes out while it is switched off, too."""
+        if self.subscription.gone:
+            return None
+        return Endpoint(self.subscription.url, self.subscription.secret)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """The community and the subscription."""
+        return {
+            "community_id": self.subscription.community_id,
+            "webhook_id": self.subscription.webhook_id,
+        }
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The community."""
+        return {"community_id": self.subscription.community_id}
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One POST: the receiver's status and the start of its answer, or why there was none."""
+
+    at_ms: int
+    status: int | None
+    error: str | None
+    duration_ms: int
+    answer: str
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One event on its way to one receiver.
+
+    `state` is pending, delivered, failed (out of attempts) or stopped. `signature` and
+    `extra_headers` override what an honest service would send; an empty signature is left out.
+    """
+
+    delivery_id: str
+    event_id: str
+    event_type: str
+    target: Target
+    body: bytes
+    retry: bool = True
+    order_id: str | None = None
+    signature: str | None = None
+    extra_headers: dict[str, str] = field(default_factory=dict)
+    state: str = "pending"
+    attempts: list[Attempt] = field(default_factory=list)
+    next_attempt_ms: int | None = None
+    timer: Timer | None = None
+    attempted: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def new_secret() -> str:
+    """A webhook secret."""
+    return f"whsec_{secrets.token_hex(32)}"
+
+
+def sign(body: bytes, secret: str) -> str:
+    """Lowercase hex HMAC-SHA256 of the raw body."""
+    return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+
+
+def encode(body: Json) -> bytes:
+    """The bytes that are signed and sent."""
+    return json.dumps(body, ensure_ascii=False).encode()
+
+
+async def first_attempt(delivery: Delivery, *, wait: bool) -> dict[str, Any]:
+    """The delivery as the control API shows it; with `wait`, after its first attempt."""
+    if wait:
+        await delivery.attempted.wait()
+    return delivery_body(delivery)
+
+
+def delivery_body(delivery: Delivery) -> dict[str, Any]:
+    """A delivery as the control API shows it."""
+    due = delivery.next_attempt_ms
+    return {
+        "delivery_id": delivery.delivery_id,
+        "event_id": delivery.event_id,
+        "event_type": delivery.event_type,
+        **delivery.target.ids,
+        "order_id": delivery.order_id,
+        "state": delivery.state,
+        "next_attempt_at": as_timestamp(due) if due is not None else None,
+        "attempts": plain(delivery.attempts),
+    }
+
+
+def end(delivery: Delivery, state: str) -> None:
+    """Delivered, failed or stopped: no attempt follows."""
+    if delivery.state == "pending":
+        delivery.state = state
+        delivery.next_attempt_ms = None
+        delivery.attempted.set()
+    if delivery.timer is not None:
+        delivery.timer.cancel()
+        delivery.timer = None
 
 
 class Webhooks:
@@ -73,22 +248,38 @@ class Webhooks:
 
     # Events
 
-    def emit(
-        self, link: Link, event_type: str, data: Json, *, order_id: str | None = None
-    ) -> Delivery | None:
-        """Deliver an event to the link's receiver; None when no active integration wants it."""
-        if link.active is None:
-            return None
-        body = envelope(
-            link, event_type, data, event_id=new_id("evt"), timestamp=self._clock.timestamp()
-        )
-        return self.send(LinkTarget(link), event_type, body, order_id=order_id)
+    def emit(self, link: Link, event_type: str, data: Json, *, order_id: str | None = None) -> None:
+        """Deliver an event to the link's receiver, if an active integration wants it."""
+        if link.active is not None:
+            target = LinkTarget(link)
+            self.send(target, self.envelope(target, event_type, data), order_id=order_id)
+
+    def broadcast(
+        self, subscriptions: Iterable[Subscription], event_type: str, data: Json, order_id: str
+    ) -> None:
+        """To all who subscribed: the same event_id for everybody, a delivery id for each."""
+        event_id = new_id("evt")
+        for target in map(SubscriptionTarget, subscriptions):
+            if target.subscription.wants(event_type):
+                content = self.envelope(target, event_type, data, event_id)
+                self.send(target, content, order_id=order_id)
+
+    def envelope(
+        self, target: Target, event_type: str, data: Json, event_id: str | None = None
+    ) -> dict[str, Any]:
+        """An event as a receiver gets it (specification, "POS envelope", "Community envelope")."""
+        return {
+            "event_type": event_type,
+            "event_id": event_id or new_id("evt"),
+            **target.named,
+            "timestamp": self._clock.timestamp(),
+            "data": data,
+        }
 
     def send(
         self,
         target: Target,
-        event_type: str,
-        body: dict[str, Any],
+        content: dict[str, Any],
         *,
         order_id: str | None = None,
         retry: bool = True,
@@ -96,10 +287,10 @@ class Webhooks:
         """Deliver an envelope, whoever the receiver is."""
         delivery = Delivery(
             new_id("dlv"),
-            body["event_id"],
-            event_type,
+            content["event_id"],
+            content["event_type"],
             target,
-            encode(body),
+            encode(content),
             retry=retry,
             order_id=order_id,
         )
