@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
-from tillbridge.daemon.probing import CODE, FACT, AddressProbe, wants_probing
+from tillbridge.daemon.self_checks import CODE, FACT, AddressProbe, wants_probing
 from tillbridge.diagnostics.outside import Judgement
 from tillbridge.ledger.facts import get_fact
 

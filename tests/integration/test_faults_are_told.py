@@ -15,8 +15,7 @@ from tests.integration.test_stores_standing import Bench, standing
 from tests.support.page_house import page_house
 from tests.support.surfaces import disagreements, surfaces
 from tillbridge.core.errors import ConsentLost, ServiceDown, Unreachable
-from tillbridge.daemon.probing import AddressProbe
-from tillbridge.daemon.self_checks import DiskCheck, ServiceProbe, ask_service
+from tillbridge.daemon.self_checks import AddressProbe, DiskCheck, ServiceProbe, ask_service
 from tillbridge.diagnostics.checks.service import Asked
 from tillbridge.diagnostics.outside import Judgement
 from tillbridge.diagnostics.port_holder import holder_of

@@ -164,7 +164,7 @@ async def test_the_running_keeper_ends_a_pause_by_itself(tmp_path: Path) -> None
         await bench.service.integrate()
         keeper = bench.keeper()
         await paused(keeper, bench.service.clock.now_ms() + 60_000)
-        running = asyncio.create_task(keeper.run(look_every_s=3600))
+        running = asyncio.create_task(keeper.worker.run())
         bench.service.clock.pass_s(61)
         keeper.look()  # instead of waiting for the wall clock to be looked at
         try:
@@ -225,7 +225,12 @@ async def test_a_ledger_of_an_older_version_remembers_the_bridges_pause(tmp_path
 # -- settings
 
 
-def settings_flow(bench: Bench, folder: Path, **schedule: Any) -> SettingsFlow:  # noqa: ANN401 -- settings by name
+def settings_flow(
+    bench: Bench,
+    folder: Path,
+    on_schedule: Callable[[Callable[[int], Planned]], None] | None = None,
+    **schedule: Any,  # noqa: ANN401 -- settings by name
+) -> SettingsFlow:
     files = StoreFiles(folder / "store.toml", None, "EUR", "Europe/Rome")
     return SettingsFlow(
         "main",
@@ -235,6 +240,7 @@ def settings_flow(bench: Bench, folder: Path, **schedule: Any) -> SettingsFlow: 
         bench.ledger,
         bench.desk,
         clock=bench.service.clock,
+        on_schedule=(lambda _plan: None) if on_schedule is None else on_schedule,
     )
 
 
@@ -280,13 +286,13 @@ async def test_the_hours_of_the_last_life_count_while_the_file_is_bad(tmp_path: 
         path = tmp_path / "store.toml"
         days = "monday tuesday wednesday thursday friday saturday sunday".split()
         path.write_text("[hours]\n" + "".join(f"{day} = []\n" for day in days), "utf-8")
-        first = settings_flow(bench, tmp_path, follow_hours=True)
         plans: list[Callable[[int], Planned]] = []
-        await first._round(plans.append)
+        first = settings_flow(bench, tmp_path, plans.append, follow_hours=True)
+        await first._step()
         path.write_text("[hours]\nmonday = 7\n", "utf-8")
-        second = settings_flow(bench, tmp_path, follow_hours=True)
-        await second.recall(plans.append)
-        await second._round(plans.append)
+        second = settings_flow(bench, tmp_path, plans.append, follow_hours=True)
+        await second.recall()
+        await second._step()
         assert [plan(bench.service.clock.now_ms()).closed for plan in plans] == [True, True]
         assert bench.desk.is_open("store.file_unreadable", "main")
 
@@ -339,11 +345,11 @@ async def test_orders_count_until_the_taxes_change_or_newer_ones_agree(tmp_path:
         bad = '{"prices_include_tax": false, "tax_breakdown": [{"rate": 9.5, "amount": 5}]}'
         good = '{"prices_include_tax": false, "tax_breakdown": [{"rate": 2, "amount": 5}]}'
         rounds.order_came(bad, "17")
-        await rounds._round()
+        await rounds._step()
         assert bench.desk.is_open("tax.differs", "main")
         for number in range(5):
             rounds.order_came(good, str(number))
-        await rounds._round()
+        await rounds._step()
         assert not bench.desk.is_open("tax.differs", "main")
 
 
@@ -354,7 +360,7 @@ async def test_taxes_are_read_once_a_day_not_at_every_start(tmp_path: Path) -> N
         async def start() -> float | None:
             rounds = tax_rounds(bench)
             rounds.service_back()
-            return await rounds._round()
+            return await rounds._step()
 
         assert await start() == 30
         await tax_rounds(bench).check()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from tillbridge.core.errors import (
     ServiceDown,
     Unauthorised,
 )
+from tillbridge.core.scheduler import Scheduler
+from tillbridge.core.supervision import Supervisor
 from tillbridge.daemon.consents import count_down
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
@@ -75,6 +78,7 @@ class Bench:
             self.ledger,
             self.desk,
             clock=self.service.clock,
+            look_every_s=3600,
             on_own_doing=self.own_doing,
         )
 
@@ -82,7 +86,12 @@ class Bench:
         self.own.append((action, why, reason))
 
     def pauser(self, keeper: StoreKeeper | None = None) -> StorePauser:
-        return StorePauser(keeper or self.keeper(), clock=self.service.clock, rules=RULES)
+        return StorePauser(
+            keeper or self.keeper(),
+            supervisor=Supervisor("main", self.desk),
+            clock=self.service.clock,
+            rules=RULES,
+        )
 
     async def fact(self, name: str) -> Any:  # noqa: ANN401 -- any JSON value
         return await self.ledger.read(lambda db: get_fact(db, "main", name))
@@ -419,7 +428,10 @@ async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
     async with standing(tmp_path) as bench:
         await bench.service.integrate()
         pauser = StorePauser(
-            bench.keeper(), clock=bench.service.clock, rules=PauseRules(pause_after_s=0)
+            bench.keeper(),
+            supervisor=Supervisor("main", bench.desk),
+            clock=bench.service.clock,
+            rules=PauseRules(pause_after_s=0),
         )
         await pauser.pos_is(online=True, closed="Hall has no open session.")
         assert await bench.status() == "active"
@@ -471,7 +483,9 @@ async def test_a_store_is_read_once_nothing_was_called_for_a_while(tmp_path: Pat
             raise revoked
 
         began = clock.monotonic()
-        reading = asyncio.create_task(watch.read_while_idle(read, 0.3))
+        scheduler = Scheduler(clock, Supervisor("", bench.desk))
+        scheduler.every("idle_read", 0.3, partial(watch.read_if_idle, read, 0.3), first_s=0.3)
+        scheduler.start()
         for _call in range(4):  # a busy store is not read
             await asyncio.sleep(0.1)
             watch.seen(Contact("items.change", ok=True))
@@ -479,7 +493,7 @@ async def test_a_store_is_read_once_nothing_was_called_for_a_while(tmp_path: Pat
         assert not bench.desk.is_open("consent.revoked", "main")
         called = clock.monotonic()
         await asyncio.sleep(0.8)
-        reading.cancel()
+        scheduler.stop()
         assert 2 <= len(reads) <= 3, "and goes on after a failure"
         assert 0.2 < reads[0] - called < 0.6, began
         assert bench.desk.is_open("consent.revoked", "main")

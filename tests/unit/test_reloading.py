@@ -80,7 +80,7 @@ class House:
         self.applied: list[tuple[str, ...]] = []
         self.desk = desk
         self.refuse = False
-        self.reloader = Reloader(load(self.path), desk, self.apply)
+        self.reloader = Reloader(load(self.path), desk, self.apply, clock=StoppedClock())
 
     def write(self, change: str, to: str = "") -> None:
         self.path.write_text(SAMPLE.replace(change, to) if change else SAMPLE, "utf-8")

@@ -137,6 +137,8 @@ class Scheduler:
             else:
                 failures = self._failures[job] = self._failures.get(job, 0) + 1
                 again_s = min(backoff_s(failures), self._intervals.get(job, backoff_s(failures)))
+        except asyncio.CancelledError:
+            return  # only `stop` does this; APScheduler would log it as a failure
         finally:
             del self._begun_at[job]
         if again_s is not None and self._jobs.get_job(job) is not None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from tillbridge.daemon.pausing import Pausing
 from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.stores.pauser import StorePauser
 from tillbridge.web.acting import acting_as
 from tillbridge.web.ports import Trail
 
@@ -15,11 +15,11 @@ class Effects:
     """
 
     def __init__(
-        self, store: str, catalogue: CatalogueFlow, pausing: Pausing, trail: Trail
+        self, store: str, catalogue: CatalogueFlow, pauser: StorePauser, trail: Trail
     ) -> None:
         self._store = store
         self._catalogue = catalogue
-        self._pausing = pausing
+        self._pauser = pauser
         self._trail = trail
 
     async def items_out(self, external_ids: Sequence[str]) -> None:
@@ -37,16 +37,16 @@ class Effects:
 
     def pos_offline(self, detail: str) -> None:  # noqa: ARG002 -- the problem desk has it already
         """Begin to count towards a pause."""
-        self._pausing.pos_went()
+        self._pauser.pos_went()
 
     def pos_closed(self, why: str) -> None:
         """Pause while the till takes no orders."""
-        self._pausing.pos_closed(why)
+        self._pauser.pos_closed(why)
 
     def order_lost(self) -> None:
         """Pause without waiting any longer."""
-        self._pausing.order_lost()
+        self._pauser.order_lost()
 
     def pos_online(self) -> None:
         """Begin to count towards resuming."""
-        self._pausing.pos_came()
+        self._pauser.pos_came()

@@ -21,7 +21,7 @@ from tillbridge.core.errors import ConfigError, LedgerError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger, set_level
 from tillbridge.core.supervision import Supervisor
-from tillbridge.daemon import alerting
+from tillbridge.daemon import alerting, self_checks
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
 from tillbridge.daemon.building import Building, built
@@ -33,18 +33,15 @@ from tillbridge.daemon.examining import running_subject
 from tillbridge.daemon.housekeeping import forget, keep_budget
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations, Examined
-from tillbridge.daemon.probing import CODE as UNREACHABLE
-from tillbridge.daemon.probing import AddressProbe, look_at, wants_probing
 from tillbridge.daemon.receiving import receiver_settings
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.reloading import Change, Reloader
 from tillbridge.daemon.rooms import StoreRooms
-from tillbridge.daemon.self_checks import CLOCK, DiskCheck, ServiceProbe, ask_service
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_beside import SetupBeside
 from tillbridge.daemon.signals import on_hangup
-from tillbridge.daemon.signs import pulse
 from tillbridge.daemon.supervise import supervise
+from tillbridge.daemon.watchdog import watchdog_of
 from tillbridge.diagnostics.port_holder import taken_by
 from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
@@ -112,7 +109,7 @@ class _Life:
         self._settings = house.settings
         self._bridge = house.settings.bridge  # as it counts now
         self._page: StatusListener | None = None
-        self._reloader = Reloader(loaded, house.desk, self._reloaded)
+        self._reloader = Reloader(loaded, house.desk, self._reloaded, clock=house.clock)
         self._started_at = house.clock.now_ms()
         self._scheduler = building.bridge.scheduler
         self._connecting = Connecting(building, self._connected)
@@ -134,6 +131,7 @@ class _Life:
         self._receiver.count_in(house.tally)
         for store in building.stores.values():
             store.integrator.attend(self._receiver)
+            store.on_recalled = partial(self._connected, store)
         self._operations.diagnostics = DiagnosticOperations(
             Examined(self._subject, self._operations.status, loaded, house.clock)
         )
@@ -159,6 +157,10 @@ class _Life:
             forget_failed_start(self._house.ledger.data_dir)
             log.info("bridge.ready", stores=list(self._building.stores))
             self._manager.ready(_serving(self._building))
+            if self._manager.watchdog_s is not None:
+                watchdog = watchdog_of(self._manager, self._building)
+                watchdog.start(self._manager.watchdog_s)
+                listeners.callback(watchdog.stop)
             on_hangup(self._reloader.reload)
             async with self._setup.connecting(self._connecting):
                 yield
@@ -172,14 +174,11 @@ class _Life:
         tasks: dict[str, Coroutine[Any, Any, object]] = {
             "events": self._house.events.run(),
             "ledger": self._until_damaged(),
-            "configuration": self._reloader.run(),
+            "configuration": self._reloader.worker.run(),
             **self._receiver.tasks(),
         }
         for rooms in self._building.stores.values():
             tasks |= rooms.tasks()
-            tasks[f"{rooms.name}.integration"] = rooms.integration_task(
-                partial(self._recalled, rooms)
-            )
         for community in self._building.communities.values():
             tasks |= community.tasks()
         if self._settings.alerts.are_wanted:
@@ -188,41 +187,7 @@ class _Life:
             )
         if self._page is not None:
             tasks |= self._page.tasks()
-        disk = DiskCheck(self._house.ledger.data_dir, self._house.desk)
-        tasks |= supervised({"disk": disk.run})
-        if (asking := self._service_probe()) is not None:
-            tasks |= supervised({"service": asking.run})
-        if (probe := self._address_probe()) is not None:
-            tasks |= supervised({"public_address": probe.run})
-        if self._manager.watchdog_s is not None:
-            beats = pulse(self._manager, self._building, self._scheduler)
-            tasks["pulse"] = beats.run(self._manager.watchdog_s)
         return tasks
-
-    def _service_probe(self) -> ServiceProbe | None:
-        """Return what asks the service while nothing else does; None where it is switched off."""
-        every_s = self._settings.diagnostics.service_probe_every_s
-        if not every_s:
-            self._house.desk.report(CLOCK, ())
-            return None
-        ask = partial(ask_service, self._settings.service.base_url)
-        return ServiceProbe(ask, self._house.reach, self._house.desk, every_s=every_s)
-
-    def _address_probe(self) -> AddressProbe | None:
-        """Return what probes the public address; None where nobody outside is to reach it."""
-        every_s = self._settings.diagnostics.probe_every_s
-        public_url, base_url = self._settings.receiver.public_url, self._settings.service.base_url
-        if not wants_probing(public_url, base_url, every_s):
-            self._house.desk.close(UNREACHABLE)  # of a life whose address was another
-            return None
-        house = self._house
-        return AddressProbe(
-            lambda: look_at(self._subject()),
-            house.ledger,
-            house.desk,
-            clock=house.clock,
-            every_s=every_s,
-        )
 
     def _subject(self) -> "Subject":
         """Return this bridge, to be examined."""
@@ -348,7 +313,8 @@ class _Life:
             "keep_budget", _HOUR_S, lambda: keep_budget(house.ledger, house.desk, self._bridge)
         )
         plan.every("count_down_consents", _HOUR_S, self._count_down_consents)
-        plan.every("let_go", _HOUR_S, self._receiver.let_go)
+        self_checks.plan(self._building.bridge, house.reach, self._subject)
+        self._receiver.plan(plan)
         for store in self._building.stores.values():
             store.plan(plan)
         if self._settings.fleet.is_wanted:
@@ -378,12 +344,6 @@ class _Life:
             clock=self._house.clock,
             warn_days=self._settings.service.consent_warn_days,
         )
-
-    async def _recalled(self, rooms: StoreRooms) -> None:
-        """Take note of a store that a new ledger has learnt of again."""
-        if rooms.service_store_id is None and await rooms.connected_as() is not None:
-            await rooms.connected()
-            await self._connected(rooms)
 
     async def _connected(self, rooms: StoreRooms) -> None:
         """Go on with a new consent: the new secret counts, and what waited is told."""

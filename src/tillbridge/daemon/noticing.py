@@ -3,12 +3,13 @@
 A POS that tells of changes by itself is asked once a minute, in case one was not heard.
 """
 
-import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from tillbridge.adapter import Change
 from tillbridge.config import StoreSettings
+from tillbridge.core.scheduler import Scheduler
+from tillbridge.core.supervision import Supervisor
 from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.orders.flow import OrdersFlow
 from tillbridge.pos.folder_events import FolderEvents
@@ -79,18 +80,21 @@ class Noticing:
         if files:
             self._watch.subscribe(files, self._settings.menu.settle_ms, on_change)
 
-    async def run(self) -> None:
-        """Work until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._watch.run())
-            if self._polled:
-                group.create_task(self._poll())
+    @property
+    def run(self) -> Callable[[], Awaitable[None]]:
+        """What watches the files until cancelled."""
+        return self._watch.run
+
+    def plan(self, scheduler: Scheduler, supervisor: Supervisor) -> None:
+        """Plan to read what tells of its changes by nothing else."""
+        if self._polled:
+            scheduler.every(
+                "poll", self._poll_s, self._poll, first_s=self._poll_s, supervisor=supervisor
+            )
 
     async def _poll(self) -> None:
-        while True:
-            await asyncio.sleep(self._poll_s)
-            for on_change in self._polled:
-                on_change()
+        for on_change in self._polled:
+            on_change()
 
 
 def _nothing() -> None:

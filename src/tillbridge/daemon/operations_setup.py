@@ -11,7 +11,7 @@ from dataclasses import replace
 from tillbridge.config.writing import may_be_replaced
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.daemon.probing import FACT as ADDRESS_FACT
+from tillbridge.daemon.self_checks import FACT as ADDRESS_FACT
 from tillbridge.daemon.setup_address import LISTEN, judged
 from tillbridge.daemon.setup_file import SetupFile
 from tillbridge.daemon.setup_place import SetupPlace

@@ -84,7 +84,7 @@ class StoreOperations:
         keeper = rooms.standing.keeper
         try:
             stands = await keeper.resume(by=by)
-            await rooms.standing.pausing.opened_by_person()
+            await rooms.standing.pauser.opened_by_person()
             stands = await keeper.standing() if stands.who is Who.POS_AWAY else stands
         except ServiceError as failure:
             return {**_not_told(failure), **_standing(await keeper.standing())}

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.config import LoadedSettings, Settings, load
+from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger
+from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Worker
 from tillbridge.ledger.problems import ProblemDesk
 
 log = get_logger()
@@ -80,34 +83,34 @@ class Reloader:
         loaded: LoadedSettings,
         desk: ProblemDesk,
         apply: Callable[[LoadedSettings, Change], None],
+        *,
+        clock: Clock,
     ) -> None:
         self._started_with = loaded
         self._counts = loaded
         self._desk = desk
         self._apply = apply
         self._seen = _mark(loaded.path)
-        self._asked = asyncio.Event()
+        self._requested = False
+        self.worker = Worker("configuration", self._look, Supervisor("", desk), clock)
+        self.worker.wake_in(_LOOK_EVERY_S)
+        for code in (_UNUSABLE, _RESTART):  # the last run's: this one has read the file
+            desk.close(code)
 
     def reload(self) -> None:
         """Read the file now."""
-        self._asked.set()
+        self._requested = True
+        self.worker.wake()
 
-    async def run(self, *, every_s: float = _LOOK_EVERY_S) -> None:
-        """Look at the file until cancelled."""
-        for code in (_UNUSABLE, _RESTART):  # the last life's: this one has read the file
-            self._desk.close(code)
-        while True:
-            try:
-                async with asyncio.timeout(every_s):
-                    await self._asked.wait()
-            except TimeoutError:
-                mark = await asyncio.to_thread(_mark, self._started_with.path)
-                if mark == self._seen:
-                    continue
-                # An editor may be half-way through: whoever still writes comes round once more.
-                self._seen = mark
-            self._asked.clear()
+    async def _look(self) -> float:
+        """Read the file if somebody asks for it, or if it has changed."""
+        requested, self._requested = self._requested, False
+        mark = await asyncio.to_thread(_mark, self._started_with.path)
+        if requested or mark != self._seen:
+            # An editor may be half-way through: whoever still writes comes round once more.
+            self._seen = mark
             await self.read()
+        return _LOOK_EVERY_S
 
     async def read(self) -> None:
         """Read the file, and take up what can be taken up."""

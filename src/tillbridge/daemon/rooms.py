@@ -11,12 +11,10 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext, StoreContext
 from tillbridge.core.errors import ConsentLost, Refused
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.supervision import Step
 from tillbridge.core.tally import Tally
 from tillbridge.daemon.absence import absent_s
 from tillbridge.daemon.audited import AuditTrail
 from tillbridge.daemon.effects import Effects
-from tillbridge.daemon.integrating import Integrating
 from tillbridge.daemon.noticing import Noticing
 from tillbridge.daemon.standing import StoreStanding
 from tillbridge.ledger.facts import get_fact
@@ -35,6 +33,7 @@ from tillbridge.service.types import Store
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration import IntegrationRules, Integrator
 from tillbridge.stores.integration_keeper import APPLIED, IntegrationKeeper
+from tillbridge.stores.integration_worker import IntegrationWorker
 from tillbridge.stores.service_reach import ServiceReach
 from tillbridge.stores.settling import settle_s
 from tillbridge.stores.vaulted import VaultTokenStore
@@ -92,9 +91,10 @@ class StoreRooms:
         self.name = name
         self.settings = settings
         self.service_store_id: str | None = None
+        # Awaited when a new ledger has learnt of the store again.
+        self.on_recalled: Callable[[], Awaitable[None]] | None = None
         self._ledger = house.ledger
         self._tally = house.tally
-        self._idle_read_s = house.settings.service.idle_read_s
         self._public_url = house.settings.receiver.public_url
         self._well = False
         self._clock = house.clock
@@ -122,8 +122,8 @@ class StoreRooms:
             rules=_integration_rules(house.settings),
             door=self._door,
         )
-        self.integrating = Integrating(
-            name,
+        self.integrating = IntegrationWorker(
+            self.context,
             IntegrationKeeper(
                 name,
                 self.integrator,
@@ -135,6 +135,7 @@ class StoreRooms:
             ),
             link.tokens,
             check_s=house.settings.service.integration_check_s,
+            after_round=self._recall,
         )
         self.catalogue = CatalogueFlow(
             name,
@@ -149,14 +150,7 @@ class StoreRooms:
             base_url=house.settings.service.base_url,
         )
         self.standing = StoreStanding(
-            name,
-            house.settings,
-            house.base_dir,
-            link.client,
-            lambda: self.service_store_id if self._door.is_open else None,
-            house.ledger,
-            house.desk,
-            clock=house.clock,
+            self.context, lambda: self.service_store_id if self._door.is_open else None
         )
         self.integrator.on_own_doing = self.standing.own_doing
         self.orders = OrdersFlow(
@@ -168,7 +162,7 @@ class StoreRooms:
                 Effects(
                     name,
                     self.catalogue,
-                    self.standing.pausing,
+                    self.standing.pauser,
                     AuditTrail(house.ledger, house.clock),
                 ),
                 self.tills.fallback,
@@ -198,6 +192,13 @@ class StoreRooms:
             self._settled_at = self._clock.monotonic() + settle_s(absent, self._settle_least_s)
         await self.standing.recall()
 
+    async def _recall(self) -> None:
+        """Take note of a store that a new ledger has learnt of again."""
+        if self.service_store_id is None and await self.connected_as() is not None:
+            await self.connected()
+            if self.on_recalled is not None:
+                await self.on_recalled()
+
     async def connected_as(self) -> str | None:
         """Return the store's id at the service; None while it is not connected."""
         found = await self._ledger.read(
@@ -214,27 +215,16 @@ class StoreRooms:
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
         """Return what runs for this store; what fails stops that step of this store only."""
-        steps: dict[str, Step] = {
-            "orders": self.orders.run,
-            "catalogue": self.catalogue.run,
-            "noticing": self._noticing.run,
-            **self.standing.steps(),
-        }
-        if self._idle_read_s:
-            steps["idle_read"] = partial(
-                self._watch.read_while_idle, self._read_integration, self._idle_read_s
-            )
-        return {
-            f"{self.name}.{step}": self.context.supervisor.run(step, steps[step]) for step in steps
-        }
-
-    def integration_task(
-        self, after_round: Callable[[], Awaitable[None]]
-    ) -> Coroutine[Any, Any, object]:
-        """Return what keeps the integration as configured."""
-        return self.context.supervisor.run(
-            "integration", partial(self.integrating.run, after_round)
+        supervised = self.context.supervisor.tasks(
+            {
+                "orders": self.orders.run,
+                "catalogue": self.catalogue.run,
+                "noticing": self._noticing.run,
+            }
         )
+        workers = (*self.standing.workers(), self.integrating.worker)
+        supervised |= {worker.name: worker.run() for worker in workers}
+        return {f"{self.name}.{step}": running for step, running in supervised.items()}
 
     def service_back(self) -> None:
         """Go on with what waited: the service, the consent or the integration is back."""
@@ -244,12 +234,17 @@ class StoreRooms:
 
     def plan(self, scheduler: Scheduler) -> None:
         """Plan what happens by the clock: all that others may have changed is compared daily."""
+        supervisor = self.context.supervisor
+        self._noticing.plan(scheduler, supervisor)
+        if (every_s := self.context.bridge.settings.service.idle_read_s) > 0:
+            read = partial(self._watch.read_if_idle, self._read_integration, every_s)
+            scheduler.every("idle_read", every_s, read, first_s=every_s, supervisor=supervisor)
         scheduler.daily(
             "full_compare",
             self.settings.menu.full_compare,
             self.settings.timezone,
             self._compare_all,
-            supervisor=self.context.supervisor,
+            supervisor=supervisor,
         )
 
     async def _compare_all(self) -> None:

@@ -1,7 +1,9 @@
 """What the bridge finds out about its surroundings by itself, also while nothing happens.
 
-The service and the clock by one small request; the disk by its numbers, and the folders of the
-bridge by writing. What a till's folders are like is the adapter's to say.
+The service and the clock by one small request; the public address by a nonce that has to come back;
+the disk by its numbers, and the folders of the bridge by writing. What a till's folders are like is
+the adapter's to say. An address of this network alone is not probed: nobody outside is expected
+there.
 """
 
 import asyncio
@@ -11,22 +13,66 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from tillbridge.adapter.folders import trouble_of, try_writing
+from tillbridge.config import is_loopback
+from tillbridge.core.clock import Clock
+from tillbridge.core.context import BridgeContext
+from tillbridge.core.errors import LedgerError
+from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
+from tillbridge.ledger.facts import put_fact
+from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.stores.service_reach import ServiceReach
 
 if TYPE_CHECKING:
     from tillbridge.diagnostics.checks.service import Asked
+    from tillbridge.diagnostics.outside import Judgement
+    from tillbridge.diagnostics.subject import Subject
 
-_FIRST_S = 5.0
-_AGAIN_S = 5.0
-_DISK_EVERY_S = 15.0
+log = get_logger()
+
 CLOCK = Scope("", frozenset({"clock.wrong"}))
 DISK = Scope("", frozenset({"disk.low", "disk.not_writable"}))
+FACT = "public_address"
+CODE = "public_address.unreachable"
+
+_SERVICE_FIRST_S = 5.0
+_ADDRESS_FIRST_S = 20.0  # a tunnel that starts with the machine needs a moment
+_AGAIN_S = 5.0  # one probe that fails is repeated before anybody hears of it
+_IN_A_ROW = 2
+_DISK_EVERY_S = 15.0
 _MADE_LATER = ("backups", "log")
 _NO_ROOM = {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
+def plan(bridge: BridgeContext, reach: ServiceReach, subject: "Callable[[], Subject]") -> None:
+    """Plan the checks that the configuration wants; close what those that it does not have left."""
+    settings, problems, scheduler = bridge.settings, bridge.problems, bridge.scheduler
+    disk = DiskCheck(bridge.ledger.data_dir, problems)
+    scheduler.every("disk", _DISK_EVERY_S, disk.look)
+    base_url = settings.service.base_url
+    if every_s := settings.diagnostics.service_probe_every_s:
+        service = ServiceProbe(partial(ask_service, base_url), reach, problems, every_s=every_s)
+        first_s = min(_SERVICE_FIRST_S, every_s)
+        scheduler.every("service", every_s, service.probe, first_s=first_s)
+    else:
+        problems.report(CLOCK, ())
+    every_s = settings.diagnostics.probe_every_s
+    if wants_probing(settings.receiver.public_url, base_url, every_s):
+        address = AddressProbe(
+            lambda: look_at(subject()),
+            bridge.ledger,
+            problems,
+            clock=bridge.clock,
+            every_s=every_s,
+        )
+        first_s = min(_ADDRESS_FIRST_S, every_s)
+        scheduler.every("public_address", every_s, address.probe, first_s=first_s)
+    else:
+        problems.close(CODE)  # of a run whose address was another
 
 
 class ServiceProbe:
@@ -46,13 +92,6 @@ class ServiceProbe:
         self._desk = desk
         self._every_s = every_s
         self._jitter = jitter
-
-    async def run(self) -> None:
-        """Probe until cancelled."""
-        wait_s = min(_FIRST_S, self._every_s)
-        while True:
-            await asyncio.sleep(wait_s)
-            wait_s = await self.probe()
 
     async def probe(self) -> float:
         """Probe once, and return in how many seconds to do it again."""
@@ -80,12 +119,6 @@ class DiskCheck:
         self._data_dir = data_dir
         self._desk = desk
 
-    async def run(self) -> None:
-        """Look until cancelled, at once to begin with."""
-        while True:
-            await self.look()
-            await asyncio.sleep(_DISK_EVERY_S)
-
     async def look(self) -> None:
         """Look once."""
         from tillbridge.diagnostics.apart import apart  # noqa: PLC0415 -- with the first look
@@ -112,3 +145,81 @@ def disk_problems(data_dir: Path) -> list[Found]:
             detail = {"detail": trouble.text, "remedy": trouble.fix}
             found.append(Found("disk.not_writable", str(folder), detail))
     return found
+
+
+class AddressProbe:
+    """Keeps the fact `public_address` and the problem `public_address.unreachable`."""
+
+    def __init__(
+        self,
+        look: Callable[[], Awaitable["Judgement"]],
+        ledger: Ledger,
+        desk: ProblemDesk,
+        *,
+        clock: Clock,
+        every_s: float,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._look = look
+        self._ledger = ledger
+        self._desk = desk
+        self._clock = clock
+        self._every_s = every_s
+        self._jitter = jitter
+        self._failed = 0
+        self._reached: bool | None = None
+
+    async def probe(self) -> float:
+        """Probe once, and return in how many seconds to do it again."""
+        judgement = await self._look()
+        if judgement.reachable:
+            self._failed = 0
+            self._tell(reached=True, cause=judgement.cause)
+            self._desk.close(CODE, "")
+            await self._note(judgement.cause)
+        elif judgement.reachable is False:
+            self._failed += 1
+            if self._failed < _IN_A_ROW:
+                return min(_AGAIN_S, self._every_s)
+            self._tell(reached=False, cause=judgement.cause)
+            self._desk.open(CODE, "", detail=judgement.text, remedy=judgement.fix)
+        # Without a verdict what was known stands.
+        return self._every_s * (0.9 + 0.2 * self._jitter())
+
+    def _tell(self, *, reached: bool, cause: str) -> None:
+        if reached is self._reached:
+            return
+        event = "public_address.reached" if reached else "public_address.unreachable"
+        (log.info if reached else log.warning)(event, cause=cause)
+        self._reached = reached
+
+    async def _note(self, cause: str) -> None:
+        at = self._clock.now_ms()
+        fact = {"ok_at": at, "cause": cause}
+        try:
+            await self._ledger.write(lambda db: put_fact(db, "", FACT, fact, at=at))
+        except LedgerError:
+            log.warning("public_address.not_noted")
+
+
+def wants_probing(public_url: str, base_url: str, every_s: float) -> bool:
+    """Return whether there is an address that the internet is to reach.
+
+    A service on this very machine (the sandbox) comes to it another way.
+    """
+    local = any(is_loopback(urlsplit(url).hostname or "") for url in (public_url, base_url))
+    return every_s > 0 and not local
+
+
+async def look_at(subject: "Subject") -> "Judgement":
+    """Send a nonce through the public address and judge what comes of it."""
+    # Not before the first probe: a bridge behind no public address never needs it.
+    from tillbridge.diagnostics.checks.public import gather  # noqa: PLC0415 -- see above
+    from tillbridge.diagnostics.outside import judge  # noqa: PLC0415 -- see above
+
+    try:
+        snapshot = await asyncio.wait_for(subject.snapshot(), 3)
+        delivered_at = snapshot.last_delivery_at
+    except (LedgerError, TimeoutError):
+        delivered_at = None
+    return judge(await gather(subject, delivered_at_ms=delivered_at))

@@ -1,27 +1,19 @@
 """One store's standing in the daemon: open or paused, its settings and schedule, its taxes."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from tillbridge.config import Settings
-from tillbridge.core.clock import Clock
-from tillbridge.core.supervision import Step
+from tillbridge.config.restaurant import StoreFiles
+from tillbridge.core.context import StoreContext
+from tillbridge.core.worker import Worker
 from tillbridge.daemon.audited import AuditTrail
-from tillbridge.daemon.pausing import Pausing
-from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.orders.arrivals import Kept, NewOrder, TakenIn
-from tillbridge.service.client import ServiceClient
 from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
+from tillbridge.stores.settings_flow import SettingsFlow, SettingsRules
 from tillbridge.stores.tax_rounds import TaxRounds
 from tillbridge.web.acting import acting_as
-
-if TYPE_CHECKING:
-    from tillbridge.stores.settings_flow import SettingsFlow
 
 _STATUS_CHANGED = "store.status_changed"
 _READ_BY_OTHERS_S = 5.0  # at a start and when the service is back the integration is read first
@@ -30,47 +22,39 @@ _READ_BY_OTHERS_S = 5.0  # at a start and when the service is back the integrati
 class StoreStanding:
     """What of a store is neither its menu nor its orders. Used from the event loop."""
 
-    def __init__(
-        self,
-        name: str,
-        settings: Settings,
-        base_dir: Path,
-        client: ServiceClient,
-        service_store_id: Callable[[], str | None],
-        ledger: Ledger,
-        desk: ProblemDesk,
-        *,
-        clock: Clock,
-    ) -> None:
-        self.name = name
-        chosen = settings.stores[name]
-        self._look_every_s = settings.service.store_look_s
-        self._trail = AuditTrail(ledger, clock)
+    def __init__(self, context: StoreContext, service_store_id: Callable[[], str | None]) -> None:
+        bridge, self.name = context.bridge, context.store
+        about = (context.store, context.service, service_store_id, bridge.ledger, bridge.problems)
+        self._trail = AuditTrail(bridge.ledger, bridge.clock)
         self.keeper = StoreKeeper(
-            name,
-            client,
-            service_store_id,
-            ledger,
-            desk,
-            clock=clock,
+            *about,
+            clock=bridge.clock,
+            look_every_s=bridge.settings.service.store_look_s,
             on_own_doing=self.own_doing,
         )
         self.keeper.look(within_s=_READ_BY_OTHERS_S)
-        self.pausing = Pausing(
-            StorePauser(
-                self.keeper,
-                clock=clock,
-                rules=PauseRules(
-                    chosen.orders.pause_after_s,
-                    chosen.orders.resume_after_s,
-                    chosen.orders.max_pauses_per_hour,
-                ),
+        orders = context.settings.orders
+        self.pauser = StorePauser(
+            self.keeper,
+            supervisor=context.supervisor,
+            clock=bridge.clock,
+            rules=PauseRules(
+                orders.pause_after_s, orders.resume_after_s, orders.max_pauses_per_hour
+            ),
+        )
+        self.tax = TaxRounds(*about, clock=bridge.clock)
+        self.settings: SettingsFlow | None = None
+        if rules := _settings_rules(context):
+            self.settings = SettingsFlow(
+                context.store,
+                rules,
+                context.service,
+                service_store_id,
+                bridge.ledger,
+                bridge.problems,
+                clock=bridge.clock,
+                on_schedule=self.keeper.follow,
             )
-        )
-        self.tax = TaxRounds(name, client, service_store_id, ledger, desk, clock=clock)
-        self.settings = _settings_flow(
-            name, settings, base_dir, client, service_store_id, ledger, desk, clock
-        )
 
     async def own_doing(self, action: str, why: str, reason: str) -> None:
         """Write down what the bridge did by itself, as what people do is written down."""
@@ -110,40 +94,18 @@ class StoreStanding:
     async def recall(self) -> None:
         """Take up the schedule of the last life, before anything is asked of the keeper."""
         if self.settings:
-            await self.settings.recall(self.keeper.follow)
+            await self.settings.recall()
 
-    def steps(self) -> dict[str, Step]:
-        """Return what runs for this store, by name; each is supervised."""
-        steps: dict[str, Step] = {
-            "pausing": self.pausing.run,
-            "keeping": partial(self.keeper.run, self._look_every_s),
-            "tax": self.tax.run,
-        }
-        if self.settings:
-            steps["settings"] = partial(self.settings.run, self.keeper.follow)
-        return steps
+    def workers(self) -> list[Worker]:
+        """Return what works for this store."""
+        workers = [self.pauser.worker, self.keeper.worker, self.tax.worker]
+        return [*workers, self.settings.worker] if self.settings else workers
 
 
-def _settings_flow(
-    name: str,
-    settings: Settings,
-    base_dir: Path,
-    client: ServiceClient,
-    service_store_id: Callable[[], str | None],
-    ledger: Ledger,
-    desk: ProblemDesk,
-    clock: Clock,
-) -> "SettingsFlow | None":
-    """Return the flow of the restaurant's files and schedule; None where it has neither."""
-    chosen = settings.stores[name]
+def _settings_rules(context: StoreContext) -> SettingsRules | None:
+    """Return how the restaurant's files and schedule count; None where it has neither."""
+    bridge, chosen = context.bridge, context.settings
     if not (chosen.settings_file or chosen.hours_file or chosen.schedule.pauses):
-        return None  # and what it is made of is not even imported
-    from tillbridge.config.restaurant import StoreFiles  # noqa: PLC0415 -- see above
-    from tillbridge.stores.settings_flow import (  # noqa: PLC0415 -- see above
-        SettingsFlow,
-        SettingsRules,
-    )
-
-    files = StoreFiles.of(chosen, base_dir)
-    rules = SettingsRules(files, chosen.schedule, settings.assumptions.end_of_day)
-    return SettingsFlow(name, rules, client, service_store_id, ledger, desk, clock=clock)
+        return None
+    files = StoreFiles.of(chosen, bridge.base_dir)
+    return SettingsRules(files, chosen.schedule, bridge.settings.assumptions.end_of_day)

@@ -4,7 +4,6 @@ A new pair is first tried in a context of its own; only a sound one replaces wha
 connections get it, and those that are open go on as they are.
 """
 
-import asyncio
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.scheduler import Scheduler
 from tillbridge.ledger.problems import ProblemDesk
 
 log = get_logger()
@@ -80,11 +80,13 @@ class LiveCertificate:
         else:
             self._desk.close("receiver.certificate_ending")
 
-    async def run(self) -> None:
-        """Look every few seconds, until cancelled."""
-        while True:
-            await asyncio.sleep(_LOOK_S)
+    def plan(self, scheduler: Scheduler) -> None:
+        """Let it be looked for a new pair every few seconds."""
+
+        async def look() -> None:
             self.look()
+
+        scheduler.every("receiver.certificate", _LOOK_S, look, first_s=_LOOK_S)
 
     def _take_up(self) -> None:
         try:

@@ -23,6 +23,7 @@ from tillbridge.core.errors import ConfigError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.listening import Acceptor, listening_sockets
 from tillbridge.core.log import get_logger
+from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.tally import Tally
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from tillbridge.receiver.certificate import LiveCertificate
 
 log = get_logger()
+
+_HOUR_S = 3600.0
 
 _HEALTH = frozenset({"/healthz", "/webhooks/healthz"})
 
@@ -86,7 +89,7 @@ class Receiver:
         self.port = 0
 
     async def let_go(self) -> None:
-        """End what is only about strangers who have not come again; call it hourly."""
+        """End what is only about strangers who have not come again."""
         self._refusals.let_go()
 
     def count_in(self, tally: Tally) -> None:
@@ -144,9 +147,14 @@ class Receiver:
         running: dict[str, Coroutine[Any, Any, object]] = {}
         if self._serving is not None:
             running["receiver.accept"] = _awaited(self._serving)
-        if self._certificate is not None:
-            running["receiver.certificate"] = self._certificate.run()
         return running
+
+    def plan(self, scheduler: Scheduler) -> None:
+        """Plan what happens by the clock; after `start`."""
+        scheduler.every("receiver.forget_strangers", _HOUR_S, self.let_go)
+        self._crowding.plan(scheduler)
+        if self._certificate is not None:
+            self._certificate.plan(scheduler)
 
     async def refresh(self, store: str) -> None:
         """Read again what the store's deliveries are checked by: call it when a secret changes."""
@@ -189,7 +197,6 @@ class Receiver:
         async with asyncio.TaskGroup() as group:
             group.create_task(acceptor.run())
             group.create_task(server.enforce_deadlines())
-            group.create_task(self._crowding.run())
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path

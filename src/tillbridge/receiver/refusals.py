@@ -1,6 +1,5 @@
 """What is said about refused deliveries: a log that cannot be flooded, and a problem."""
 
-import asyncio
 from collections import deque
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,6 +7,7 @@ from datetime import datetime
 from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
+from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.tally import Tally
 from tillbridge.ledger.problems import ProblemDesk
 
@@ -123,6 +123,7 @@ class Crowding:
         self.tally = Tally()
         self._desk = desk
         self._clock = clock
+        self._began = clock.monotonic()
         self._times: deque[float] = deque(maxlen=_CROWDED)
 
     def surplus(self, result: str) -> None:
@@ -133,16 +134,17 @@ class Crowding:
         if len(self._times) == _CROWDED and now - self._times[0] <= _CROWDED_WITHIN_S:
             self._desk.open("receiver.crowded")
 
-    async def run(self) -> None:
-        """Close the problem once no connection has been surplus for five minutes."""
-        quiet_since = self._clock.monotonic()
-        while True:
-            await asyncio.sleep(_CROWDED_WITHIN_S)
-            since = self._times[-1] if self._times else quiet_since
-            if self._clock.monotonic() - since >= _CALM_S and self._desk.is_open(
-                "receiver.crowded"
-            ):
-                self._desk.close("receiver.crowded")
+    def plan(self, scheduler: Scheduler) -> None:
+        """Let the problem be closed once no connection has been surplus for five minutes."""
+        scheduler.every(
+            "receiver.crowding", _CROWDED_WITHIN_S, self.look, first_s=_CROWDED_WITHIN_S
+        )
+
+    async def look(self) -> None:
+        """Close the problem if no connection has been surplus for five minutes."""
+        since = self._times[-1] if self._times else self._began
+        if self._clock.monotonic() - since >= _CALM_S and self._desk.is_open("receiver.crowded"):
+            self._desk.close("receiver.crowded")
 
 
 def _problem(path: str) -> tuple[str, bool, str]:

@@ -16,6 +16,8 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
@@ -69,6 +71,7 @@ class StoreKeeper:
         desk: ProblemDesk,
         *,
         clock: Clock,
+        look_every_s: float,
         on_own_doing: OwnDoing | None = None,
     ) -> None:
         self._store = store
@@ -86,7 +89,10 @@ class StoreKeeper:
         self._causes: Causes | None = None  # None: the ledger has not been asked yet
         self._kept: object = None
         self._lock = asyncio.Lock()
-        self._wake = asyncio.Event()
+        self.worker = Worker("keeping", self._step, Supervisor(store, desk), clock)
+        self.worker.wake()
+        self._look_every_s = look_every_s
+        self._looked_at = clock.monotonic()
         self._look_due = True
         self._look_from = 0.0  # monotonic; until then whoever reads the integration may tell
         self._told_at = -math.inf  # monotonic; when the service last answered a change
@@ -174,7 +180,7 @@ class StoreKeeper:
     def follow(self, plan: Callable[[int], Planned]) -> None:
         """Follow this schedule from now on."""
         self._plan, self._planned = plan, None
-        self._wake.set()
+        self.worker.wake()
 
     def look(self, *, within_s: float = 0.0) -> None:
         """Ask the service what the store is: somebody else may have changed it.
@@ -184,23 +190,7 @@ class StoreKeeper:
         self._look_due = True
         self._look_from = self._clock.monotonic() + within_s
         self._not_before = 0.0
-        self._wake.set()
-
-    async def run(self, look_every_s: float) -> None:
-        """Work until cancelled: as time goes, and to notice what others do."""
-        looked = self._clock.monotonic()
-        while True:
-            self._wake.clear()
-            if self._clock.monotonic() - looked >= look_every_s:
-                self._look_due = True
-            if self._look_due:
-                looked = self._clock.monotonic()
-            wait_s = await self._round(look_every_s)
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
+        self.worker.wake()
 
     async def noticed(self, status: str | None, *, asked_at: float) -> None:
         """Take note of what a read that began at `asked_at` (monotonic) says the store is."""
@@ -209,7 +199,7 @@ class StoreKeeper:
                 return  # it may tell of the time before the last change
             await self._seen(_STATUSES[status], await self._known())
             self._look_due = False
-            self._wake.set()
+            self.worker.wake()
 
     async def settle(self) -> None:
         """Bring the service in line now. A service that fails is told again later."""
@@ -218,14 +208,18 @@ class StoreKeeper:
 
     # -- inside
 
-    async def _round(self, longest_s: float) -> float:
+    async def _step(self) -> float:
         """Do what is due, and return how long there is nothing to do, in seconds."""
+        if self._clock.monotonic() - self._looked_at >= self._look_every_s:
+            self._look_due = True
+        if self._look_due:
+            self._looked_at = self._clock.monotonic()
         try:
             await self.settle()
         except LedgerError:
             return _AGAIN_S
         causes = await self._known()
-        waits = [longest_s]
+        waits = [self._look_every_s]
         if self._look_due and (left_s := self._look_from - self._clock.monotonic()) > 0:
             waits.append(left_s)
         if causes.told != standing_of(causes).status and self._service_store_id() is not None:
@@ -362,7 +356,7 @@ class StoreKeeper:
 
             await self._ledger.write(write)
             self._kept = fact
-            self._wake.set()
+            self.worker.wake()
         self._causes = causes
         self._remember(causes)
         self._tell_people(causes)

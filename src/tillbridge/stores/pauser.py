@@ -4,17 +4,23 @@ import asyncio
 from collections import deque
 
 from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
+from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Worker
 from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import Pause, PauseRules, Resume, decide_pause, is_unsteady
 
+_LOOK_EVERY_S = 1.0
 _UNSTEADY = _("the till comes and goes; it has to stay for 10 minutes first")
 
 
 class StorePauser:
-    """Watches how one store's POS is."""
+    """Watches how one store's POS is: at each change, and every second while it matters."""
 
-    def __init__(self, keeper: StoreKeeper, *, clock: Clock, rules: PauseRules) -> None:
+    def __init__(
+        self, keeper: StoreKeeper, *, supervisor: Supervisor, clock: Clock, rules: PauseRules
+    ) -> None:
         self._keeper = keeper
         self._clock = clock
         self._rules = rules
@@ -23,19 +29,46 @@ class StorePauser:
         self._order_lost = False
         self._pauses: deque[float] = deque(maxlen=100)
         self._lock = asyncio.Lock()
+        self._pos_online = True
+        self._pos_closed = ""
+        self.worker = Worker("pausing", self._step, supervisor, clock)
+
+    def pos_came(self) -> None:
+        """Take note that the POS can be reached."""
+        self._pos_online = True
+        self.worker.wake()
+
+    def pos_went(self) -> None:
+        """Take note that the POS cannot be reached."""
+        self._pos_online = False
+        self.worker.wake()
+
+    def pos_closed(self, why: str) -> None:
+        """Take note that the POS takes no orders, and why; "" where it takes them."""
+        self._pos_closed = why
+        self.worker.wake()
 
     def order_lost(self) -> None:
-        """Take note that an order was cancelled because the POS is away; `pos_is` acts on it."""
+        """Take note that an order was cancelled because the POS cannot be reached."""
         self._order_lost = True
+        self.worker.wake()
 
-    async def opened_by_person(self) -> bool:
+    async def opened_by_person(self) -> None:
         """Resume as soon as the POS is back, however often it has come and gone.
 
-        Returns whether to call `pos_is` in a while. Raises LedgerError.
+        Raises LedgerError.
         """
         async with self._lock:
             self._pauses.clear()
-            return self._online is not None and await self._act(self._clock.monotonic())
+            if self._online is not None and await self._act(self._clock.monotonic()):
+                self.worker.wake()
+
+    async def _step(self) -> float | None:
+        try:
+            waits = await self.pos_is(online=self._pos_online, closed=self._pos_closed)
+        except LedgerError:
+            waits = True  # the intent could not be stored, so nothing was sent: again in a while
+        return _LOOK_EVERY_S if waits else None
 
     async def pos_is(self, *, online: bool, closed: str = "") -> bool:
         """Take note of how the POS is, and pause or resume the store if it is time.

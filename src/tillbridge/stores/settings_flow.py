@@ -25,6 +25,8 @@ from tillbridge.core.errors import (
     ServiceError,
 )
 from tillbridge.core.log import get_logger
+from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
@@ -78,6 +80,7 @@ class SettingsFlow:
         desk: ProblemDesk,
         *,
         clock: Clock,
+        on_schedule: Follow,
     ) -> None:
         self._store = store
         self._rules = rules
@@ -89,8 +92,9 @@ class SettingsFlow:
         self._words = StoreWords()
         self._failures = 0
         self._lock = asyncio.Lock()
-        self._wake = asyncio.Event()
-        self._wake.set()
+        self._on_schedule = on_schedule
+        self.worker = Worker("settings", self._step, Supervisor(store, desk), clock)
+        self.worker.wake()
 
     @property
     def files(self) -> StoreFiles:
@@ -116,31 +120,14 @@ class SettingsFlow:
     def changed(self) -> None:
         """A file has changed, or the service is back: read, and send what differs."""
         self._failures = 0
-        self._wake.set()
+        self.worker.wake()
 
-    async def recall(self, follow: Follow) -> None:
-        """Take up the hours of the last life, and let the schedule be followed: `follow(plan)`."""
+    async def recall(self) -> None:
+        """Take up the hours of the last run, and let the schedule be followed."""
         kept = await self._ledger.read(lambda db: get_fact(db, self._store, "store_hours"))
         if self._words.hours is None and self._rules.files.paths():
             self._words = StoreWords(hours=hours_from_json(kept))
-        follow(partial(planned_at, self.schedule))
-
-    async def run(self, follow: Follow) -> None:
-        """Work until cancelled; each new schedule is handed to `follow`."""
-        await self.recall(follow)
-        wait_s: float | None = None
-        while True:
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
-            self._wake.clear()
-            try:
-                wait_s = await self._round(follow)
-            except Exception:
-                self._wake.set()  # whoever begins `run` again tries this again
-                raise
+        self._on_schedule(partial(planned_at, self.schedule))
 
     async def plan(self, *, full: bool = False) -> SettingsPlan:
         """Return what would be sent now. Raises ConfigError with all that is wrong, LedgerError."""
@@ -155,7 +142,7 @@ class SettingsFlow:
 
     # -- inside
 
-    async def _round(self, follow: Follow) -> float | None:
+    async def _step(self) -> float | None:
         """Read, follow, send. Return after how many seconds to try again; None for no timer."""
         async with self._lock:
             try:
@@ -167,7 +154,7 @@ class SettingsFlow:
             self._desk.close("store.file_unreadable", self._store)
             try:
                 await self._take(words)
-                follow(partial(planned_at, self.schedule))
+                self._on_schedule(partial(planned_at, self.schedule))
                 await self._send(await self._plan(words))
             except (ServiceError, LedgerError) as failure:
                 return self._after(failure)

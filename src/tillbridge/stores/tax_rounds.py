@@ -4,7 +4,6 @@ With the taxes of the menu that the service accepted, and with those of the late
 kept is a fact: the service's taxes, what differs in the menu, how the latest orders were taxed.
 """
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,6 +14,8 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import all_items
@@ -51,7 +52,7 @@ class TaxRounds:
         self._ledger = ledger
         self._desk = desk
         self._clock = clock
-        self._wake = asyncio.Event()
+        self.worker = Worker("tax", self._step, Supervisor(store, desk), clock)
         self._arrived: list[OrderTax] = []
         self._whole_at: float | None = None  # on the monotonic clock
         self._perhaps = False
@@ -59,19 +60,19 @@ class TaxRounds:
     def daily(self) -> None:
         """Read and compare everything soon."""
         self._whole_at = self._clock.monotonic()
-        self._wake.set()
+        self.worker.wake()
 
     def service_back(self) -> None:
         """Read and compare everything in a while, where that is due."""
         self._perhaps = True
-        self._wake.set()
+        self.worker.wake()
 
     def order_came(self, payload: str, number: str) -> None:
         """Compare how an order was taxed; `payload` is its data as JSON."""
         data = json.loads(payload)
         if isinstance(data, Mapping):
             self._arrived.append(taxed_orders(data, number))
-            self._wake.set()
+            self.worker.wake()
 
     async def known(self) -> dict[str, Any] | None:
         """Return the fact as it was last kept; None where nothing was checked yet."""
@@ -103,30 +104,11 @@ class TaxRounds:
 
         return await self._update(update)
 
-    async def run(self) -> None:
-        """Work until cancelled: what `daily` and `order_came` ask for."""
-        wait_s: float | None = None
-        while True:
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
-            self._wake.clear()
-            wait_s = await self._round_or_again()
-
-    async def _round_or_again(self) -> float | None:
-        try:
-            return await self._round()
-        except Exception:
-            self._wake.set()  # whoever begins `run` again tries this again
-            raise
-
     async def _is_old(self) -> bool:
         at = (await self.known() or {}).get("checked_at")
         return not isinstance(at, int) or self._clock.now_ms() - at > _A_DAY_MS
 
-    async def _round(self) -> float | None:
+    async def _step(self) -> float | None:
         """Do what is due, and return after how many seconds something is; None for nothing."""
         try:
             if self._arrived:

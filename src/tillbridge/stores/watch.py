@@ -49,21 +49,20 @@ class ServiceWatch:
         self._noting: asyncio.Task[None] | None = None
         self._called_at = clock.monotonic()
 
-    async def read_while_idle(self, read: Callable[[], Awaitable[object]], every_s: float) -> None:
-        """Call `read` whenever no call was answered for `every_s` seconds, until cancelled.
+    async def read_if_idle(self, read: Callable[[], Awaitable[object]], every_s: float) -> float:
+        """Call `read` if no call was answered for `every_s` seconds; return when that may be next.
 
         A consent that ends while nothing is called is noticed by nothing else.
         """
-        while True:
-            left_s = self._called_at + every_s - self._clock.monotonic()
-            if left_s > 0:
-                await asyncio.sleep(left_s)
-                continue
-            self._called_at = self._clock.monotonic()
-            try:
-                await read()
-            except ServiceError as failure:  # `seen` has taken note of it
-                log.debug("service.idle_read", store=self._store, code=failure.code)
+        left_s = self._called_at + every_s - self._clock.monotonic()
+        if left_s > 0:
+            return left_s
+        self._called_at = self._clock.monotonic()
+        try:
+            await read()
+        except ServiceError as failure:  # `seen` has taken note of it
+            log.debug("service.idle_read", store=self._store, code=failure.code)
+        return every_s
 
     def seen(self, contact: Contact) -> None:
         """Take note of what came of a call."""

@@ -1,12 +1,12 @@
-"""The pulse tells as long as everything gets on, and says once what does not."""
+"""The watchdog tells as long as everything gets on, and says once what does not."""
 
 from dataclasses import dataclass, field
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.daemon.pulse import Pulse, Sign, stuck
 from tillbridge.daemon.service_manager import ServiceManager
+from tillbridge.daemon.watchdog import ProgressCheck, Watchdog, stuck
 
 times = st.floats(min_value=0, max_value=1e6)
 
@@ -23,28 +23,28 @@ class PretendManager:
 
 
 def test_an_idle_part_is_never_stuck() -> None:
-    assert stuck([Sign("writer", None, 0.0)], 1e9) == ()
+    assert stuck([ProgressCheck("writer", None, 0.0)], 1e9) == ()
 
 
 @given(since=times, patience=times, now=times)
 def test_a_part_is_stuck_exactly_when_its_patience_is_over(
     since: float, patience: float, now: float
 ) -> None:
-    assert (stuck([Sign("writer", since, patience)], now) == ("writer",)) is (
+    assert (stuck([ProgressCheck("writer", since, patience)], now) == ("writer",)) is (
         now - since > patience
     )
 
 
-def test_the_pulse_pauses_while_a_part_is_stuck_and_comes_back_with_it() -> None:
+def test_the_watchdog_is_silent_while_a_part_is_stuck_and_comes_back_with_it() -> None:
     manager, now = PretendManager(), [0.0]
-    signs = [Sign("writer", 0.0, 30.0)]
-    pulse = Pulse(manager, lambda: signs, clock=lambda: now[0])  # type: ignore[arg-type]  # a fake
-    pulse.beat()
+    checks = [ProgressCheck("writer", 0.0, 30.0)]
+    watchdog = Watchdog(manager, lambda: checks, clock=lambda: now[0])  # type: ignore[arg-type]  # a fake
+    watchdog.beat()
     now[0] = 31.0
-    pulse.beat()
-    pulse.beat()
-    signs[:] = [Sign("writer", None, 30.0)]
-    pulse.beat()
+    watchdog.beat()
+    watchdog.beat()
+    checks[:] = [ProgressCheck("writer", None, 30.0)]
+    watchdog.beat()
     assert manager.said == ["alive", "Stuck: writer", "alive"]
 
 

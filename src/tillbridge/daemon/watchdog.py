@@ -1,0 +1,115 @@
+"""The watchdog: the service manager hears from the bridge as long as everything makes progress.
+
+It runs by a timer of the event loop, so a loop that hangs is silent. Beside that it checks what the
+loop alone does not show: a writer whose thread is stuck in the disk, an inbox that nobody takes up,
+a scheduler that begins nothing. A disk that refuses is no reason: the bridge goes on without it,
+and a new start would find the same disk.
+"""
+
+import asyncio
+import faulthandler
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from tillbridge.core.log import get_logger
+from tillbridge.daemon.building import Building
+from tillbridge.daemon.service_manager import ServiceManager
+
+log = get_logger()
+
+_BEATS = 3  # within the watchdog's time: one that comes late or is lost ends nothing
+# A commit waits for the disk, and memory cards have been seen to take ten seconds over one.
+_WRITER_S = 30.0
+# Taking in begins with asking the tills, whose calls end within their own time-outs.
+_INBOX_S = 120.0
+_TIMERS_S = 60.0
+# Every hour it begins again.
+_HOUSEKEEPING_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressCheck:
+    """Something that has to make progress: since when (monotonic, s) it is busy, None if idle."""
+
+    what: str
+    busy_since: float | None
+    patience_s: float
+
+
+def stuck(checks: Iterable[ProgressCheck], now: float) -> tuple[str, ...]:
+    """Return what has been at one thing for longer than it may be."""
+    return tuple(
+        check.what
+        for check in checks
+        if check.busy_since is not None and now - check.busy_since > check.patience_s
+    )
+
+
+class Watchdog:
+    """Tells `manager` that the bridge is alive; `checks` are made before each time."""
+
+    def __init__(
+        self,
+        manager: ServiceManager,
+        checks: Callable[[], Sequence[ProgressCheck]],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._manager = manager
+        self._checks = checks
+        self._clock = clock
+        self._stuck: tuple[str, ...] = ()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, watchdog_s: float) -> None:
+        """Beat from now on, in the running loop."""
+        # By the loop's own timer: a job of the scheduler could not tell that the scheduler stands.
+        every_s = watchdog_s / _BEATS
+        self._timer = asyncio.get_running_loop().call_later(every_s, self.start, watchdog_s)
+        self.beat()
+
+    def stop(self) -> None:
+        """Beat no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def beat(self) -> None:
+        """Check, and tell. What is stuck is logged once: its silence is what ends the bridge."""
+        found = stuck(self._checks(), self._clock())
+        if found != self._stuck:
+            self._stuck = found
+            if found:
+                log.error("bridge.stuck", what=found)
+                self._manager.status("Stuck: " + ", ".join(found))
+            else:
+                log.info("bridge.moves_again")
+        if not found:
+            self._manager.alive()
+
+
+def watchdog_of(manager: ServiceManager, building: Building) -> Watchdog:
+    """Return the watchdog of this bridge."""
+    # Without a beat it is ended by SIGABRT: the log then has what each thread was at.
+    faulthandler.enable()
+    bridge = building.bridge
+    unwritable_at = 0.0
+
+    def checks() -> list[ProgressCheck]:
+        nonlocal unwritable_at
+        if not bridge.ledger.writable:
+            unwritable_at = time.monotonic()
+        # The time in which nothing could be taken in, because the disk refused, does not count.
+        behind = {
+            name: None if since is None else max(since, unwritable_at)
+            for name, store in building.stores.items()
+            for since in (store.orders.behind_since,)
+        }
+        return [
+            ProgressCheck("writer", bridge.ledger.writing_since, _WRITER_S),
+            *(ProgressCheck(f"{name}.inbox", since, _INBOX_S) for name, since in behind.items()),
+            ProgressCheck("timers", bridge.scheduler.late_since(), _TIMERS_S),
+            ProgressCheck("housekeeping", bridge.scheduler.busy_since, _HOUSEKEEPING_S),
+        ]
+
+    return Watchdog(manager, checks)
