@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tillbridge.sandbox.state import AddOn, AddOnGroup, Catalogue, Item, Menu, Variant, new_id
+from tillbridge.sandbox.state import AddOn, AddOnGroup, Catalogue, Item, Variant, new_id
 from tillbridge.sandbox.validation import wrong
 
 #: A record of the body, and where in the body it stands.
@@ -148,8 +148,7 @@ def apply_push(catalogue: Catalogue, push: Push, rejected: Mapping[str, str]) ->
     """
     refused: dict[str, str] = {}
     for menu in push.menus:
-        external_id = menu["external_id"]
-        catalogue.menus[external_id] = Menu(external_id, menu["name"], menu.get("description", ""))
+        catalogue.menus[menu["external_id"]] = menu["name"]
     for _, category in push.categories:
         catalogue.categories[category["external_id"]] = category["name"]
     for _, add_on in push.add_ons:

@@ -45,7 +45,7 @@ from tillbridge.sandbox.state import (
     plain,
 )
 from tillbridge.sandbox.validation import Empty, Json, wrong
-from tillbridge.sandbox.webhooks import SubscriptionTarget, new_secret
+from tillbridge.sandbox.webhooks import new_secret
 
 _ATTEMPTS_SHOWN = 100
 _LISTS = ("stores", "categories", "items")
@@ -311,20 +311,20 @@ async def _change(call: Call[Subscription, SubscriptionUpdate]) -> Json:
         setattr(subscription, name, tuple(value) if name == "events" else value)
     subscription.updated_at_ms = call.sandbox.clock.now_ms()
     if not subscription.is_active:
-        call.sandbox.webhooks.stop_for(SubscriptionTarget(subscription))
+        call.sandbox.webhooks.stop_for(subscription)
     return subscription_body(subscription)
 
 
 async def _remove(call: Call[Subscription, Unread]) -> Json:
     call.found.gone = True
     del call.sandbox.world.subscriptions[call.found.webhook_id]
-    call.sandbox.webhooks.stop_for(SubscriptionTarget(call.found))
+    call.sandbox.webhooks.stop_for(call.found)
     return {"status": "success", "message": "Webhook subscription removed"}
 
 
 async def _test(call: Call[Subscription, Empty]) -> Json:
     """One attempt, whatever the subscription's events are; a failed test is not repeated."""
-    webhooks, target = call.sandbox.webhooks, SubscriptionTarget(call.found)
+    webhooks, target = call.sandbox.webhooks, call.found
     event_type = call.sandbox.settings.subscription_test_event
     content = webhooks.envelope(target, event_type, {"webhook_id": call.found.webhook_id})
     delivery = webhooks.send(target, content, retry=False)
@@ -344,7 +344,7 @@ async def _deliveries(call: Call[Subscription, Unread]) -> Json:
             "error": attempt.error,
         }
         for delivery in call.sandbox.webhooks.deliveries.values()
-        if delivery.target.key == call.found.webhook_id
+        if delivery.target is call.found
         for attempt in delivery.attempts
     ]
     attempts.sort(key=lambda attempt: str(attempt["attempted_at"]), reverse=True)

@@ -99,9 +99,8 @@ def link_body(link: Link, now_ms: int) -> dict[str, Any]:
     return {
         **body,
         **plain(link, "app_id", "store", "integration", "catalogue"),
-        **plain(catalogue, "menus", "items", "add_ons", "snoozed"),
+        **plain(catalogue, "items", "add_ons", "snoozed"),
         "integration_status": link.integration_status,
-        "menus": {menu.external_id: menu.name for menu in catalogue.menus.values()},
         "items": {key: _sellable_body(item, now_ms) for key, item in catalogue.items.items()},
         "add_ons": {key: _sellable_body(one, now_ms) for key, one in catalogue.add_ons.items()},
     }
@@ -467,7 +466,7 @@ def _set_status(call: Call[Any, Any], link: Link, status: str) -> None:
     if link.integration is not None:
         link.integration.status = status
     if status != "active":
-        call.sandbox.webhooks.forget(link)
+        call.sandbox.webhooks.stop_for(link)
 
 
 class OfKind(Body):

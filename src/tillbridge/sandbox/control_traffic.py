@@ -1,13 +1,12 @@
 """Control API, what goes over the wire: clock, faults, rate limit, request log, webhooks."""
 
-from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import Field
 
 from tillbridge.sandbox.endpoints import Call, Unread, any_community, anyone, endpoint
 from tillbridge.sandbox.errors import ServiceError
-from tillbridge.sandbox.faults import Fault, FaultRule
+from tillbridge.sandbox.faults import FaultRule
 from tillbridge.sandbox.state import Community, new_id, plain
 from tillbridge.sandbox.validation import (
     Body,
@@ -23,8 +22,6 @@ from tillbridge.sandbox.validation import (
 )
 from tillbridge.sandbox.webhooks import (
     Delivery,
-    LinkTarget,
-    SubscriptionTarget,
     Target,
     delivery_body,
     encode,
@@ -56,11 +53,11 @@ async def _set_clock(call: Call[None, SetClock]) -> Json:
 
 async def _show_faults(call: Call[None, Unread]) -> Json:
     rules = call.sandbox.faults.in_force()
-    return {"faults": [{**asdict(rule), "hits": hits} for rule, hits in rules]}
+    return {"faults": [{**rule.model_dump(), "hits": hits} for rule, hits in rules]}
 
 
-async def _add_fault(call: Call[None, Fault]) -> Json:
-    return asdict(call.sandbox.faults.add(FaultRule(**call.body.sent())))
+async def _add_fault(call: Call[None, FaultRule]) -> Json:
+    return call.sandbox.faults.add(call.body).model_dump()
 
 
 async def _clear_faults(call: Call[None, Unread]) -> Json:
@@ -207,11 +204,10 @@ async def _send(call: Call[None, StoreEvent]) -> Json:
         raise ServiceError(
             "store.not_integrated", f"Store {body.store_id} has no active integration"
         )
-    target = LinkTarget(link)
-    content = call.sandbox.webhooks.envelope(target, body.event_type, body.data, body.event_id)
+    content = call.sandbox.webhooks.envelope(link, body.event_type, body.data, body.event_id)
     content["store_id"] = body.body_store_id or content["store_id"]
     content["location_id"] = body.body_location_id or content["location_id"]
-    delivery = body.to(target, content)
+    delivery = body.to(link, content)
     call.sandbox.webhooks.dispatch(delivery)
     return await first_attempt(delivery, wait=body.wait)
 
@@ -227,7 +223,7 @@ async def _send_to_subscribers(call: Call[Community, SubscribersEvent]) -> Json:
     """To the community's subscriptions, or to one of them."""
     sandbox, community, body = call.sandbox, call.found, call.body
     targets = [
-        SubscriptionTarget(subscription)
+        subscription
         for subscription in sandbox.world.subscriptions_of(community)
         if body.webhook_id in (None, subscription.webhook_id)
     ]
@@ -246,7 +242,7 @@ TRAFFIC_ENDPOINTS = (
     endpoint("GET", "/_control/clock", anyone, Unread, _show_clock),
     endpoint("POST", "/_control/clock", anyone, SetClock, _set_clock),
     endpoint("GET", "/_control/faults", anyone, Unread, _show_faults),
-    endpoint("POST", "/_control/faults", anyone, Fault, _add_fault, 201),
+    endpoint("POST", "/_control/faults", anyone, FaultRule, _add_fault, 201),
     endpoint("DELETE", "/_control/faults", anyone, Unread, _clear_faults),
     endpoint("DELETE", "/_control/faults/{rule_id}", anyone, Unread, _remove_fault),
     endpoint("POST", "/_control/rate", anyone, SetRate, _set_rate),

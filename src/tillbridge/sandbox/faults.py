@@ -4,7 +4,7 @@ import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from aiohttp import web
@@ -15,6 +15,7 @@ from tillbridge.sandbox.state import new_id
 from tillbridge.sandbox.validation import (
     Body,
     Count,
+    Id,
     Number,
     OptionalText,
     Regex,
@@ -26,8 +27,7 @@ Action = Literal["error", "drop", "delay", "garbage", "redirect", "drip"]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-@dataclass(frozen=True, slots=True)
-class FaultRule:
+class FaultRule(Body):
     """Which calls, and what happens to them.
 
     Which: `method` (None is any, WRITE any but GET), `path` (a regular expression, searched in the
@@ -36,27 +36,8 @@ class FaultRule:
     effect before its answer is spoiled. `delay_s` is real time.
     """
 
-    action: str
-    rule_id: str = field(default_factory=lambda: new_id("flt"))
-    method: str | None = None
-    path: str = ""
-    percent: float = 100
-    count: int | None = None
-    after: int = 0
-    when: str = "before"
-    status: int = 503
-    code: str | None = None
-    message: str = "Fault injected by the sandbox"
-    retry_after_s: int | None = None
-    delay_s: float = 0.0
-    body: str = "<!doctype html><title>It works!</title>"
-    location: str = "https://elsewhere.example/stolen"
-
-
-class Fault(Body):
-    """POST /_control/faults: the fields of a `FaultRule`."""
-
     action: Action
+    rule_id: Id = Field(default_factory=lambda: new_id("flt"))
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "WRITE"] | None = None
     path: Regex = ""
     percent: Number = 100
@@ -65,11 +46,11 @@ class Fault(Body):
     when: Literal["before", "after"] = "before"
     status: Annotated[int, Field(ge=200)] = 503
     code: Text | None = None
-    message: Text | None = None
+    message: Text = "Fault injected by the sandbox"
     retry_after_s: Count | None = None
     delay_s: Number = 0
-    body: OptionalText = ""
-    location: Url | None = None
+    body: OptionalText = "<!doctype html><title>It works!</title>"
+    location: Url = "https://elsewhere.example/stolen"
 
 
 @dataclass(slots=True)

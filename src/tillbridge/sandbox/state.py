@@ -149,22 +149,13 @@ class AddOnGroup:
 
 
 @dataclass(slots=True)
-class Menu:
-    """A menu, by its name."""
-
-    external_id: str
-    name: str
-    description: str
-
-
-@dataclass(slots=True)
 class Catalogue:
     """What one app has pushed for one store.
 
     `revision` moves with every change; `snoozed` names what the clock will bring back.
     """
 
-    menus: dict[str, Menu] = field(default_factory=dict)
+    menus: dict[str, str] = field(default_factory=dict)
     categories: dict[str, str] = field(default_factory=dict)
     add_ons: dict[str, AddOn] = field(default_factory=dict)
     addon_groups: dict[str, AddOnGroup] = field(default_factory=dict)
@@ -202,6 +193,15 @@ class Job:
     error: dict[str, str] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """Where webhooks go now, and the secret that signs them."""
+
+    url: str
+    secret: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Link:
     """An app and a store: everything between the two of them."""
@@ -229,6 +229,26 @@ class Link:
             if self.integration is not None and self.integration.status == "active"
             else None
         )
+
+    @property
+    def receiver(self) -> Receiver | None:
+        """The POS, while the integration is active."""
+        if self.active is None:
+            return None
+        location = {"X-Service-Location-Id": self.active.external_store_id}
+        return Receiver(self.active.webhook_url, self.active.webhook_secret, location)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """As the control API shows them."""
+        return {"store_id": self.store.store_id}
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The fields of an envelope that say whose event it is."""
+        store_id = self.store.store_id
+        location = self.integration.external_store_id if self.integration else store_id
+        return {"store_id": store_id, "location_id": location}
 
 
 @dataclass(slots=True)
@@ -307,6 +327,21 @@ class Subscription:
     def wants(self, event_type: str) -> bool:
         """Whether such an event is sent here."""
         return self.is_active and bool({"*", event_type} & set(self.events))
+
+    @property
+    def receiver(self) -> Receiver | None:
+        """Its URL, until it is deleted. A test goes out while it is switched off, too."""
+        return None if self.gone else Receiver(self.url, self.secret)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """As the control API shows them."""
+        return {"community_id": self.community_id, "webhook_id": self.webhook_id}
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The fields of an envelope that say whose event it is."""
+        return {"community_id": self.community_id}
 
 
 @dataclass(slots=True)

@@ -3,9 +3,9 @@
 A shop is one store, or a community with all of its member stores: one basket, one order.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aiohttp import web
 from yarl import URL
@@ -179,6 +179,18 @@ def community_shop(sandbox: "Sandbox", request: web.Request) -> Shop:
     return Shop(sandbox, sandbox.world.members(community), community)
 
 
+Found = TypeVar("Found")
+
+
+def _shown(version_of: Callable[[Found], str]) -> Callable[[Call[Found, Unread]], Awaitable[Json]]:
+    """What a page that stands open asks for, to see whether it is still true."""
+
+    async def show(call: Call[Found, Unread]) -> Json:
+        return {"version": version_of(call.found)}
+
+    return show
+
+
 # Browsing
 
 
@@ -266,19 +278,11 @@ async def _show_item(call: Call[Shop, Unread]) -> web.Response:
     )
 
 
-async def _show_store_version(call: Call[Shop, Unread]) -> Json:
-    return {"version": _store_version(call.found)}
-
-
 def _store_version(shop: Shop) -> str:
     link = shop.link(shop.stores[0])
     if link is None:
         return "none"
     return f"{link.store.status}.{version(link.catalogue, shop.sandbox.clock.now_ms())}"
-
-
-async def _show_community_version(call: Call[Shop, Unread]) -> Json:
-    return {"version": _community_version(call.found)}
 
 
 def _community_version(shop: Shop) -> str:
@@ -371,10 +375,6 @@ async def _show_order(call: Call[Order, Unread]) -> web.Response:
     )
 
 
-async def _show_order_version(call: Call[Order, Unread]) -> Json:
-    return {"version": _order_version(call.found)}
-
-
 def _order_version(order: Order) -> str:
     return f"{order.state}.{len(order.history)}"
 
@@ -399,10 +399,6 @@ async def _show_parent(call: Call[ParentOrder, Unread]) -> web.Response:
         reached={entry["status"]: entry["at"] for entry in parent.history},
         version=_parent_version(parent),
     )
-
-
-async def _show_parent_version(call: Call[ParentOrder, Unread]) -> Json:
-    return {"version": _parent_version(call.found)}
 
 
 def _parent_version(parent: ParentOrder) -> str:
@@ -430,21 +426,21 @@ _ORDER, _PARENT = "/orders/{order_id}", "/community-orders/{order_id}"
 STOREFRONT_ENDPOINTS = (
     endpoint("GET", _STORE, store_shop, Unread, _show_store),
     endpoint("GET", f"{_STORE}/item", store_shop, Unread, _show_item),
-    endpoint("GET", f"{_STORE}/version", store_shop, Unread, _show_store_version),
+    endpoint("GET", f"{_STORE}/version", store_shop, Unread, _shown(_store_version)),
     endpoint("POST", f"{_STORE}/basket", store_shop, Unread, _add),
     endpoint("POST", f"{_STORE}/basket/remove", store_shop, Unread, _remove),
     endpoint("POST", f"{_STORE}/orders", store_shop, Unread, _place),
     endpoint("GET", _ORDER, any_order, Unread, _show_order),
-    endpoint("GET", f"{_ORDER}/version", any_order, Unread, _show_order_version),
+    endpoint("GET", f"{_ORDER}/version", any_order, Unread, _shown(_order_version)),
     endpoint("POST", f"{_ORDER}/deliver", any_order, Unread, _deliver),
     endpoint("POST", f"{_ORDER}/cancel", any_order, Unread, _cancel),
     endpoint("GET", _COMMUNITY, community_shop, Unread, _show_community),
-    endpoint("GET", f"{_COMMUNITY}/version", community_shop, Unread, _show_community_version),
+    endpoint("GET", f"{_COMMUNITY}/version", community_shop, Unread, _shown(_community_version)),
     endpoint("POST", f"{_COMMUNITY}/orders", community_shop, Unread, _place),
     endpoint("GET", f"{_MEMBER}/item", community_shop, Unread, _show_item),
     endpoint("POST", f"{_MEMBER}/basket", community_shop, Unread, _add),
     endpoint("POST", f"{_MEMBER}/basket/remove", community_shop, Unread, _remove),
     endpoint("GET", _PARENT, any_parent, Unread, _show_parent),
-    endpoint("GET", f"{_PARENT}/version", any_parent, Unread, _show_parent_version),
+    endpoint("GET", f"{_PARENT}/version", any_parent, Unread, _shown(_parent_version)),
     endpoint("POST", f"{_PARENT}/{{step}}", any_parent, Unread, _move_parent),
 )

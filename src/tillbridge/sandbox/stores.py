@@ -78,7 +78,7 @@ async def _integrate(call: Call[Link, Integrate]) -> Json:
         notification_email=body.notification_email or link.store.merchant_email,
         connected_at_ms=call.sandbox.clock.now_ms(),
     )
-    call.sandbox.webhooks.forget(link)
+    call.sandbox.webhooks.stop_for(link)
     link.integration = integration
     return {**integration_body(link, integration), "webhook_secret": integration.webhook_secret}
 
@@ -102,7 +102,7 @@ async def _update(call: Call[tuple[Link, Integration], IntegrationUpdate]) -> Js
 async def _remove(call: Call[tuple[Link, Integration], Unread]) -> Json:
     link, _ = call.found
     link.integration = None
-    call.sandbox.webhooks.forget(link)
+    call.sandbox.webhooks.stop_for(link)
     return {"status": "success", "message": "Integration removed"}
 
 

@@ -9,7 +9,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, TypeAlias
 
 import aiohttp
 import structlog
@@ -24,102 +24,8 @@ _log = structlog.get_logger("tillbridge.sandbox.webhooks")
 RedeliveryMode = Literal["same", "new_delivery_id", "new_event_id"]
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where attempts go now, and the secret that signs them."""
-
-    url: str
-    secret: str
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-class Target(Protocol):
-    """Who gets a delivery. It is asked before every attempt, so a changed URL or secret counts."""
-
-    @property
-    def key(self) -> str:
-        """Names this receiver among all."""
-        ...
-
-    @property
-    def endpoint(self) -> Endpoint | None:
-        """Where to, or None: nobody wants it any more."""
-        ...
-
-    @property
-    def ids(self) -> dict[str, str]:
-        """As the control API shows them."""
-        ...
-
-    @property
-    def named(self) -> dict[str, str]:
-        """The fields of an envelope that say whose event it is."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class LinkTarget:
-    """The POS of an app's integration."""
-
-    link: Link
-
-    @property
-    def key(self) -> str:
-        """The app and the store."""
-        return f"{self.link.app_id} {self.link.store.store_id}"
-
-    @property
-    def endpoint(self) -> Endpoint | None:
-        """The integration's webhook_url, while it is active."""
-        integration = self.link.active
-        if integration is None:
-            return None
-        location = ("X-Service-Location-Id", integration.external_store_id)
-        return Endpoint(integration.webhook_url, integration.webhook_secret, (location,))
-
-    @property
-    def ids(self) -> dict[str, str]:
-        """The store."""
-        return {"store_id": self.link.store.store_id}
-
-    @property
-    def named(self) -> dict[str, str]:
-        """The store and its location; without integration its own id stands in."""
-        integration, store_id = self.link.integration, self.link.store.store_id
-        location = integration.external_store_id if integration else store_id
-        return {"store_id": store_id, "location_id": location}
-
-
-@dataclass(frozen=True, slots=True)
-class SubscriptionTarget:
-    """The receiver of a community's subscription."""
-
-    subscription: Subscription
-
-    @property
-    def key(self) -> str:
-        """The subscription's id."""
-        return self.subscription.webhook_id
-
-    @property
-    def endpoint(self) -> Endpoint | None:
-        """Its URL, until it is deleted. A test goes out while it is switched off, too."""
-        if self.subscription.gone:
-            return None
-        return Endpoint(self.subscription.url, self.subscription.secret)
-
-    @property
-    def ids(self) -> dict[str, str]:
-        """The community and the subscription."""
-        return {
-            "community_id": self.subscription.community_id,
-            "webhook_id": self.subscription.webhook_id,
-        }
-
-    @property
-    def named(self) -> dict[str, str]:
-        """The community."""
-        return {"community_id": self.subscription.community_id}
+#: Who gets a delivery. It is asked before every attempt, so a changed URL or secret counts.
+Target: TypeAlias = Link | Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,18 +157,17 @@ class Webhooks:
     def emit(self, link: Link, event_type: str, data: Json, *, order_id: str | None = None) -> None:
         """Deliver an event to the link's receiver, if an active integration wants it."""
         if link.active is not None:
-            target = LinkTarget(link)
-            self.send(target, self.envelope(target, event_type, data), order_id=order_id)
+            self.send(link, self.envelope(link, event_type, data), order_id=order_id)
 
     def broadcast(
         self, subscriptions: Iterable[Subscription], event_type: str, data: Json, order_id: str
     ) -> None:
         """To all who subscribed: the same event_id for everybody, a delivery id for each."""
         event_id = new_id("evt")
-        for target in map(SubscriptionTarget, subscriptions):
-            if target.subscription.wants(event_type):
-                content = self.envelope(target, event_type, data, event_id)
-                self.send(target, content, order_id=order_id)
+        for subscription in subscriptions:
+            if subscription.wants(event_type):
+                content = self.envelope(subscription, event_type, data, event_id)
+                self.send(subscription, content, order_id=order_id)
 
     def envelope(
         self, target: Target, event_type: str, data: Json, event_id: str | None = None
@@ -348,14 +253,10 @@ class Webhooks:
         for delivery in held:
             self._attempt_now(delivery)
 
-    def forget(self, link: Link) -> None:
-        """The integration ended: what has not been delivered never will be."""
-        self.stop_for(LinkTarget(link))
-
     def stop_for(self, target: Target) -> None:
-        """Stop what is under way to a receiver."""
+        """What has not been delivered to the receiver never will be."""
         for delivery in self.deliveries.values():
-            if delivery.target.key == target.key:
+            if delivery.target is target:
                 end(delivery, "stopped")
 
     # Attempts
@@ -379,25 +280,25 @@ class Webhooks:
 
     async def _attempt(self, delivery: Delivery) -> None:
         async with self._slots:
-            endpoint = delivery.target.endpoint
+            receiver = delivery.target.receiver
             if delivery.state != "pending":
                 return
-            if endpoint is None:
+            if receiver is None:
                 end(delivery, "stopped")
                 return
             headers = {
                 "Content-Type": "application/json",
                 "X-Service-Event": delivery.event_type,
                 "X-Service-Delivery-Id": delivery.delivery_id,
-                "X-Service-Signature": sign(delivery.body, endpoint.secret),
-                **dict(endpoint.headers),
+                "X-Service-Signature": sign(delivery.body, receiver.secret),
+                **receiver.headers,
                 **delivery.extra_headers,
             }
             if delivery.signature is not None:
                 headers["X-Service-Signature"] = delivery.signature
             if not headers["X-Service-Signature"]:
                 del headers["X-Service-Signature"]
-            attempt = await self._post(endpoint.url, delivery.body, headers)
+            attempt = await self._post(receiver.url, delivery.body, headers)
         delivery.attempts.append(attempt)
         delivery.attempted.set()
         self._settle(delivery, attempt)
