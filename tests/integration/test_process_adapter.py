@@ -14,20 +14,26 @@ import pytest
 from tests.support import odd_program
 from tillbridge.adapter import (
     AdapterContext,
+    Advice,
     AvailabilityReading,
     Change,
     ExportUnreadable,
+    Health,
     Item,
     ItemUnavailable,
+    ListedTicket,
+    ListsTickets,
     Order,
     PosFailure,
     PosOffline,
     RejectReason,
+    Source,
     StoreClosed,
     Ticket,
     TicketOutcomeUnknown,
     TicketStatus,
     TicketUpdate,
+    WritesLate,
 )
 from tillbridge.adapter.conformance import capabilities_of
 from tillbridge.core.errors import ConfigError
@@ -35,6 +41,7 @@ from tillbridge.model.order import parse_order
 from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.process import child as child_module
 from tillbridge.pos.process.adapter import NotUnderstood
+from tillbridge.pos.runner import PosRunner
 
 ORDER: Order = parse_order({"id": "ord_1", "note": "Ünïcode, für Änne"})
 SOUP = Item("1", "Soup", 450)
@@ -136,6 +143,76 @@ def test_what_the_program_says_went_wrong_is_the_adapters_failure(
     assert type(caught.value) is kind
     assert caught.value.message == error["message"]
     assert getattr(caught.value, "external_ids", ()) == tuple(error.get("external_ids", ()))
+
+
+def test_a_remedy_that_the_program_knows_reaches_a_person(start: Open) -> None:
+    error = {"kind": "StoreClosed", "message": "No session.", "fix": "Open a session."}
+    pos = start(how={"write_ticket": {"answer": {"error": error}}})
+    with pytest.raises(StoreClosed) as caught:
+        pos.write_ticket(ORDER, "ord_1")
+    assert caught.value.fix == "Open a session."
+
+
+def test_a_program_that_lists_its_tickets_and_writes_late_says_so(start: Open) -> None:
+    second = {"key": "ord_1", "reference": "A-2", "record": "row 18", "live": False}
+    first = {"key": "ord_1", "reference": "A-1", "record": "row 17"}
+    pos = start(
+        capabilities=["tickets", "list", "late_writes"],
+        hello={"late_write_s": 45},
+        how={
+            "list_tickets": {"answer": {"result": {"tickets": [first, second]}}},
+            "cancel_listed_ticket": {"answer": {"result": None}},
+        },
+    )
+    assert capabilities_of(pos) == {"tickets", "list", "late_writes", "health"}
+    assert pos.late_write_s() == 45
+    listed = pos.list_tickets()
+    assert listed == (
+        ListedTicket("ord_1", "A-1", "row 17"),
+        ListedTicket("ord_1", "A-2", "row 18", live=False),
+    )
+    pos.cancel_listed_ticket(listed[1], ORDER, "The order is in the till twice")
+
+
+def test_a_program_of_before_has_none_of_it(start: Open) -> None:
+    pos = start()
+    assert not isinstance(pos, ListsTickets | WritesLate)
+    assert pos.health() == Health(online=True)
+    assert pos.read_catalogue().source == Source()
+
+
+def test_a_till_that_is_closed_and_one_that_is_set_up_badly_say_so(start: Open) -> None:
+    advice = {"text": "Orders print on no printer.", "fix": "Give the online menu a printer."}
+    health = {"online": True, "closed": "No session is open.", "advice": [advice]}
+    pos = start(how={"health": {"answer": {"result": health}}})
+    assert pos.health() == Health(
+        online=True, closed="No session is open.", advice=(Advice(advice["text"], advice["fix"]),)
+    )
+
+
+async def test_a_row_that_is_refused_late_has_the_place_and_the_column_that_the_program_names(
+    start: Open,
+) -> None:
+    menu = {
+        "items": [{"external_id": "17", "name": "Soup", "price": 10**30}],
+        "source": {"places": {"17": "menu.dbf, row 3"}, "columns": {"price": "PRICE1"}},
+    }
+    sold_out = {
+        "items": {"17": {"available": False, "until": 5}},
+        "source": {"places": {"17": "stock.dbf, row 4"}},
+    }
+    pos = start(
+        capabilities=["catalogue", "availability"],
+        how={
+            "read_catalogue": {"answer": {"result": menu}},
+            "read_availability": {"answer": {"result": sold_out}},
+        },
+    )
+    runner = PosRunner(pos, store="main", adapter="process", ticket_timeout_s=20)
+    (bad,) = (await runner.read_catalogue()).bad_rows
+    assert (bad.place, bad.field) == ("menu.dbf, row 3", "PRICE1")
+    (bad,) = (await runner.read_availability()).bad_rows
+    assert bad.place == "stock.dbf, row 4"
 
 
 def test_an_export_that_cannot_be_read_is_told_with_place_and_remedy(start: Open) -> None:

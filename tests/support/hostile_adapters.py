@@ -19,6 +19,7 @@ from tillbridge.adapter import (
     Health,
     Item,
     ItemUnavailable,
+    ListedTicket,
     Order,
     PosOffline,
     StoreClosed,
@@ -191,6 +192,12 @@ class ForgetsWhatWasCancelled(PaperAdapter):
             memory["tickets"].pop(key, None)
 
 
+class CancelsWhateverIsListed(PaperAdapter):
+    def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
+        for each in self.list_tickets():
+            super().cancel_listed_ticket(each, order, reason)
+
+
 class TellsNewsOnce(PaperAdapter):
     def read_updates(self) -> Sequence[TicketUpdate]:
         updates = super().read_updates()
@@ -294,6 +301,7 @@ HOSTILE = (
         WritesIntoATillThatLooksAtNoKey,
         also=("same_order_twice", "lost_answer", "unknown_item", "closed", "offline", "slow"),
     ),
+    Hostile("lists", "of the orders [0, 0] are left", CancelsWhateverIsListed),
     Hostile("unknown_item", "It is refused with ItemUnavailable", SaysNothingOfWhichItem),
     Hostile("closed", "PosOffline", CallsAClosedStoreOffline),
     Hostile("cancel", "it would be written again", ForgetsWhatWasCancelled),

@@ -35,6 +35,7 @@ def begin(options: dict, number: int) -> bool:
             "name": "odd",
             "capabilities": options.get("capabilities", ["catalogue", "tickets", "health"]),
             "parallel": options.get("parallel", False),
+            **options.get("hello", {}),
         }
     )
     if number <= options.get("deadly_starts", 0):

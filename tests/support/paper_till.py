@@ -120,6 +120,10 @@ class PaperTill:
             if key in memory["tickets"]:
                 memory["tickets"][key]["cancelled"] = True
 
+    def listed(self, patience_s: float) -> list[tuple[str, str, bool]]:
+        tickets = self._answers(patience_s)["tickets"].items()
+        return [(key, each["number"], not each.get("cancelled")) for key, each in tickets]
+
     def news(self, patience_s: float) -> list[dict[str, str]]:
         return list(self._answers(patience_s)["news"])
 

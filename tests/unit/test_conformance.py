@@ -22,6 +22,7 @@ HONEST = frozenset(
         "tables",
         "tickets",
         "cancel",
+        "list",
         "updates",
         "health",
     }

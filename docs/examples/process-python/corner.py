@@ -1,7 +1,8 @@
 """An adapter that is a program: JSON lines in, JSON lines out, and no dependency.
 
 The till is a folder: `menu.jsonl` (an item a line), `sold-out.txt` (an id a line), `tables.json`,
-`tickets/` that takes orders, `news/` with news of them, and `closed` while it takes none.
+`tickets/` that takes orders, `news/` with news of them, and `closed` while it takes none. While it
+is `locked`, what is written waits in `queue/`, and may become a ticket long after nobody waits.
 """
 
 import json
@@ -11,7 +12,7 @@ import threading
 import time
 from decimal import Decimal
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 CAPABILITIES = [
     "catalogue",
@@ -19,10 +20,16 @@ CAPABILITIES = [
     "tables",
     "tickets",
     "cancel",
+    "list",
+    "late_writes",
     "updates",
     "health",
     "changes",
 ]
+
+WAIT_S = 1.0  # for a till that is locked
+LATE_WRITE_S = 30.0  # a till that was locked writes within this time
+LISTED_S = 2 * 24 * 3600
 
 
 class Failure(Exception):
@@ -43,7 +50,14 @@ class Corner:
     # -- reading
 
     def read_catalogue(self):
-        return {"items": [self.item(line) for line in self.lines()]}
+        lines = self.lines()
+        # Where the bridge refuses a value later, it names this place and this column.
+        places = {line["id"]: f"menu.jsonl, line {at}" for at, line in enumerate(lines, 1)}
+        columns = {"external_id": "id", "name": "name", "price": "price"}
+        return {
+            "items": [self.item(line) for line in lines],
+            "source": {"places": places, "columns": columns},
+        }
 
     def lines(self):
         path = self.folder / "menu.jsonl"
@@ -85,33 +99,82 @@ class Corner:
     # -- orders
 
     def health(self):
-        if self.tickets.is_dir():
-            return {"online": True}
-        return {"online": False, "detail": "The folder tickets is not there."}
+        if not self.tickets.is_dir():
+            return {"online": False, "detail": "The folder tickets is not there."}
+        health = {"online": True}
+        if (self.folder / "closed").exists():
+            health["closed"] = "The till is closed for the day."
+        if not self.news.is_dir():
+            text = "The folder news is not there, so nobody hears how orders go on."
+            health["advice"] = [{"text": text, "fix": "Make the folder news beside tickets."}]
+        return health
 
     def write_ticket(self, key, order):
-        if self.find_ticket(key) is None:
-            if (self.folder / "closed").exists():
-                raise Failure("StoreClosed", "Closed for the day.")
-            known = {said["id"] for said in self.lines()}
-            unknown = {line["external_id"] for line in order["items"]} - known
-            if unknown:
-                raise Failure("ItemUnavailable", "Unknown items.", external_ids=sorted(unknown))
-            self.put(self.path(key), json.dumps(order))
-        return {"reference": self.path(key).name}
+        if (found := self.find_ticket(key)) is not None:
+            return found
+        if (self.folder / "closed").exists():
+            raise Failure("StoreClosed", "Closed for the day.")
+        known = {said["id"] for said in self.lines()}
+        unknown = {line["external_id"] for line in order["items"]} - known
+        if unknown:
+            raise Failure("ItemUnavailable", "Unknown items.", external_ids=sorted(unknown))
+        path = self.tickets / f"{quote(key, safe='')}.json"
+        if (self.folder / "locked").exists():
+            self.wait_in_queue(key, order)
+        else:
+            self.put(path, json.dumps(order))
+        return self.find_ticket(key)
+
+    def wait_in_queue(self, key, order):
+        """Hand the order to a locked till, which takes it when it is unlocked, or never."""
+        (self.folder / "queue").mkdir(exist_ok=True)
+        path = self.folder / "queue" / f"{quote(key, safe='')},{time.time_ns()}.json"
+        self.put(path, json.dumps(order))
+        ends = time.monotonic() + WAIT_S
+        while path.exists():
+            if time.monotonic() > ends:
+                raise Failure("TicketOutcomeUnknown", "The till has not taken the order yet.")
+            time.sleep(0.01)
 
     def find_ticket(self, key):
-        if not self.tickets.is_dir():
-            raise Failure("PosOffline", "The folder tickets is not there.")
-        return {"reference": self.path(key).name} if self.path(key).exists() else None
+        for path in self.paths():
+            if self.key_of(path) == key:
+                return {"reference": path.name}
+        return None
 
     def cancel_ticket(self, key, reason, order):  # noqa: ARG002 -- a till may want the lines too
-        if self.find_ticket(key) is not None:
-            self.put(self.path(key).with_suffix(".cancelled"), reason)
+        for path in self.paths():
+            if self.key_of(path) == key:
+                self.put(path.with_suffix(".cancelled"), reason)
 
-    def path(self, key):
-        # The key is the service's; nothing in it may lead out of the folder.
-        return self.tickets / f"{quote(key, safe='')}.json"
+    def list_tickets(self):
+        return {
+            "tickets": [
+                {
+                    "key": self.key_of(path),
+                    "reference": path.name,
+                    "record": path.name,
+                    "live": not path.with_suffix(".cancelled").exists(),
+                }
+                for path in self.paths()
+                if path.stat().st_mtime > time.time() - LISTED_S
+            ]
+        }
+
+    def cancel_listed_ticket(self, key, record, reference, reason, order):  # noqa: ARG002 -- (as above)
+        path = self.tickets / Path(record).name
+        if path.exists():
+            self.put(path.with_suffix(".cancelled"), reason)
+
+    def paths(self):
+        """Return the tickets, oldest first; a till that was locked may have two of an order."""
+        if not self.tickets.is_dir():
+            raise Failure("PosOffline", "The folder tickets is not there.")
+        return sorted(self.tickets.glob("*.json"), key=lambda path: (path.stat().st_mtime_ns, path))
+
+    def key_of(self, path):
+        # The key is the service's; quoted, nothing in it leads out of the folder.
+        return unquote(path.stem.partition(",")[0])
 
     def put(self, path, text):
         """Write a file that is there whole, or not at all."""
@@ -187,6 +250,7 @@ def main():
             "name": "corner",
             "version": "1.0",
             "capabilities": CAPABILITIES,
+            "late_write_s": LATE_WRITE_S,
         }
     )
     threading.Thread(target=watch, args=(corner, wire), daemon=True).start()

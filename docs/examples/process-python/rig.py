@@ -85,6 +85,14 @@ class Till:
     def come_back(self):
         (self.folder / "away").rename(self.folder / "tickets")
 
+    def hang_writes(self):
+        (self.folder / "locked").touch()
+
+    def carry_out_writes(self):
+        (self.folder / "locked").unlink()
+        for path in sorted(self.folder.glob("queue/*.json")):
+            path.replace(self.folder / "tickets" / path.name)
+
     def export(self):
         lines = [json.dumps(row, ensure_ascii=False) for row in self.rows]
         text = "\n".join([*lines, "end"]) + "\n"

@@ -16,6 +16,7 @@ from tillbridge.adapter import (
     Health,
     Item,
     ItemUnavailable,
+    ListedTicket,
     Order,
     PosFailure,
     PosOffline,
@@ -94,6 +95,15 @@ class PaperAdapter:
 
     def cancel_ticket(self, order: Order, key: str, reason: str) -> None:
         self._ask(lambda: self.till.cancel(key, self.patience_s))
+
+    def list_tickets(self) -> Sequence[ListedTicket]:
+        return [
+            ListedTicket(key, number, key, live=live)
+            for key, number, live in self._ask(lambda: self.till.listed(self.patience_s))
+        ]
+
+    def cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
+        self._ask(lambda: self.till.cancel(ticket.record, self.patience_s))
 
     def read_updates(self) -> Sequence[TicketUpdate]:
         return [

@@ -37,6 +37,7 @@ CHECKS = (
     Check("killed", "killed while writing, one ticket", writing.survives_being_killed),
     Check("lost_answer", "timed out but applied, one ticket", writing.survives_a_lost_answer),
     Check("late_write", "hung while writing, one ticket left", writing.survives_hanging_writes),
+    Check("lists", "lists tickets, cancels the one", writing.lists_its_tickets),
     Check("unknown_item", "refuses unknown items by name", writing.refuses_unknown_items),
     Check("closed", "says when the store is closed", writing.refuses_when_closed),
     Check("cancel", "cancels once and for all", writing.cancels_safely),

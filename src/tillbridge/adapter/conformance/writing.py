@@ -29,7 +29,7 @@ from tillbridge.adapter.protocols import (
     WritesLate,
     WritesTickets,
 )
-from tillbridge.adapter.tickets import TicketMark
+from tillbridge.adapter.tickets import ListedTicket, TicketMark
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order
 
@@ -176,6 +176,42 @@ def survives_hanging_writes(subject: Subject) -> str:
                 " one it is given, and no other.",
             )
         return f"{live} tickets, all listed, one left"
+
+
+def lists_its_tickets(subject: Subject) -> str:
+    """Write two orders and list them: both by their keys; cancelling one leaves the other."""
+    with subject.till() as rig:
+        sold = items_to_order(rig, plain_items(2))
+        orders = [order_of(key, sold) for key in ("ord_listed_1", "ord_listed_2")]
+        pos = rig.open()
+        listing = able(pos, ListsTickets)
+        for order in orders:
+            writer(pos).write_ticket(order, order.id)
+        first = _listed(listing, orders)
+        for _time in range(2):
+            listing.cancel_listed_ticket(first[0], orders[0], "The customer changed her mind")
+        if (live := [_live(rig, order) for order in orders]) != [0, 1]:
+            raise Violation(
+                f"One of two listed tickets was cancelled; of the orders {live} are left.",
+                fix="cancel_listed_ticket cancels the ticket it is given, and no other.",
+            )
+        if [each.live for each in _listed(listing, orders)] != [False, True]:
+            raise Violation(
+                "A cancelled ticket is listed as a good one, or a good one as cancelled.",
+                fix="list_tickets lists cancelled tickets too, with live=False.",
+            )
+        return "two tickets, one cancelled"
+
+
+def _listed(listing: ListsTickets, orders: Sequence[Order]) -> Sequence[ListedTicket]:
+    keys = [order.id for order in orders]
+    found = [each for each in listing.list_tickets() if each.key in keys]
+    if (listed := [each.key for each in found]) != keys:
+        raise Violation(
+            f"Of the orders {keys} it lists {listed}.",
+            fix="list_tickets returns every ticket written with a key, oldest first.",
+        )
+    return found
 
 
 def _live(rig: Rig, order: Order) -> int:

@@ -19,6 +19,7 @@ from tillbridge.adapter import (
     ExportUnreadable,
     Health,
     ItemUnavailable,
+    ListedTicket,
     Order,
     PosFailure,
     PosOffline,
@@ -165,6 +166,26 @@ class ProcessAdapter:
     def _cancel_ticket(self, order: Order, key: str, reason: str) -> None:
         self._about_tickets("cancel_ticket", {"key": key, "reason": reason, "order": order.payload})
 
+    def _late_write_s(self) -> float:
+        hello = self._keeper.hello()
+        return 0.0 if hello is None else hello.late_write_s
+
+    def _list_tickets(self) -> Sequence[ListedTicket]:
+        found: tuple[ListedTicket, ...] = self._about_tickets("list_tickets", {})
+        return found
+
+    def _cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
+        self._about_tickets(
+            "cancel_listed_ticket",
+            {
+                "key": ticket.key,
+                "record": ticket.record,
+                "reference": ticket.reference,
+                "reason": reason,
+                "order": order.payload,
+            },
+        )
+
     def _read_updates(self) -> Sequence[TicketUpdate]:
         told: tuple[TicketUpdate, ...] = self._about_tickets("read_updates", {})
         known = {update.key for update in told}
@@ -252,10 +273,10 @@ def _raise(method: str, failure: Failure) -> Never:
             failure.message, place=failure.place, fix=failure.fix, passing=failure.passing
         )
     if failure.kind == "ItemUnavailable":
-        raise ItemUnavailable(failure.message, external_ids=failure.external_ids)
+        raise ItemUnavailable(failure.message, external_ids=failure.external_ids, fix=failure.fix)
     if failure.kind not in _FAILURES:
         raise NotUnderstood(f"{method}: {failure.kind} is no failure of a till")
-    raise _FAILURES[failure.kind](failure.message)
+    raise _FAILURES[failure.kind](failure.message, fix=failure.fix)
 
 
 def _hello(options: ProcessOptions, context: AdapterContext) -> Mapping[str, Any]:
@@ -301,6 +322,8 @@ _PARTS: Mapping[str, Sequence[str]] = {
     "tables": ("read_tables",),
     "tickets": ("write_ticket", "find_ticket"),
     "cancel": ("cancel_ticket",),
+    "list": ("list_tickets", "cancel_listed_ticket"),
+    "late_writes": ("late_write_s",),
     "updates": ("read_updates", "update_handled"),
     "unreadable_updates": ("unreadable_updates",),
     "files": ("catalogue_files", "availability_files", "table_files", "update_folders"),

@@ -144,6 +144,14 @@ class ProcessRig(Rig):
         """Ask the rig to lose the till's next answer."""
         self._do("lose_next_answer")
 
+    def hang_writes(self) -> None:
+        """Ask the rig to let writes wait."""
+        self._do("hang_writes")
+
+    def carry_out_writes(self) -> None:
+        """Ask the rig to carry out what waits."""
+        self._do("carry_out_writes")
+
     def answer_slowly(self, delay_s: float) -> None:
         """Ask the rig to be slow."""
         self._do("answer_slowly", delay_s=delay_s)

@@ -117,6 +117,8 @@ RIG_METHODS: Mapping[str, type[Message]] = {
     "go_offline": NoParams,
     "come_back": NoParams,
     "lose_next_answer": NoParams,
+    "hang_writes": NoParams,
+    "carry_out_writes": NoParams,
     "answer_slowly": DelayParams,
 }
 RIG_RESULTS: Mapping[str, type[Message] | None] = {

@@ -6,7 +6,7 @@ What is read and written is told in the model's own values, so a catalogue on th
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from tillbridge.adapter import (
     AddOn,
     AddOnGroup,
+    Advice,
     Availability,
     AvailabilityReading,
     BadRow,
@@ -21,8 +22,10 @@ from tillbridge.adapter import (
     Category,
     Health,
     Item,
+    ListedTicket,
     Menu,
     RejectReason,
+    Source,
     Table,
     TablesReading,
     Ticket,
@@ -38,6 +41,8 @@ Capability = Literal[
     "tables",
     "tickets",
     "cancel",
+    "list",
+    "late_writes",
     "updates",
     "unreadable_updates",
     "health",
@@ -104,6 +109,16 @@ class CancelParams(Message):
     order: dict[str, Any]
 
 
+class CancelListedParams(Message):
+    """One of the tickets that `list_tickets` told, and no other of the same key."""
+
+    key: str
+    record: str
+    reference: str
+    reason: str
+    order: dict[str, Any]
+
+
 # -- what the program says
 
 
@@ -117,7 +132,11 @@ class FilesSaid(Message):
 
 
 class ChildHello(Message):
-    """The program's first line. `parallel`: it can be asked two things at once."""
+    """The program's first line. `parallel`: it can be asked two things at once.
+
+    `late_write_s`, with capability `late_writes`: so long after its answer was given up a write may
+    still take effect.
+    """
 
     type: Literal["hello"]
     protocol: int
@@ -126,6 +145,7 @@ class ChildHello(Message):
     capabilities: tuple[Capability, ...]
     parallel: bool = False
     files: FilesSaid = FilesSaid()
+    late_write_s: float = Field(0, ge=0, le=86_400)
 
 
 class Refusal(Message):
@@ -136,7 +156,10 @@ class Refusal(Message):
 
 
 class Failure(Message):
-    """What the till answers instead. `place`, `fix`, `passing` belong to ExportUnreadable."""
+    """What the till answers instead; `fix` says what a person should do about it.
+
+    `external_ids` belong to ItemUnavailable, `place` and `passing` to ExportUnreadable.
+    """
 
     kind: FailureKind
     message: str = ""
@@ -196,10 +219,11 @@ class CatalogueSaid(Message):
     add_ons: tuple[AddOn, ...] = ()
     addon_groups: tuple[AddOnGroup, ...] = ()
     bad_rows: tuple[BadRow, ...] = ()
+    source: Source = Source()
 
     def value(self) -> Catalogue:
         """Return it as the model has it."""
-        return Catalogue.of(
+        found = Catalogue.of(
             self.items,
             categories=self.categories,
             add_ons=self.add_ons,
@@ -207,6 +231,7 @@ class CatalogueSaid(Message):
             menus=self.menus,
             bad_rows=self.bad_rows,
         )
+        return replace(found, source=self.source)
 
 
 class AvailabilitySaid(Message):
@@ -214,10 +239,11 @@ class AvailabilitySaid(Message):
 
     items: dict[str, Availability] = Field(default_factory=dict)
     bad_rows: tuple[BadRow, ...] = ()
+    source: Source = Source()
 
     def value(self) -> AvailabilityReading:
         """Return it as the model has it."""
-        return AvailabilityReading(self.items, self.bad_rows)
+        return AvailabilityReading(self.items, self.bad_rows, self.source)
 
 
 class TablesSaid(Message):
@@ -225,10 +251,11 @@ class TablesSaid(Message):
 
     tables: tuple[Table, ...] = ()
     bad_rows: tuple[BadRow, ...] = ()
+    source: Source = Source()
 
     def value(self) -> TablesReading:
         """Return it as the model has it."""
-        return TablesReading(self.tables, self.bad_rows)
+        return TablesReading(self.tables, self.bad_rows, self.source)
 
 
 class TicketSaid(Message):
@@ -239,6 +266,16 @@ class TicketSaid(Message):
     def value(self) -> Ticket:
         """Return it as the model has it."""
         return Ticket(self.reference)
+
+
+class ListedSaid(Message):
+    """Every ticket written with a key in the last two days, in any state, oldest first."""
+
+    tickets: tuple[ListedTicket, ...] = ()
+
+    def value(self) -> tuple[ListedTicket, ...]:
+        """Return it as the model has it."""
+        return self.tickets
 
 
 class UpdatesSaid(Message):
@@ -262,15 +299,21 @@ class BadRowsSaid(Message):
 
 
 class HealthSaid(Message):
-    """Whether the till takes orders; where not, a plain sentence, and one that says what to do."""
+    """Whether the till can be reached; where not, a plain sentence, and one that says what to do.
+
+    `closed` is a plain sentence where it is there and takes no orders now; `advice` says what in it
+    spoils orders although they are written, and the remedy.
+    """
 
     online: bool
     detail: str = ""
     fix: str = ""
+    closed: str = ""
+    advice: tuple[Advice, ...] = ()
 
     def value(self) -> Health:
         """Return it as the model has it."""
-        return Health(self.online, self.detail, fix=self.fix)
+        return Health(self.online, self.detail, self.closed, self.advice, self.fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +333,8 @@ METHODS: Mapping[str, Method] = {
     "write_ticket": Method("tickets", OrderParams, TicketSaid),
     "find_ticket": Method("tickets", KeyParams, TicketSaid, may_be_null=True),
     "cancel_ticket": Method("cancel", CancelParams, NothingSaid, may_be_null=True),
+    "list_tickets": Method("list", NoParams, ListedSaid),
+    "cancel_listed_ticket": Method("list", CancelListedParams, NothingSaid, may_be_null=True),
     "read_updates": Method("updates", NoParams, UpdatesSaid),
     "update_handled": Method("updates", KeyParams, NothingSaid, may_be_null=True),
     "unreadable_updates": Method("unreadable_updates", NoParams, BadRowsSaid),
