@@ -26,8 +26,8 @@ from tillbridge.ledger.problems import open_problems
 from tillbridge.ledger.schema import metadata
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, parse_order
-from tillbridge.orders.arrivals import IntakePolicy, take_in
 from tillbridge.orders.events import order_of
+from tillbridge.orders.intake import IntakePolicy, take_in
 from tillbridge.web import order_part
 from tillbridge_printer.emulated.show import sheets_of
 from tillbridge_printer.options import PrinterOptions

@@ -10,7 +10,7 @@ from tests.support.order_house import STORE, House, Life
 from tillbridge.core import supervision
 from tillbridge.core.problems import OpenProblem
 from tillbridge.model.order import Order
-from tillbridge.orders import arrivals, updates
+from tillbridge.orders import intake, updates
 
 
 @pytest.fixture
@@ -65,9 +65,9 @@ async def test_a_delivery_that_cannot_be_taken_in_waits_and_the_others_are_taken
 ) -> None:
     with monkeypatch.context() as patch:
         created = poisoned(
-            arrivals._created, lambda _connection, _policy, order, *_rest: order.id == "ord_1"
+            intake._created, lambda _connection, _policy, order, *_rest: order.id == "ord_1"
         )
-        patch.setattr(arrivals, "_created", created)
+        patch.setattr(intake, "_created", created)
         async with house.life() as life:
             await life.order("ord_1")
             await life.order("ord_2")

@@ -12,8 +12,8 @@ from tillbridge.adapter import ListedTicket, PosFailure, TicketOutcomeUnknown
 from tillbridge.ledger.orders import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.commit import see
-from tillbridge.orders.reconciling import surplus_of
-from tillbridge.orders.waiting import Phase, Waiting
+from tillbridge.orders.reconciler import surplus_of
+from tillbridge.orders.write_queue import Phase, QueuedOrder
 
 
 @pytest.fixture
@@ -267,7 +267,8 @@ def test_one_live_ticket_stays_of_an_order_and_none_of_a_cancelled_one(
 
 @given(late_s=st.floats(0, 300), gaps=st.lists(st.floats(0, 1000), min_size=1, max_size=8))
 def test_the_time_in_which_a_write_may_land_never_shrinks(late_s: float, gaps: list[float]) -> None:
-    entry, now, before = Waiting("ord_1", 1, Phase.WRITE, 0.0), 0.0, 0.0
+    row = OrderRow("main", "ord_1", 0, "", OrderState.CREATED, OrderState.CREATED)
+    entry, now, before = QueuedOrder(row, 1, Phase.WRITE, 0.0), 0.0, 0.0
     for count, gap in enumerate(gaps):
         now += gap
         entry.outcome_unknown(now, late_s)

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tillbridge.adapter import (
     Advice,
@@ -31,8 +31,13 @@ from tillbridge.ledger.orders import OrderRow
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import Order, OrderState, ReasonCode
-from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.flow import OrderPeers, OrdersFlow
+
+if TYPE_CHECKING:
+    import tillbridge.daemon.effects
+    from tillbridge.pos.runner import PosRunner
+    from tillbridge.service.client import ServiceClient
 
 STORE = "main"
 _NEEDS = {"accept": "created", "preparing": "accepted", "ready": "preparing"}
@@ -249,8 +254,13 @@ class House:
         task = None
         desk = await ProblemDesk.start(ledger, clock=self.clock)
         try:
-            books = StoreBooks(STORE, ledger, desk, self.clock)
-            peers = OrderPeers(self.till, self.service, self.effects, self.paper)
+            books = OrderRepository(STORE, ledger, desk, self.clock)
+            peers = OrderPeers(
+                cast("PosRunner", self.till),
+                cast("ServiceClient", self.service),
+                cast("tillbridge.daemon.effects.Effects", self.effects),
+                cast("PosRunner | None", self.paper),
+            )
             flow = OrdersFlow(self.settings, books, peers)
             task = asyncio.create_task(flow.run())
             yield Life(self, ledger, desk, flow, task)

@@ -11,16 +11,14 @@ from tillbridge.adapter import (
     TicketOutcomeUnknown,
 )
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.deadlines import (
+from tillbridge.orders.reasons import AfterFailure, Lapse, after_failure, cancellation
+from tillbridge.orders.write_queue import (
     GRACE_S,
-    AfterFailure,
     Patience,
-    after_failure,
     backoff_s,
     lapsed,
     remaining_s,
 )
-from tillbridge.orders.reasons import Lapse, cancellation
 
 WHEN_WRITTEN = Patience("when_written", 120, ReasonCode.OTHER)
 WHEN_CONFIRMED = Patience("when_confirmed", 120, ReasonCode.CAPACITY)

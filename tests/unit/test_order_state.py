@@ -51,7 +51,7 @@ from tillbridge.orders.state import (
     call_for,
     decide,
 )
-from tillbridge.orders.waiting import Phase, phase_of
+from tillbridge.orders.write_queue import Phase, phase_of
 
 STORE = "main"
 

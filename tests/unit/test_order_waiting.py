@@ -5,17 +5,21 @@ import pytest
 
 from tillbridge.ledger.orders import OrderRow, TicketState
 from tillbridge.model.order import OrderState
-from tillbridge.orders.waiting import Phase, WaitingOrders, phase_of
+from tillbridge.orders.write_queue import Phase, WriteQueue, phase_of
 
 
-def filled(*ids: str, deadline: float = 100) -> WaitingOrders:
-    waiting = WaitingOrders()
+def row(order_id: str) -> OrderRow:
+    return OrderRow("main", order_id, 0, "", OrderState.CREATED, OrderState.CREATED)
+
+
+def filled(*ids: str, deadline: float = 100) -> WriteQueue:
+    waiting = WriteQueue()
     for each in ids:
-        waiting.add(each, Phase.WRITE, deadline)
+        waiting.add(row(each), Phase.WRITE, deadline)
     return waiting
 
 
-def next_id(waiting: WaitingOrders, now: float = 0, *, pos_there: bool = True) -> str | None:
+def next_id(waiting: WriteQueue, now: float = 0, *, pos_there: bool = True) -> str | None:
     entry = waiting.next(now, pos_there=pos_there)
     return None if entry is None else entry.order_id
 
@@ -55,15 +59,15 @@ def test_while_the_pos_is_offline_the_least_tried_order_is_next() -> None:
 
 
 def test_an_order_that_waits_to_be_confirmed_needs_no_pos() -> None:
-    waiting = WaitingOrders()
-    waiting.add("a", Phase.CONFIRM, 5)
+    waiting = WriteQueue()
+    waiting.add(row("a"), Phase.CONFIRM, 5)
     assert not waiting.any_for_pos()
     assert next_id(waiting, now=4) is None
     assert next_id(waiting, now=5, pos_there=False) == "a"
 
 
 def test_nobody_waits_for_ever_for_nothing() -> None:
-    assert math.isinf(WaitingOrders().next_at(pos_there=True))
+    assert math.isinf(WriteQueue().next_at(pos_there=True))
 
 
 @pytest.mark.parametrize(

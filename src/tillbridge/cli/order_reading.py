@@ -16,7 +16,7 @@ from tillbridge.ledger.database import LEDGER_FILE, reader_engine
 from tillbridge.ledger.orders import LogEntry, OrderRow, event_of, find_called, latest_orders, life
 from tillbridge.ledger.search import Arrived, arrived, handled_entry
 from tillbridge.ledger.snapshot import StoreFigures, take_figures
-from tillbridge.orders.naming import the_one
+from tillbridge.orders.problems import the_one
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from tillbridge.ledger.menu_past import items_then
 from tillbridge.ledger.orders import OrderRow, event_of, find_called, life
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import ReasonCode
-from tillbridge.orders.naming import the_one
+from tillbridge.orders.problems import the_one
 from tillbridge.orders.state import ByHand
 from tillbridge.web import order_part
 from tillbridge.web.acting import actor

@@ -21,7 +21,7 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.menu.flow import CatalogueFlow
-from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.flow import OrderPeers, OrdersFlow
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.store_pos import open_store_pos
@@ -155,7 +155,7 @@ class StoreRooms:
         self.integrator.on_own_doing = self.standing.own_doing
         self.orders = OrdersFlow(
             settings,
-            StoreBooks(name, house.ledger, house.desk, house.clock, house.tally),
+            OrderRepository(name, house.ledger, house.desk, house.clock, house.tally),
             OrderPeers(
                 self.tills.orders,
                 link.client,

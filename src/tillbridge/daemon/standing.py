@@ -7,7 +7,7 @@ from tillbridge.config.restaurant import StoreFiles
 from tillbridge.core.context import StoreContext
 from tillbridge.core.worker import Worker
 from tillbridge.daemon.audited import AuditTrail
-from tillbridge.orders.arrivals import Kept, NewOrder, TakenIn
+from tillbridge.orders.intake import Kept, NewOrder, TakenIn
 from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser

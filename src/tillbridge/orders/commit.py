@@ -1,21 +1,33 @@
 """Writes what an event makes of an order: its row, its log and its problems, in one transaction.
 
-Jobs for the ledger's writer. Nobody else changes a row of `orders`.
+The functions are jobs for the ledger's writer; `OrderRepository` runs them for one store. Nobody
+else changes a row of `orders`.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
+from typing import TypeVar
 
 from sqlalchemy import Connection
 
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.core.problems import Found, OpenProblem, Scope
+from tillbridge.core.supervision import Supervisor
+from tillbridge.core.tally import Tally
 from tillbridge.ledger import orders
+from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.orders import OrderRow
-from tillbridge.ledger.problems import report
+from tillbridge.ledger.problems import ProblemDesk, report
 from tillbridge.orders.problems import OF_ONE, OF_SEVERAL, problems_of, problems_of_several
 from tillbridge.orders.state import Change, Event, Seen, decide
 
 UNKNOWN = "pos.update_unknown"
+T = TypeVar("T")
+
+_FIRST_WAIT_S = 0.25
+_LONGEST_WAIT_S = 5.0
 _FIELDS = [each.name for each in fields(OrderRow)]
 
 
@@ -114,3 +126,55 @@ def _report_changed(
 def _report_several(connection: Connection, store: str, now_ms: int) -> None:
     found = problems_of_several(orders.unseen_orders(connection, store), now_ms)
     report(connection, Scope(store, OF_SEVERAL), found, now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class OrderRepository:
+    """The orders of one store (`store` is its local name), and what their workers share."""
+
+    store: str
+    ledger: Ledger
+    desk: ProblemDesk
+    clock: Clock
+    tally: Tally = field(default_factory=Tally)
+    # Who takes the next work of an order from each change that was committed.
+    listeners: list[Callable[[Change], None]] = field(default_factory=list)
+    supervisor: Supervisor = field(init=False)
+
+    def __post_init__(self) -> None:
+        # The dataclass is frozen; this is its own making.
+        object.__setattr__(self, "supervisor", Supervisor(self.store, self.desk))
+
+    async def write(self, job: Callable[[Connection], T]) -> T:
+        """Write `job`, again and again until it is committed; a full disk is only a matter of time.
+
+        The ledger itself reports that it cannot be written. `job` may run several times, so it
+        looks before it changes anything.
+        """
+        wait = _FIRST_WAIT_S
+        while True:
+            try:
+                return await self.ledger.write(job)
+            except LedgerUnwritable:
+                await asyncio.sleep(wait)
+                wait = min(_LONGEST_WAIT_S, wait * 2)
+
+    async def commit(self, order_id: str, event: Event) -> Change | None:
+        """Commit what `event` makes of the order; None where there is no such order.
+
+        Returns once it is on disk and the listeners have taken the order's next work from it.
+        """
+        now_ms = self.clock.now_ms()
+        change = await self.write(
+            lambda connection: commit(connection, self.store, order_id, event, now_ms)
+        )
+        if change is not None:
+            for listener in self.listeners:
+                listener(change)
+        return change
+
+    async def order(self, order_id: str) -> OrderRow | None:
+        """Return the order as it is now."""
+        return await self.ledger.read(
+            lambda connection: orders.get_order(connection, self.store, order_id)
+        )

@@ -87,11 +87,15 @@ def _storable(text: str) -> bool:
 
 
 def order_of(order_id: str, payload: str) -> Order:
-    """Return an order as it is written to a POS; only its id where the rest is forgotten ("").
+    """Return an order as it is written to a POS; only its id where the rest is forgotten ("")."""
+    return for_ticket(parse_order(_json(payload) if payload else {"id": order_id}))
+
+
+def for_ticket(order: Order) -> Order:
+    """Return an order as it is written to a POS.
 
     Where a quantity is not clear the kitchen reads so in the note, whatever the POS makes of it.
     """
-    order = parse_order(_json(payload) if payload else {"id": order_id})
     unclear = unclear_quantities(order)
     if not unclear:
         return order

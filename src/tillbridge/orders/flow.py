@@ -1,6 +1,6 @@
 """The orders of one store, from its inbox to its POS and back to the service.
 
-    inbox ─ intake ─▶ orders ─ writer ─▶ POS ─ updates ─▶ orders ─ teller ─▶ service
+    inbox ─ intake ─▶ orders ─ writer ─▶ POS ─ updates ─▶ orders ─ notifier ─▶ service
 
 Each worker leaves what it knows in the ledger before it does the next thing, so that any of them
 can be cut off anywhere; `run` first takes up all that is open.
@@ -10,30 +10,33 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from tillbridge.config import StoreSettings
 from tillbridge.core.log import get_logger
-from tillbridge.core.problems import PROBLEMS, Ends
+from tillbridge.core.problems import PROBLEMS, Ends, Scope
 from tillbridge.ledger import orders
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.model.order import ReasonCode
-from tillbridge.orders.aftermath import bring_about
-from tillbridge.orders.arrivals import Delivered, IntakePolicy, NewOrder, TakenIn
-from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.commit import commit, end_unseen, report_all
-from tillbridge.orders.deadlines import Patience
-from tillbridge.orders.intake import Intake
-from tillbridge.orders.ports import OrderEffects, OrderPos, OrderService
+from tillbridge.orders.commit import OrderRepository, end_unseen, report_all
+from tillbridge.orders.intake import Delivered, Intake, IntakePolicy, NewOrder, TakenIn
+from tillbridge.orders.notifier import ServiceNotifier
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.problems import OF_ONE, OF_SEVERAL
-from tillbridge.orders.reconciling import TicketReconciler
+from tillbridge.orders.reconciler import TicketReconciler
 from tillbridge.orders.staff import StaffRequests
 from tillbridge.orders.state import ByHand, Change, Lapsed, decide
-from tillbridge.orders.telling import Teller
+from tillbridge.orders.ticket_writer import TicketWriter, WritePolicy
+from tillbridge.orders.tickets import FALLBACK_CODES, FallbackPrinter
 from tillbridge.orders.updates import UpdateReader
-from tillbridge.orders.writing import TicketWriter, WritePolicy
+from tillbridge.orders.write_queue import Patience
+
+if TYPE_CHECKING:
+    from tillbridge.daemon.effects import Effects
+    from tillbridge.pos.runner import PosRunner
+    from tillbridge.service.client import ServiceClient
 
 log = get_logger()
 
@@ -44,12 +47,12 @@ _PROBLEM_KEPT_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class OrderPeers:
-    """Whom one store's orders deal with: its POS, the service, and the rooms next door."""
+    """Whom one store's orders deal with: its POS, the service, and what an order brings about."""
 
-    pos: OrderPos
-    service: OrderService
-    effects: OrderEffects
-    fallback: OrderPos | None = None  # the printer that stands in for the POS
+    pos: "PosRunner"
+    service: "ServiceClient"
+    effects: "Effects"
+    fallback: "PosRunner | None" = None  # the printer that stands in for the POS
 
 
 class OrdersFlow:
@@ -58,41 +61,38 @@ class OrdersFlow:
     def __init__(
         self,
         settings: StoreSettings,
-        books: StoreBooks,
+        repository: OrderRepository,
         peers: OrderPeers,
         *,
         late_report_s: float = 900.0,
     ) -> None:
         self._settings = settings
-        self._books = books
+        self._orders = repository
         self._peers = peers
         self._listener: Callable[[TakenIn], None] | None = None
         chosen = settings.orders
         self._intake = Intake(
             IntakePolicy(
-                store=books.store,
+                store=repository.store,
                 currency=settings.currency,
                 auto_accept_orders=settings.auto_accept_orders,
                 unknown_item=chosen.unknown_item,
                 price_differs=chosen.price_differs,
             ),
-            books,
+            repository,
         )
-        self._presence = PosPresence(books, peers.pos, peers.effects)
-        self._teller = Teller(
-            books,
+        self._presence = PosPresence(repository, peers.pos, peers.effects)
+        self._notifier = ServiceNotifier(
+            repository,
             peers.service,
             auto_accepted=settings.auto_accept_orders,
             late_report_s=late_report_s,
         )
         self._paper = None
         if settings.fallback is not None and peers.fallback is not None:
-            # Only where there is one: most stores have none.
-            from tillbridge.orders.paper import Paper  # noqa: PLC0415 -- (as above)
-
-            self._paper = Paper(books, peers.fallback, settings.fallback.after_s)
+            self._paper = FallbackPrinter(repository, peers.fallback, settings.fallback.after_s)
         self._writer = TicketWriter(
-            books,
+            repository,
             WritePolicy(
                 Patience(chosen.accept, chosen.accept_within_s, chosen.unconfirmed_reason),
                 chosen.retry_s,
@@ -100,18 +100,15 @@ class OrdersFlow:
             ),
             peers.pos,
             self._presence,
-            peers.effects,
             self._paper,
         )
-        self._updates = UpdateReader(
-            books, peers.pos, self._presence, peers.effects, self._order_changed
-        )
+        self._updates = UpdateReader(repository, peers.pos, self._presence, self._order_changed)
 
-        self._reconciler = TicketReconciler(books, peers.pos, self._presence, self._updates.take)
-        self._staff = StaffRequests(
-            books, peers.effects, self._presence, self._writer, self._teller
+        self._reconciler = TicketReconciler(
+            repository, peers.pos, self._presence, self._updates.take
         )
-        books.listeners.append(self._changed)
+        self._staff = StaffRequests(repository, self._presence, self._writer, self._notifier)
+        repository.listeners.append(self._changed)
 
     # -- what others tell it
 
@@ -133,7 +130,7 @@ class OrdersFlow:
 
     def service_back(self) -> None:
         """Tell at once what waits: the service answers again, or the merchant has consented."""
-        self._teller.service_back()
+        self._notifier.service_back()
 
     @property
     def pos_online(self) -> bool:
@@ -154,7 +151,7 @@ class OrdersFlow:
 
     async def run(self) -> None:
         """Take up what is open, then work until cancelled. One step that fails stops no other."""
-        run, attempt = self._books.supervisor.run, self._books.supervisor.attempt
+        run, attempt = self._orders.supervisor.run, self._orders.supervisor.attempt
         await attempt("presence", partial(self._presence.probe, anything_to_write=True))
         if self._peers.pos.tells_updates:
             await attempt("updates", self._updates.read)
@@ -162,7 +159,7 @@ class OrdersFlow:
         async with asyncio.TaskGroup() as group:
             group.create_task(run("intake", self._take_in), name="intake")
             group.create_task(run("writer", self._writer.run), name="writer")
-            group.create_task(run("notifier", self._teller.run), name="notifier")
+            group.create_task(run("notifier", self._notifier.run), name="notifier")
             group.create_task(run("presence", self._watch_presence), name="presence")
             if self._peers.pos.tells_updates:
                 every_s = self._settings.pos.poll_s
@@ -181,7 +178,7 @@ class OrdersFlow:
         The caller bounds the wait, and cancels `run` afterwards. Whatever is cut off is taken up
         at the next start.
         """
-        await asyncio.gather(self._writer.drain(), self._teller.drain())
+        await asyncio.gather(self._writer.drain(), self._notifier.drain())
 
     # -- what a person asks for
 
@@ -201,15 +198,15 @@ class OrdersFlow:
 
     async def _take_up(self) -> None:
         """Take up every open order where the last life of the process left it."""
-        rows = await self._books.ledger.read(
-            lambda connection: orders.open_orders(connection, self._books.store)
+        rows = await self._orders.ledger.read(
+            lambda connection: orders.open_orders(connection, self._orders.store)
         )
         if self._paper is None:  # the last life had one, perhaps in trouble
-            self._books.desk.close("fallback.offline", self._books.store)
+            self._orders.desk.report(Scope(self._orders.store, FALLBACK_CODES), [])
         for row in rows:
             self._order_changed(row)
         if rows:
-            log.info("orders.taken_up", store=self._books.store, count=len(rows))
+            log.info("orders.taken_up", store=self._orders.store, count=len(rows))
 
     async def _take_in(self) -> None:
         await self._intake.run(self._taken_in)
@@ -222,17 +219,15 @@ class OrdersFlow:
     async def _taken_in(self, taken: TakenIn) -> None:
         self._let_know(taken)
         match taken:
-            case NewOrder(row=row, cancelled=cancelled):
-                self._teller.order_is_new(row.order_id)
+            case NewOrder(row=row, order=order, cancelled=cancelled):
+                self._notifier.order_is_new(row.order_id)
                 if cancelled is None:
-                    self._writer.take(row)
+                    self._writer.take(row, order=order)
                 else:
-                    await bring_about(cancelled, self._peers.effects, self._presence)
-                    self._teller.nudge(row.order_id)
-            case Delivered(order_id=order_id):
-                known = await self._books.order(order_id)
-                if known is not None:
-                    self._order_changed(known)
+                    await self._presence.cancelled(cancelled)
+                    self._notifier.take(row)
+            case Delivered(row=row) if row is not None:
+                self._order_changed(row)
             case _:
                 pass
 
@@ -242,21 +237,21 @@ class OrdersFlow:
             try:
                 self._listener(taken)
             except Exception as failure:  # noqa: BLE001 -- (as above)
-                self._books.supervisor.failed("listener", failure)
+                self._orders.supervisor.failed("listener", failure)
             else:
-                self._books.supervisor.works("listener")
+                self._orders.supervisor.works("listener")
 
     def _changed(self, change: Change) -> None:
         self._order_changed(change.after)
 
     def _order_changed(self, row: OrderRow) -> None:
         self._writer.take(row)
-        self._teller.nudge(row.order_id)
+        self._notifier.take(row)
 
     async def _report_all(self) -> None:
         """Report the problems of all orders anew; what no longer counts is not found any more."""
-        store, currency = self._books.store, self._settings.currency
-        now_ms = self._books.clock.now_ms()
+        store, currency = self._orders.store, self._settings.currency
+        now_ms = self._orders.clock.now_ms()
 
         def is_over(code: str, row: OrderRow) -> bool:
             what = row.unseen[code]
@@ -270,7 +265,7 @@ class OrdersFlow:
             end_unseen(connection, store, now_ms, is_over)
             report_all(connection, store, now_ms)
 
-        await self._books.keep(job)
+        await self._orders.write(job)
 
     async def _tidy_up(self) -> None:
         while True:
@@ -279,26 +274,21 @@ class OrdersFlow:
 
     async def tidy(self) -> None:
         """Close what is over and was never closed, and end what nobody has seen for a day."""
-        now_ms = self._books.clock.now_ms()
-        closed = await self._books.keep(
-            lambda connection: _close_stale(connection, self._books.store, now_ms)
+        now_ms = self._orders.clock.now_ms()
+        rows = await self._orders.ledger.read(
+            lambda connection: orders.open_orders(connection, self._orders.store)
         )
-        if closed:
-            log.info("orders.closed", store=self._books.store, count=closed)
+        over = [row for row in rows if decide(row, Lapsed(), now_ms).entries]
+        for row in over:
+            await self._orders.commit(row.order_id, Lapsed())
+        if over:
+            log.info("orders.closed", store=self._orders.store, count=len(over))
         await self._report_all()
-        for problem in self._books.desk.current():
+        for problem in self._orders.desk.current():
             if (
                 problem.kind.ends is Ends.DAY
                 and problem.code not in OF_ONE | OF_SEVERAL  # they follow from the orders
-                and problem.store == self._books.store
+                and problem.store == self._orders.store
                 and now_ms - problem.since > _PROBLEM_KEPT_MS
             ):
-                self._books.desk.close(problem.code, problem.store, problem.subject)
-
-
-def _close_stale(connection: Connection, store: str, now_ms: int) -> int:
-    rows = orders.open_orders(connection, store)
-    over = [row for row in rows if decide(row, Lapsed(), now_ms).entries]
-    for row in over:
-        commit(connection, store, row.order_id, Lapsed(), now_ms)
-    return len(over)
+                self._orders.desk.close(problem.code, problem.store, problem.subject)

@@ -1,14 +1,20 @@
 """Whether the POS is there: probed from time to time, and learnt from writes that fail."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tillbridge.adapter import Advice, Health, PosFailure
+from tillbridge.adapter import Advice, Health, PosFailure, PosOffline
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.facts import put_fact
-from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.ports import OrderEffects, OrderPos
+from tillbridge.orders.commit import OrderRepository
+from tillbridge.orders.reasons import Cancellation
+
+if TYPE_CHECKING:
+    from tillbridge.daemon.effects import Effects
+    from tillbridge.pos.runner import PosRunner
 
 log = get_logger()
 
@@ -25,11 +31,11 @@ class PosPresence:
 
     def __init__(
         self,
-        books: StoreBooks,
-        pos: OrderPos,
-        effects: OrderEffects,
+        repository: OrderRepository,
+        pos: "PosRunner",
+        effects: "Effects",
     ) -> None:
-        self._books = books
+        self._orders = repository
         self._pos = pos
         self._effects = effects
         self._probe_ok = True
@@ -64,7 +70,7 @@ class PosPresence:
         health = await self._pos.health()
         self._probe_ok = health.online
         if health.online:
-            self._seen_at = self._books.clock.now_ms()
+            self._seen_at = self._orders.clock.now_ms()
         if health.online and not anything_to_write:
             self._writes_ok = True
         await self._tell(health)
@@ -76,18 +82,30 @@ class PosPresence:
         if health.closed != self._closed:
             self._closed = health.closed
             event = "pos.closed" if health.closed else "pos.open"
-            log.info(event, store=self._books.store, detail=health.closed)
+            log.info(event, store=self._orders.store, detail=health.closed)
             self._effects.pos_closed(health.closed)
         if health.advice != self._advice:
             self._advice = health.advice
-            self._books.desk.close("pos.setup", self._books.store)
-            if health.advice:
-                self._books.desk.open(
-                    "pos.setup",
-                    self._books.store,
-                    detail=" ".join(each.text for each in health.advice),
-                    remedy=" ".join(each.fix for each in health.advice),
-                )
+            detail = {
+                "detail": " ".join(each.text for each in health.advice),
+                "remedy": " ".join(each.fix for each in health.advice),
+            }
+            self._report_one("pos.setup", detail if health.advice else None)
+
+    async def cancelled(self, cancellation: Cancellation) -> None:
+        """Bring about elsewhere what follows from a cancel.
+
+        Called before the cancel is committed: after a crash between the two the POS refuses again,
+        and it is brought about twice rather than never.
+        """
+        if cancellation.items_out:
+            await self._effects.items_out(cancellation.items_out)
+        if cancellation.price_mismatch:
+            await self._effects.price_mismatch()
+        if cancellation.pos_offline:
+            await self.write_failed(PosOffline(cancellation.message))
+        if cancellation.lost_to_absence:
+            self._effects.order_lost()
 
     async def write_failed(self, failure: PosFailure) -> None:
         """Take note that the POS could not be reached for a write."""
@@ -128,7 +146,7 @@ class PosPresence:
     async def _tell(self, health: Health) -> None:
         if not self.online and health.online and self._refused is not None:
             health = self._refused  # the probe is good, and what was tried last was not
-        now, before = self._books.clock.monotonic(), self._told
+        now, before = self._orders.clock.monotonic(), self._told
         if before is not None and before.online is self.online:
             same = self.online or (before.detail, before.fix) == (health.detail, health.fix)
             if same or (before.fix == health.fix and now - self._told_at < _NEWS_EVERY_S):
@@ -136,31 +154,30 @@ class PosPresence:
         self._told, self._told_at = replace(health, online=self.online), now
         self._report(health)
         if before is None or before.online is not self.online:
-            self._since_ms = self._books.clock.now_ms()
+            self._since_ms = self._orders.clock.now_ms()
             self._changed(first=before is None, detail=health.detail)
         fact = {"online": self.online, "since_ms": self._since_ms, "detail": health.detail}
-        now_ms = self._books.clock.now_ms()
-        await self._books.keep(
+        now_ms = self._orders.clock.now_ms()
+        await self._orders.write(
             lambda connection: put_fact(
-                connection, self._books.store, "pos_health", fact, at=now_ms
+                connection, self._orders.store, "pos_health", fact, at=now_ms
             ),
         )
 
     def _report(self, health: Health) -> None:
-        """Open or close the problem; its remedy is the one that the failure brought along."""
-        if self.online:
-            self._books.desk.close("pos.offline", self._books.store)
-            return
-        remedy = {"remedy": health.fix} if health.fix else {}
-        self._books.desk.open(
-            "pos.offline", self._books.store, detail=health.detail or "?", **remedy
-        )
+        """Report whether the POS is away; the remedy is the one that the failure brought along."""
+        detail = {"detail": health.detail or "?"} | ({"remedy": health.fix} if health.fix else {})
+        self._report_one("pos.offline", None if self.online else detail)
+
+    def _report_one(self, code: str, detail: Mapping[str, str] | None) -> None:
+        found = [] if detail is None else [Found(code, detail=detail)]
+        self._orders.desk.report(Scope(self._orders.store, frozenset({code})), found)
 
     def _changed(self, *, first: bool, detail: str) -> None:
         if self.online:
             if not first:
-                log.info("pos.online", store=self._books.store)
+                log.info("pos.online", store=self._orders.store)
             self._effects.pos_online()
         else:
-            log.warning("pos.offline", store=self._books.store, detail=detail)
+            log.warning("pos.offline", store=self._orders.store, detail=detail)
             self._effects.pos_offline(detail)

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
 from tillbridge.ledger.orders import UNWRITTEN, OrderRow, is_on_paper
+from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import OrderState, parse_order
-from tillbridge.orders.naming import called
 from tillbridge.orders.reasons import CAUSES, TOLD_BY_TILL
 from tillbridge.orders.state import CANCELLED_UNSEEN, TAKEN_BACK, is_held
 
@@ -36,6 +37,8 @@ OF_SEVERAL = frozenset({CANCELLED_UNSEEN, "order.other_currency"})
 _FAILURES_TOLD = 2
 _CALLS = {"preparing": "status"}  # the specification's name of the call
 _LISTED = 12
+_LONGEST_NUMBER = 32
+_MEANT = 10
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -144,3 +147,37 @@ def _clock_time(at_ms: int, now_ms: int) -> str:
     """Return an instant in this machine's time: of today the time, else with its date."""
     at, now = (datetime.fromtimestamp(ms / 1000).astimezone() for ms in (at_ms, now_ms))
     return at.strftime("%H:%M" if at.date() == now.date() else "%d %b %H:%M")
+
+
+# -- what people call an order, and which order they mean by it
+
+
+def called(row: OrderRow) -> str:
+    """Return what people call the order: its number, or its id where it has none."""
+    number = row.order_number.strip()
+    printable = number.isprintable() and len(number) <= _LONGEST_NUMBER
+    return number if number and printable else row.order_id
+
+
+def the_one(rows: Sequence[OrderRow], name: str) -> OrderRow:
+    """Return the order that is meant by an id or a number.
+
+    Raises BridgeError where there is none, or where several have that number: it lists them.
+    """
+    if len(rows) == 1:
+        return rows[0]
+    if not rows:
+        raise BridgeError(
+            _("There is no order {order}.").format(order=name),
+            fix=_("See which there are with: tillbridge orders list"),
+        )
+    listed = [f"{row.order_id} ({row.store}, {to_iso(row.received_at)})" for row in rows[:_MEANT]]
+    more = len(rows) - len(listed)
+    if more:
+        listed.append(_("and {count} more").format(count=more))
+    raise BridgeError(
+        _("Several orders have the number {order}: {orders}.").format(
+            order=name, orders=", ".join(listed)
+        ),
+        fix=_("Name the one you mean by its id."),
+    )

@@ -230,3 +230,36 @@ def _trimmed(message: str) -> str:
     printable = "".join(each if each.isprintable() else " " for each in message)
     line = " ".join(printable.split())
     return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1].rstrip() + "…"
+
+
+# -- what follows from a failed write
+
+
+class AfterFailure(StrEnum):
+    """What follows when the POS did not take a ticket."""
+
+    RETRY = "retry"  # until the deadline
+    CANCEL = "cancel"  # the POS said no: at once
+
+
+def may_stand_in(failure: PosFailure) -> bool:
+    """Return whether paper helps: the POS did not take it, and did not say that the kitchen cannot.
+
+    Sold out, closed, full and another price are answers; the customer gets the money back.
+    """
+    return not isinstance(failure, ItemUnavailable | StoreClosed | AtCapacity | PriceMismatch)
+
+
+def after_failure(failure: PosFailure) -> AfterFailure:
+    """Return whether an order is tried again after `failure`.
+
+    A POS that is off, or did not answer, may take it yet; one that said no has decided. Failures an
+    adapter should not have (the runner says which) never come here: they are tried again.
+    """
+    match failure:
+        case ItemUnavailable() | StoreClosed() | AtCapacity() | PriceMismatch():
+            return AfterFailure.CANCEL
+        case PosOffline() | TicketOutcomeUnknown():
+            return AfterFailure.RETRY
+        case _:
+            return AfterFailure.CANCEL

@@ -5,16 +5,14 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.aftermath import bring_about, wanted_by
-from tillbridge.orders.books import StoreBooks
+from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.lifecycle import Call, Standing, is_final, next_call
-from tillbridge.orders.naming import called
-from tillbridge.orders.ports import OrderEffects
+from tillbridge.orders.notifier import ServiceNotifier
 from tillbridge.orders.presence import PosPresence
+from tillbridge.orders.problems import called
 from tillbridge.orders.reasons import ByPerson, cancellation
-from tillbridge.orders.state import ByHand, Handled, Retried
-from tillbridge.orders.telling import Teller
-from tillbridge.orders.writing import TicketWriter
+from tillbridge.orders.state import ByHand, Handled, Retried, cancel_of
+from tillbridge.orders.ticket_writer import TicketWriter
 
 log = get_logger()
 
@@ -24,17 +22,15 @@ class StaffRequests:
 
     def __init__(
         self,
-        books: StoreBooks,
-        effects: OrderEffects,
+        repository: OrderRepository,
         presence: PosPresence,
         writer: TicketWriter,
-        teller: Teller,
+        notifier: ServiceNotifier,
     ) -> None:
-        self._books = books
-        self._effects = effects
+        self._orders = repository
         self._presence = presence
         self._writer = writer
-        self._teller = teller
+        self._notifier = notifier
 
     async def retry(self, order_id: str, *, by: str) -> str:
         """Try at once what is left to do for the order; one that was given up is taken up again.
@@ -61,12 +57,12 @@ class StaffRequests:
             )
         if row.closed_at is not None and row.ticket is TicketState.WRITTEN and _all_told(row):
             raise BridgeError(_("Nothing is left to do for order {order}.").format(order=order))
-        change = await self._books.commit(order_id, Retried(by))
-        log.info("order.retried", store=self._books.store, order=order_id)
+        change = await self._orders.commit(order_id, Retried(by))
+        log.info("order.retried", store=self._orders.store, order=order_id)
         after = row if change is None else change.after
         self._writer.take(after, afresh=True)
-        self._teller.service_back()
-        self._teller.nudge(order_id)
+        self._notifier.service_back()
+        self._notifier.take(after)
         if cancel_again:
             return _("The service is asked once more to cancel order {order}.").format(order=order)
         if after.ticket in UNWRITTEN:
@@ -82,9 +78,9 @@ class StaffRequests:
         if is_final(row.told):
             raise _over(row)
         cancelled = cancellation(ByPerson(code))
-        await bring_about(cancelled, self._effects, self._presence)
-        await self._books.commit(order_id, wanted_by(cancelled, pos_has_none=False, by=by))
-        log.warning("order.to_cancel", store=self._books.store, order=order_id, code=code)
+        await self._presence.cancelled(cancelled)
+        await self._orders.commit(order_id, cancel_of(cancelled, pos_has_none=False, by=by))
+        log.warning("order.to_cancel", store=self._orders.store, order=order_id, code=code)
         return _("Order {order} is being cancelled.").format(order=called(row))
 
     async def done(self, order_id: str, how: ByHand, *, by: str) -> str:
@@ -103,8 +99,8 @@ class StaffRequests:
                 _("Order {order} does not wait for the till.").format(order=called(row)),
                 fix=_fix(row),
             )
-        await self._books.commit(order_id, Handled(how, by))
-        log.warning("order.handled", store=self._books.store, order=order_id, how=how)
+        await self._orders.commit(order_id, Handled(how, by))
+        log.warning("order.handled", store=self._orders.store, order=order_id, how=how)
         if how == "typed":
             return _("Order {order} counts as written by hand; the service is told.").format(
                 order=called(row)
@@ -114,7 +110,7 @@ class StaffRequests:
         )
 
     async def _known(self, order_id: str) -> OrderRow:
-        row = await self._books.order(order_id)
+        row = await self._orders.order(order_id)
         if row is None:
             raise BridgeError(
                 _("There is no order {order}.").format(order=order_id),

@@ -20,6 +20,7 @@ from tillbridge.orders.lifecycle import (
     next_call,
     overtaken,
 )
+from tillbridge.orders.reasons import Cancellation
 
 # A till that never says "ready", and a service that never says "delivered": a day later it is over.
 STALE_MS = 24 * 3600 * 1000
@@ -95,6 +96,13 @@ class CancelWanted:
     cause: str = ""
     pos_has_none: bool = False
     by: str = ""
+
+
+def cancel_of(cancelled: Cancellation, *, pos_has_none: bool, by: str = "") -> CancelWanted:
+    """Return the event of a cancel; `by` names the person who asks for it, "" for none."""
+    return CancelWanted(
+        cancelled.code, cancelled.message, cancelled.cause, pos_has_none=pos_has_none, by=by
+    )
 
 
 @dataclass(frozen=True, slots=True)

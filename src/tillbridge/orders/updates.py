@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
@@ -13,13 +14,13 @@ from tillbridge.core.problems import Found, Scope
 from tillbridge.core.supervision import backoff_s
 from tillbridge.ledger import orders
 from tillbridge.ledger.orders import OrderRow
-from tillbridge.orders.aftermath import bring_about, wanted_by
-from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.commit import commit, report_unknown
-from tillbridge.orders.ports import OrderEffects, OrderPos
+from tillbridge.orders.commit import OrderRepository, commit, report_unknown
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import Cancellation, cancellation, failure_note
-from tillbridge.orders.state import PosSaid
+from tillbridge.orders.state import PosSaid, cancel_of
+
+if TYPE_CHECKING:
+    from tillbridge.pos.runner import PosRunner
 
 log = get_logger()
 
@@ -55,7 +56,7 @@ def keep_update(
         connection,
         store,
         update.order_id,
-        PosSaid(update.status) if cancelled is None else wanted_by(cancelled, pos_has_none=True),
+        PosSaid(update.status) if cancelled is None else cancel_of(cancelled, pos_has_none=True),
         now_ms,
     )
     return KeptUpdate(row if change is None else change.after, news)
@@ -66,16 +67,14 @@ class UpdateReader:
 
     def __init__(
         self,
-        books: StoreBooks,
-        pos: OrderPos,
+        repository: OrderRepository,
+        pos: "PosRunner",
         presence: PosPresence,
-        effects: OrderEffects,
         on_change: Callable[[OrderRow], None],
     ) -> None:
-        self._books = books
+        self._orders = repository
         self._pos = pos
         self._presence = presence
-        self._effects = effects
         self._on_change = on_change
         self._look = asyncio.Event()
         self._failing = ""
@@ -106,7 +105,7 @@ class UpdateReader:
             note = failure_note(failure)
             if note != self._failing:
                 self._failing = note
-                log.warning("pos.updates_failed", store=self._books.store, reason=note)
+                log.warning("pos.updates_failed", store=self._orders.store, reason=note)
         else:
             self._failing = ""
 
@@ -115,7 +114,7 @@ class UpdateReader:
 
         Raises PosFailure.
         """
-        now = self._books.clock.monotonic()
+        now = self._orders.clock.monotonic()
         failures, again_at = self._set_aside.get(update.key, (0, now))
         if again_at > now:
             return
@@ -126,16 +125,16 @@ class UpdateReader:
         except Exception as failure:  # noqa: BLE001 -- one piece of news must not stop the others
             failures += 1
             self._set_aside[update.key] = (failures, now + backoff_s(failures))
-            self._books.supervisor.failed("updates", failure, order=update.order_id)
+            self._orders.supervisor.failed("updates", failure, order=update.order_id)
             return
         if self._set_aside.pop(update.key, None) is not None:
-            self._books.supervisor.works("updates", order=update.order_id)
+            self._orders.supervisor.works("updates", order=update.order_id)
         await self._pos.update_handled(update)
 
     def _report_unreadable(self, bad: Sequence[BadRow]) -> None:
         """Let a person know of news that nobody could understand, for as long as it lies there."""
-        self._books.desk.report(
-            Scope(self._books.store, frozenset({_UNREADABLE})),
+        self._orders.desk.report(
+            Scope(self._orders.store, frozenset({_UNREADABLE})),
             [
                 Found(_UNREADABLE, each.place, {"detail": f"{each.place}: {each.text}"})
                 for each in bad
@@ -144,14 +143,14 @@ class UpdateReader:
 
     async def take(self, update: TicketUpdate) -> None:
         """Keep a piece of news, and bring about what follows from it."""
-        store, order_id = self._books.store, update.order_id
+        store, order_id = self._orders.store, update.order_id
         cancelled = cancellation(update) if update.status is TicketStatus.REJECTED else None
         if cancelled is not None:
-            row = await self._books.order(order_id)
+            row = await self._orders.order(order_id)
             if row is not None and row.closed_at is None:
-                await bring_about(cancelled, self._effects, self._presence)
-        now_ms = self._books.clock.now_ms()
-        kept = await self._books.keep(
+                await self._presence.cancelled(cancelled)
+        now_ms = self._orders.clock.now_ms()
+        kept = await self._orders.write(
             lambda connection: keep_update(connection, store, update, cancelled, now_ms)
         )
         if kept is None:

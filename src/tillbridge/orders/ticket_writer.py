@@ -21,32 +21,18 @@ from tillbridge.adapter import (
 from tillbridge.core import supervision
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.orders import (
-    ON_PAPER,
-    PERHAPS_ON_PAPER_ONLY,
-    OrderRow,
-    TicketState,
-)
-from tillbridge.orders.aftermath import bring_about, wanted_by
-from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.deadlines import (
-    GRACE_S,
-    AfterFailure,
-    Patience,
-    after_failure,
-    backoff_s,
-    lapsed,
-    may_stand_in,
-    remaining_s,
-)
-from tillbridge.orders.holding import LateOrders
-from tillbridge.orders.ports import OrderEffects, OrderPos
+from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY, OrderRow, TicketState
+from tillbridge.model.order import Order
+from tillbridge.orders.commit import OrderRepository
+from tillbridge.orders.events import order_of
 from tillbridge.orders.presence import PosPresence
-from tillbridge.orders.putting import MayStillLand, put
 from tillbridge.orders.reasons import (
+    AfterFailure,
     Cancellation,
+    after_failure,
     cancellation,
     failure_note,
+    may_stand_in,
     was_offline,
 )
 from tillbridge.orders.state import (
@@ -56,15 +42,24 @@ from tillbridge.orders.state import (
     WriteFailed,
     Written,
     can_be_written,
+    cancel_of,
     is_held,
 )
-from tillbridge.orders.waiting import Phase, Waiting, WaitingOrders, phase_of
-from tillbridge.orders.withdrawing import withdraw
+from tillbridge.orders.tickets import FallbackPrinter, MayStillLand, Tickets
+from tillbridge.orders.write_queue import (
+    GRACE_S,
+    Patience,
+    Phase,
+    QueuedOrder,
+    WriteQueue,
+    backoff_s,
+    lapsed,
+    phase_of,
+    remaining_s,
+)
 
 if TYPE_CHECKING:
-    from tillbridge.orders.paper import (
-        Paper,  # read only where a store has a printer to fall back on
-    )
+    from tillbridge.pos.runner import PosRunner
 
 log = get_logger()
 
@@ -83,23 +78,21 @@ class TicketWriter:
 
     def __init__(
         self,
-        books: StoreBooks,
+        repository: OrderRepository,
         policy: WritePolicy,
-        pos: OrderPos,
+        pos: "PosRunner",
         presence: PosPresence,
-        effects: OrderEffects,
-        paper: "Paper | None" = None,
+        paper: FallbackPrinter | None = None,
     ) -> None:
-        self._books = books
+        self._orders = repository
         self._policy = policy
         self._pos = pos
         self._presence = presence
-        self._effects = effects
         self._paper = paper
         # A ticket is enough to accept an order.
         self._accepts = policy.patience.accept == "when_written"
-        self._late = LateOrders(books, lambda: pos.hold_older_than_s)
-        self._waiting = WaitingOrders()
+        self._tickets = Tickets(repository, pos)
+        self._queue = WriteQueue()
         self._wake = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
@@ -107,48 +100,50 @@ class TicketWriter:
 
     # -- what others tell it
 
-    def take(self, row: OrderRow, *, afresh: bool = False) -> None:
-        """Do what there is to do for this order.
+    def take(self, row: OrderRow, *, order: Order | None = None, afresh: bool = False) -> None:
+        """Do what there is to do for the order of this row, the newest one.
 
         Its time counts from when it was received, or from now where a person has it tried afresh.
+        `order` is what its payload says, where that is known already.
         """
-        age_ms = 0 if afresh else self._books.clock.now_ms() - row.received_at
+        age_ms = 0 if afresh else self._orders.clock.now_ms() - row.received_at
         within_s = self._policy.patience.accept_within_s
-        deadline = self._books.clock.monotonic() + remaining_s(age_ms, within_s)
+        deadline = self._orders.clock.monotonic() + remaining_s(age_ms, within_s)
         phase = self._phase(row)
         if phase is None:
-            self._waiting.drop(row.order_id)
+            self._queue.drop(row.order_id)
         else:
-            known = self._waiting.get(row.order_id)
+            known = self._queue.get(row.order_id)
             if known is not None and not afresh:
                 deadline = known.deadline
-            entry = self._waiting.add(row.order_id, phase, deadline)
+            entry = self._queue.add(row, phase, deadline)
+            entry.order = order or entry.order
             if known is None or afresh:
                 self._take_up(entry, row, age_ms)
             if known is None and not afresh and entry.unsure and row.attempts:
                 self._may_have_been_sent(entry, row)
             self._wake.set()
 
-    def _take_up(self, entry: Waiting, row: OrderRow, age_ms: int) -> None:
+    def _take_up(self, entry: QueuedOrder, row: OrderRow, age_ms: int) -> None:
         """Note what is known of an order from before, and when it goes to paper."""
         entry.unsure = entry.maybe_on_paper = row.ticket is TicketState.WRITING
         if self._paper is not None:
             left_s = remaining_s(age_ms, self._paper.after_s)
             at_once = row.last_failure.partition(":")[0] in {"refused", "held"}
-            entry.paper_at = self._books.clock.monotonic() + (0 if at_once else left_s)
+            entry.paper_at = self._orders.clock.monotonic() + (0 if at_once else left_s)
 
-    def _may_have_been_sent(self, entry: Waiting, row: OrderRow) -> None:
+    def _may_have_been_sent(self, entry: QueuedOrder, row: OrderRow) -> None:
         """Note that the process may have ended while the POS was writing the order."""
-        age_s = max(0.0, (self._books.clock.now_ms() - row.updated_at) / 1000)
-        entry.outcome_unknown(self._books.clock.monotonic() - age_s, self._pos.late_write_s)
+        age_s = max(0.0, (self._orders.clock.now_ms() - row.updated_at) / 1000)
+        entry.outcome_unknown(self._orders.clock.monotonic() - age_s, self._pos.late_write_s)
 
     def anything_to_write(self) -> bool:
         """Return whether any order waits for the POS."""
-        return self._waiting.any_for_pos()
+        return self._queue.any_for_pos()
 
     def pos_there(self) -> None:
         """Try what waits: a probe of the POS was good."""
-        self._waiting.try_again()
+        self._queue.try_again()
         self._wake.set()
 
     async def drain(self) -> None:
@@ -160,9 +155,9 @@ class TicketWriter:
         """Work until cancelled."""
         while not self._draining:
             there = self._presence.probe_ok
-            entry = self._waiting.next(self._books.clock.monotonic(), pos_there=there)
+            entry = self._queue.next(self._orders.clock.monotonic(), pos_there=there)
             if entry is None:
-                await self._sleep(self._waiting.next_at(pos_there=there))
+                await self._sleep(self._queue.next_at(pos_there=there))
                 continue
             self._idle.clear()
             try:
@@ -173,7 +168,7 @@ class TicketWriter:
 
     async def _sleep(self, until: float) -> None:
         self._wake.clear()
-        pause = None if math.isinf(until) else max(0.0, until - self._books.clock.monotonic())
+        pause = None if math.isinf(until) else max(0.0, until - self._orders.clock.monotonic())
         try:
             async with asyncio.timeout(pause):
                 await self._wake.wait()
@@ -185,26 +180,21 @@ class TicketWriter:
     def _phase(self, row: OrderRow) -> Phase | None:
         return phase_of(row, self._policy.patience.accept)
 
-    async def _work_contained(self, entry: Waiting) -> None:
+    async def _work_contained(self, entry: QueuedOrder) -> None:
         """Do what is due; an order at which this fails unexpectedly waits, and the others go on."""
         work = partial(self._work, entry)
-        if await self._books.supervisor.attempt("writer", work, order=entry.order_id):
+        if await self._orders.supervisor.attempt("writer", work, order=entry.order_id):
             entry.crashes = 0
         else:
             entry.crashes += 1
-            entry.set_aside_until = self._books.clock.monotonic() + supervision.backoff_s(
+            entry.set_aside_until = self._orders.clock.monotonic() + supervision.backoff_s(
                 entry.crashes
             )
 
-    async def _work(self, entry: Waiting) -> None:
-        row = await self._books.order(entry.order_id)
-        phase = None if row is None else self._phase(row)
-        if row is None or phase is None:
-            self._waiting.drop(entry.order_id)
-            return
-        entry.phase = phase
-        late = self._books.clock.monotonic() >= entry.deadline
-        match phase:
+    async def _work(self, entry: QueuedOrder) -> None:
+        row = entry.row
+        late = self._orders.clock.monotonic() >= entry.deadline
+        match entry.phase:
             case Phase.WRITE if late:
                 await self._give_up_writing(entry, row)
             case Phase.WRITE if self._paper is not None:
@@ -218,23 +208,20 @@ class TicketWriter:
             case Phase.WITHDRAW:
                 await self._withdraw(entry, row)
 
-    async def _write(self, entry: Waiting, row: OrderRow) -> None:
+    async def _write(self, entry: QueuedOrder, row: OrderRow) -> None:
         order_id = row.order_id
         ask_first = row.ticket is TicketState.WRITING
-        if not ask_first and await self._late.holds(row):
+        if not ask_first and await self._tickets.is_held(row):
             entry.held, entry.offline = True, False
             return
         if not ask_first:
             if not await self._begins(order_id):
                 return  # it has changed: the next round looks again
-            log.info("order.writing", store=self._books.store, order=order_id)
+            log.info("order.writing", store=self._orders.store, order=order_id)
         try:
-            ticket = await put(
-                self._pos,
-                self._late,
-                row,
-                ask_first=ask_first,
-                may_land=self._may_land(entry),
+            order = entry.order or order_of(order_id, row.payload)
+            ticket = await self._tickets.write(
+                row, order, ask_first=ask_first, may_land=self._may_land(entry)
             )
         except PosFailure as failure:
             await self._failed(entry, row, failure)
@@ -244,30 +231,30 @@ class TicketWriter:
             return
         await self._has_ticket(entry, row, ticket)
 
-    def _may_land(self, entry: Waiting) -> bool:
-        return self._books.clock.monotonic() < entry.may_land_until
+    def _may_land(self, entry: QueuedOrder) -> bool:
+        return self._orders.clock.monotonic() < entry.may_land_until
 
-    async def _has_ticket(self, entry: Waiting, row: OrderRow, ticket: Ticket) -> None:
+    async def _has_ticket(self, entry: QueuedOrder, row: OrderRow, ticket: Ticket) -> None:
         # First, as it happened: while the ticket is kept, its news may tell that the POS is away.
         await self._pos_answered()
         entry.next_try, entry.failures, entry.offline = -math.inf, 0, False
-        await self._books.commit(row.order_id, Written(ticket.reference, self._accepts))
-        took_ms = self._books.clock.now_ms() - row.received_at
+        await self._orders.commit(row.order_id, Written(ticket.reference, self._accepts))
+        took_ms = self._orders.clock.now_ms() - row.received_at
         log.info(
             "order.written",
-            store=self._books.store,
+            store=self._orders.store,
             order=row.order_id,
             reference=ticket.reference,
             ms=took_ms,
         )
-        self._books.tally.took("time_to_ticket", took_ms / 1000, store=self._books.store)
+        self._orders.tally.took("time_to_ticket", took_ms / 1000, store=self._orders.store)
 
     async def _begins(self, order_id: str) -> bool:
         """Note that a write begins, before the POS is called (invariant 2); False where it ends."""
-        change = await self._books.commit(order_id, WriteBegun())
+        change = await self._orders.commit(order_id, WriteBegun())
         return change is not None and can_be_written(change.after)
 
-    async def _failed(self, entry: Waiting, row: OrderRow, failure: PosFailure) -> None:
+    async def _failed(self, entry: QueuedOrder, row: OrderRow, failure: PosFailure) -> None:
         refused = after_failure(failure) is AfterFailure.CANCEL
         if isinstance(failure, StoreClosed):
             self._presence.probe_soon()
@@ -278,35 +265,37 @@ class TicketWriter:
                 return
         note = failure_note(failure)
         if note != row.last_failure and not is_held(row):
-            log.warning("order.wait", store=self._books.store, order=row.order_id, reason=note)
+            log.warning("order.wait", store=self._orders.store, order=row.order_id, reason=note)
         lands = isinstance(failure, MayStillLand)
-        await self._books.commit(row.order_id, WriteFailed(note, counts=not lands))
+        await self._orders.commit(row.order_id, WriteFailed(note, counts=not lands))
         if isinstance(failure, TicketOutcomeUnknown) and not lands:
             entry.unsure = True
-            entry.outcome_unknown(self._books.clock.monotonic(), self._pos.late_write_s)
+            entry.outcome_unknown(self._orders.clock.monotonic(), self._pos.late_write_s)
         await self._back_off(entry, failure)
         if refused:
             entry.paper_at = -math.inf  # there is no point in waiting
 
-    async def _back_off(self, entry: Waiting, failure: PosFailure) -> None:
-        now = self._books.clock.monotonic()
+    async def _back_off(self, entry: QueuedOrder, failure: PosFailure) -> None:
+        now = self._orders.clock.monotonic()
         entry.failures += 1
         entry.offline = isinstance(failure, PosOffline)
         entry.next_try = now + self._pause(entry.failures)
         if entry.offline:
-            self._waiting.hold_all(now + self._pause(self._waiting.pos_failures + 1))
+            self._queue.hold_all(now + self._pause(self._queue.pos_failures + 1))
             await self._presence.write_failed(failure)
 
     def _pause(self, failures: int) -> float:
         return backoff_s(failures, self._policy.retry_s, self._policy.retry_cap_s)
 
     async def _pos_answered(self) -> None:
-        self._waiting.pos_answered()
+        self._queue.pos_answered()
         await self._presence.write_worked()
 
     # -- the printer that stands in
 
-    async def _write_or_print(self, paper: "Paper", entry: Waiting, row: OrderRow) -> None:
+    async def _write_or_print(
+        self, paper: FallbackPrinter, entry: QueuedOrder, row: OrderRow
+    ) -> None:
         """Write into the POS, unless the order's time for that is up, or it is on paper already."""
         if entry.maybe_on_paper:
             try:
@@ -315,19 +304,19 @@ class TicketWriter:
                 await self._print(paper, entry, row)
                 return
             except PosFailure:
-                entry.paper_at = self._books.clock.monotonic() + self._pause(1)
+                entry.paper_at = self._orders.clock.monotonic() + self._pause(1)
                 entry.next_try = entry.paper_at
                 return
             if found is not None:
                 await self._is_on_paper(row, perhaps_only=entry.unsure)
                 return
             entry.maybe_on_paper = False
-        if self._books.clock.monotonic() >= entry.paper_at:
+        if self._orders.clock.monotonic() >= entry.paper_at:
             await self._print(paper, entry, row)
         else:
             await self._write(entry, row)
 
-    async def _print(self, paper: "Paper", entry: Waiting, row: OrderRow) -> None:
+    async def _print(self, paper: FallbackPrinter, entry: QueuedOrder, row: OrderRow) -> None:
         """Print the order; but where the POS has it after all, it goes on."""
         ticket, surely_none = await self._in_till(entry, row) if entry.unsure else (None, True)
         if ticket is not None:
@@ -336,14 +325,14 @@ class TicketWriter:
         if not await self._begins(row.order_id):
             return
         try:
-            printed = await paper.put(row, till_may_have_it=not surely_none)
+            printed = await paper.print(row, till_may_have_it=not surely_none)
         except PosFailure as failure:
             entry.maybe_on_paper = isinstance(failure, TicketOutcomeUnknown)
             entry.paper_failures += 1
-            entry.paper_at = self._books.clock.monotonic() + self._pause(entry.paper_failures)
+            entry.paper_at = self._orders.clock.monotonic() + self._pause(entry.paper_failures)
             log.warning(
                 "order.not_on_paper",
-                store=self._books.store,
+                store=self._orders.store,
                 order=row.order_id,
                 reason=failure_note(failure),
             )
@@ -356,24 +345,24 @@ class TicketWriter:
     async def _is_on_paper(self, row: OrderRow, *, perhaps_only: bool) -> None:
         reference = PERHAPS_ON_PAPER_ONLY if perhaps_only else ON_PAPER
         why = row.last_failure.partition(": ")[2] or row.last_failure or _("it did not answer")
-        await self._books.commit(row.order_id, Printed(reference, why, self._accepts))
-        log.warning("order.on_paper", store=self._books.store, order=row.order_id)
+        await self._orders.commit(row.order_id, Printed(reference, why, self._accepts))
+        log.warning("order.on_paper", store=self._orders.store, order=row.order_id)
 
     # -- time is up
 
-    async def _give_up_writing(self, entry: Waiting, row: OrderRow) -> None:
+    async def _give_up_writing(self, entry: QueuedOrder, row: OrderRow) -> None:
         """End an order whose time is up; but where the POS has it after all, it goes on."""
         entry.deadline = math.inf
         ticket, surely_none = await self._in_till(entry, row)
         if ticket is not None:
-            entry.deadline = self._books.clock.monotonic() + GRACE_S  # to be confirmed
+            entry.deadline = self._orders.clock.monotonic() + GRACE_S  # to be confirmed
             await self._has_ticket(entry, row, ticket)
             return
         if self._paper is not None and entry.maybe_on_paper:
             surely_none = False  # the kitchen may have it: it is told that it is off
         await self._give_up(entry, row, pos_has_none=surely_none)
 
-    async def _in_till(self, entry: Waiting, row: OrderRow) -> tuple[Ticket | None, bool]:
+    async def _in_till(self, entry: QueuedOrder, row: OrderRow) -> tuple[Ticket | None, bool]:
         """Return the ticket that the POS has, and whether it surely has none."""
         if row.ticket is TicketState.WAITING:
             return None, True
@@ -384,14 +373,14 @@ class TicketWriter:
         except PosFailure as failure:
             log.info(
                 "order.wait",
-                store=self._books.store,
+                store=self._orders.store,
                 order=row.order_id,
                 reason=failure_note(failure),
             )
             return None, False
         return ticket, ticket is None and not self._may_land(entry)
 
-    async def _give_up(self, entry: Waiting, row: OrderRow, *, pos_has_none: bool) -> None:
+    async def _give_up(self, entry: QueuedOrder, row: OrderRow, *, pos_has_none: bool) -> None:
         entry.deadline = math.inf
         cause = lapsed(
             self._policy.patience,
@@ -404,24 +393,26 @@ class TicketWriter:
             await self._cancel(row, cancellation(cause), pos_has_none=pos_has_none)
 
     async def _cancel(self, row: OrderRow, cancelled: Cancellation, *, pos_has_none: bool) -> None:
-        await bring_about(cancelled, self._effects, self._presence)
-        await self._books.commit(row.order_id, wanted_by(cancelled, pos_has_none=pos_has_none))
+        await self._presence.cancelled(cancelled)
+        await self._orders.commit(row.order_id, cancel_of(cancelled, pos_has_none=pos_has_none))
         log.warning(
-            "order.to_cancel", store=self._books.store, order=row.order_id, code=cancelled.code
+            "order.to_cancel", store=self._orders.store, order=row.order_id, code=cancelled.code
         )
 
     # -- a ticket too many
 
-    async def _withdraw(self, entry: Waiting, row: OrderRow) -> None:
+    async def _withdraw(self, entry: QueuedOrder, row: OrderRow) -> None:
         ended: Withdrawn
         try:
             on_paper = self._paper is not None and await self._paper.take_back(row)
         except PosFailure:
             entry.failures += 1
-            entry.next_try = self._books.clock.monotonic() + self._pause(entry.failures)
+            entry.next_try = self._orders.clock.monotonic() + self._pause(entry.failures)
             return
         try:
-            how = await withdraw(self._pos, row, on_paper=on_paper, may_land=self._may_land(entry))
+            how = await self._tickets.withdraw(
+                row, on_paper=on_paper, may_land=self._may_land(entry)
+            )
             ended = Withdrawn(how)
         except PosFailure as failure:
             if after_failure(failure) is AfterFailure.RETRY:
@@ -430,5 +421,5 @@ class TicketWriter:
             ended = Withdrawn("left_to_person", failure.message, failure.fix)
         else:
             await self._pos_answered()
-        await self._books.commit(row.order_id, ended)
-        log.info("order.withdrawn", store=self._books.store, order=row.order_id, how=ended.how)
+        await self._orders.commit(row.order_id, ended)
+        log.info("order.withdrawn", store=self._orders.store, order=row.order_id, how=ended.how)

@@ -9,6 +9,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tillbridge.adapter import (
     ListedTicket,
@@ -23,14 +24,15 @@ from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger import orders
 from tillbridge.ledger.orders import BY_HAND, LogEntry, OrderRow, TicketState, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.deadlines import AfterFailure, after_failure
+from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.events import order_of
-from tillbridge.orders.naming import called
-from tillbridge.orders.ports import OrderPos
 from tillbridge.orders.presence import PosPresence
-from tillbridge.orders.reasons import customer_text, failure_note
+from tillbridge.orders.problems import called
+from tillbridge.orders.reasons import AfterFailure, after_failure, customer_text, failure_note
 from tillbridge.orders.state import TicketLeft, TicketTakenBack, is_to_be_withdrawn
+
+if TYPE_CHECKING:
+    from tillbridge.pos.runner import PosRunner
 
 log = get_logger()
 
@@ -86,12 +88,12 @@ class TicketReconciler:
 
     def __init__(
         self,
-        books: StoreBooks,
-        pos: OrderPos,
+        repository: OrderRepository,
+        pos: "PosRunner",
         presence: PosPresence,
         on_update: Callable[[TicketUpdate], Awaitable[None]],
     ) -> None:
-        self._books = books
+        self._orders = repository
         self._pos = pos
         self._presence = presence
         self._on_update = on_update
@@ -118,7 +120,7 @@ class TicketReconciler:
         except PosFailure as failure:
             note = failure_note(failure)
             if note != self._failing:
-                log.warning("tickets.not_compared", store=self._books.store, reason=note)
+                log.warning("tickets.not_compared", store=self._orders.store, reason=note)
             self._failing = note
         else:
             self._failing = ""
@@ -126,16 +128,16 @@ class TicketReconciler:
     # -- a POS that lists its tickets
 
     async def _compare(self) -> None:
-        before = await self._books.ledger.read(
-            lambda connection: orders.open_orders(connection, self._books.store)
+        before = await self._orders.ledger.read(
+            lambda connection: orders.open_orders(connection, self._orders.store)
         )
         tickets = await self._pos.list_tickets()
         live: dict[str, list[ListedTicket]] = {}
         for ticket in tickets:
             if ticket.live:
                 live.setdefault(ticket.key, []).append(ticket)
-        self._books.desk.report(
-            Scope(self._books.store, frozenset({_MANY})), await self._several(live)
+        self._orders.desk.report(
+            Scope(self._orders.store, frozenset({_MANY})), await self._several(live)
         )
         gone = [
             row
@@ -145,7 +147,7 @@ class TicketReconciler:
         if self._is_another_pos(gone, tickets):
             return
         for row in gone:
-            log.warning("ticket.deleted", store=self._books.store, order=row.order_id)
+            log.warning("ticket.deleted", store=self._orders.store, order=row.order_id)
             await self._on_update(_deleted(row.order_id))
 
     def _is_another_pos(self, gone: Sequence[OrderRow], tickets: Sequence[ListedTicket]) -> bool:
@@ -155,8 +157,8 @@ class TicketReconciler:
         """
         another = len(gone) > 1 and not tickets
         detail = {"count": len(gone), "orders": ", ".join(called(row) for row in gone[:_NAMED])}
-        self._books.desk.report(
-            Scope(self._books.store, frozenset({_NONE})),
+        self._orders.desk.report(
+            Scope(self._orders.store, frozenset({_NONE})),
             [Found(_NONE, detail=detail)] if another else [],
         )
         return another
@@ -164,8 +166,8 @@ class TicketReconciler:
     async def _several(self, live: Mapping[str, Sequence[ListedTicket]]) -> list[Found]:
         """Take back what is too many; return the orders that are left in the POS several times."""
         left: list[Found] = []
-        cancelled = await self._books.ledger.read(
-            lambda connection: orders.cancelled_among(connection, self._books.store, live)
+        cancelled = await self._orders.ledger.read(
+            lambda connection: orders.cancelled_among(connection, self._orders.store, live)
         )
         for key, tickets in live.items():
             if len(tickets) > 1 or key in cancelled:
@@ -179,8 +181,8 @@ class TicketReconciler:
         return left
 
     async def _order(self, order_id: str) -> tuple[OrderRow | None, list[LogEntry]]:
-        store = self._books.store
-        return await self._books.ledger.read(
+        store = self._orders.store
+        return await self._orders.ledger.read(
             lambda connection: (
                 orders.get_order(connection, store, order_id),
                 orders.life(connection, store, order_id),
@@ -227,10 +229,10 @@ class TicketReconciler:
 
     async def _look_for_late(self) -> None:
         """Ask for tickets of cancelled orders that the POS did not have, less and less often."""
-        now_ms, now = self._books.clock.now_ms(), self._books.clock.monotonic()
-        rows = await self._books.ledger.read(
+        now_ms, now = self._orders.clock.now_ms(), self._orders.clock.monotonic()
+        rows = await self._orders.ledger.read(
             lambda connection: orders.never_written_since(
-                connection, self._books.store, now_ms - _LATE_MS
+                connection, self._orders.store, now_ms - _LATE_MS
             )
         )
         self._looks = {
@@ -275,13 +277,13 @@ class TicketReconciler:
         _row, entries = await self._order(row.order_id)
         if not any(each.event == "ticket.left" for each in entries):
             words = TicketLeft(failure.message, failure.fix) if failure else TicketLeft()
-            await self._books.commit(row.order_id, words)
+            await self._orders.commit(row.order_id, words)
 
     async def _taken_back(self, row: OrderRow, reference: str, record: str, why: str) -> None:
-        await self._books.commit(row.order_id, TicketTakenBack(reference, record, why))
+        await self._orders.commit(row.order_id, TicketTakenBack(reference, record, why))
         log.warning(
             "ticket.taken_back",
-            store=self._books.store,
+            store=self._orders.store,
             order=row.order_id,
             record=record,
             why=why,

@@ -1,11 +1,12 @@
-"""Tells the service how orders go on: one call after another, for each order by itself.
+"""Reports to the service how orders go on: one call after another, for each order by itself.
 
-What cannot be told now waits and is told later; the orders themselves never wait for it.
+What cannot be reported now is reported later; the orders themselves never wait for it.
 """
 
 import asyncio
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tillbridge.core import supervision
 from tillbridge.core.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
@@ -15,8 +16,7 @@ from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger import orders
 from tillbridge.ledger.orders import OrderRow
 from tillbridge.model.order import ReasonCode
-from tillbridge.orders.books import StoreBooks
-from tillbridge.orders.deadlines import backoff_s
+from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.lifecycle import (
     Call,
     Standing,
@@ -26,7 +26,6 @@ from tillbridge.orders.lifecycle import (
     standing_after_restart,
     standing_of_new,
 )
-from tillbridge.orders.ports import OrderService
 from tillbridge.orders.reasons import customer_text
 from tillbridge.orders.state import (
     CallRefused,
@@ -35,15 +34,19 @@ from tillbridge.orders.state import (
     ServiceKnows,
     call_for,
 )
+from tillbridge.orders.write_queue import backoff_s
 from tillbridge.service.diagnosis import NOT_INTEGRATED
+
+if TYPE_CHECKING:
+    from tillbridge.service.client import ServiceClient
 
 log = get_logger()
 
 _AT_ONCE = 4  # calls in flight for one store
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
-_UNTOLD_AFTER_S = 30.0
-_UNTOLD = "order.untold"
+_UNREPORTED_AFTER_S = 30.0
+_UNREPORTED = "order.untold"
 
 # Refusals that end when the store is integrated again, or the merchant consents.
 _WAITING_CODES = frozenset({NOT_INTEGRATED, "auth.consent_revoked"})
@@ -65,26 +68,26 @@ def waits(failure: ServiceError) -> bool:
     return not isinstance(failure, Conflict)
 
 
-class Teller:
-    """Tells one store's orders to the service."""
+class ServiceNotifier:
+    """Reports one store's orders to the service."""
 
     def __init__(
         self,
-        books: StoreBooks,
-        service: OrderService,
+        repository: OrderRepository,
+        service: "ServiceClient",
         *,
         auto_accepted: bool,
         late_report_s: float,
     ) -> None:
-        self._books = books
+        self._orders = repository
         self._service = service
         self._auto_accepted = auto_accepted
         self._late_report_ms = late_report_s * 1000
         self._standings: dict[str, Standing] = {}
         self._waiting: dict[str, _Waiting] = {}
-        self._nudged: dict[str, None] = {}
+        self._changed: dict[str, OrderRow | None] = {}  # the newest row; None: it has to be read
         self._busy: set[str] = set()
-        self._crashes: dict[str, int] = {}  # how often in a row telling an order has failed
+        self._crashes: dict[str, int] = {}  # how often in a row reporting an order has failed
         self._wake = asyncio.Event()
         self._back = asyncio.Event()
         self._slots = asyncio.Semaphore(_AT_ONCE)
@@ -94,17 +97,17 @@ class Teller:
         self._draining = False
 
     @property
-    def untold(self) -> int:
-        """How many orders wait because the service could not be told."""
+    def waiting(self) -> int:
+        """How many orders wait because they could not be reported to the service."""
         return len(self._waiting)
 
     def order_is_new(self, order_id: str) -> None:
-        """Take note of an order that has just arrived: nothing was told of it, ever."""
+        """Take note of an order that has just arrived: nothing was reported of it, ever."""
         self._standings.setdefault(order_id, standing_of_new(auto_accepted=self._auto_accepted))
 
-    def nudge(self, order_id: str) -> None:
-        """Tell what there is to tell of this order."""
-        self._nudged[order_id] = None
+    def take(self, row: OrderRow) -> None:
+        """Report what there is to report of the order of this row, the newest one."""
+        self._changed[row.order_id] = row
         self._wake.set()
 
     def service_back(self) -> None:
@@ -118,62 +121,62 @@ class Teller:
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Tell what is nudged, until cancelled."""
+        """Report what changes, until cancelled."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await self._wake.wait()
                 self._wake.clear()
-                for order_id in [each for each in self._nudged if each not in self._busy]:
-                    del self._nudged[order_id]
+                for order_id in [each for each in self._changed if each not in self._busy]:
                     self._busy.add(order_id)
-                    group.create_task(self._tell(order_id), name=f"tell {order_id}")
+                    group.create_task(self._report(order_id), name=f"report {order_id}")
 
-    async def _tell(self, order_id: str) -> None:
-        supervisor = self._books.supervisor
+    async def _report(self, order_id: str) -> None:
+        work = partial(self._report_all, order_id)
         try:
-            if await supervisor.attempt(
-                "notifier", partial(self._tell_all, order_id), order=order_id
-            ):
+            if await self._orders.supervisor.attempt("notifier", work, order=order_id):
                 self._crashes.pop(order_id, None)
             else:
-                # The order waits; the others are told meanwhile.
+                # The order waits; the others are reported meanwhile.
                 crashes = self._crashes[order_id] = self._crashes.get(order_id, 0) + 1
                 pause = supervision.backoff_s(crashes)
-                asyncio.get_running_loop().call_later(pause, self.nudge, order_id)
+                asyncio.get_running_loop().call_later(pause, self._again, order_id)
         finally:
             self._busy.discard(order_id)
-            if self._nudged:
+            if self._changed:
                 self._wake.set()
 
-    async def _tell_all(self, order_id: str) -> None:
-        while not self._draining and await self._tell_next(order_id):
-            pass
+    def _again(self, order_id: str) -> None:
+        self._changed.setdefault(order_id, None)
+        self._wake.set()
 
-    async def _tell_next(self, order_id: str) -> bool:
-        """Make the next call of the order; False where there is none."""
-        row = await self._books.order(order_id)
-        if row is None or row.closed_at is not None:
-            self._forget(order_id)
-            return False
-        standing = self._standings.get(order_id) or standing_after_restart(
+    async def _report_all(self, order_id: str) -> None:
+        while order_id in self._changed and not self._draining:
+            row = self._changed.pop(order_id) or await self._orders.order(order_id)
+            if row is None or row.closed_at is not None:
+                self._forget(order_id)
+                return
+            await self._report_next(row)
+
+    async def _report_next(self, row: OrderRow) -> None:
+        """Make the next call of the order, if there is one; its row is taken again after it."""
+        standing = self._standings.get(row.order_id) or standing_after_restart(
             row.told, row.wanted, auto_accepted=self._auto_accepted
         )
         call = call_for(row, standing)
         if call is None:
-            self._told(order_id)
-            return False
+            self._reported(row.order_id)
+            return
         if call is not Call.CANCEL and await self._is_too_late(row):
             await self._end_reports(row)
-            return True
-        started = self._books.clock.monotonic()
+            return
+        started = self._orders.clock.monotonic()
         try:
             await self._call(call, row)
         except ServiceError as failure:
             await self._after_failure(row, standing, call, failure)
         else:
-            took_ms = round((self._books.clock.monotonic() - started) * 1000)
+            took_ms = round((self._orders.clock.monotonic() - started) * 1000)
             await self._keep_standing(row, after_answer(call), call, took_ms=took_ms)
-        return True
 
     async def _call(self, call: Call, row: OrderRow) -> None:
         async with self._slots:
@@ -207,7 +210,7 @@ class Teller:
             settled = after_conflict(standing, call)
             log.info(
                 "order.conflict",
-                store=self._books.store,
+                store=self._orders.store,
                 order=row.order_id,
                 call=call,
                 told=None if settled is None else settled.told,
@@ -231,80 +234,80 @@ class Teller:
         """Note where the order is; `took_ms` None where the service says it was there already."""
         self._standings[row.order_id] = standing
         event = _EVENTS[call]
-        now_ms = self._books.clock.now_ms()
+        now_ms = self._orders.clock.now_ms()
         detail: dict[str, object] = {"code": row.reason_code} if call is Call.CANCEL else {}
         if took_ms is None:
             detail["already"] = True
         else:
             detail["ms"] = took_ms
 
-        change = await self._books.commit(row.order_id, ServiceKnows(standing.told, event, detail))
-        log.info(event, store=self._books.store, order=row.order_id, **detail)
+        change = await self._orders.commit(row.order_id, ServiceKnows(standing.told, event, detail))
+        log.info(event, store=self._orders.store, order=row.order_id, **detail)
         if call is Call.ACCEPT:
             took_s = (now_ms - row.received_at) / 1000
-            self._books.tally.took("time_to_accept", took_s, store=self._books.store)
-        self._told(row.order_id)
+            self._orders.tally.took("time_to_accept", took_s, store=self._orders.store)
+        self._reported(row.order_id)
         if change is None or change.after.closed_at is not None:
             self._forget(row.order_id)
 
     async def _refused(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
         """Make this call no more: the service will not have it. The order goes on."""
         answer = {"code": failure.code, "status": failure.status}
-        await self._books.commit(row.order_id, CallRefused(call, _words_of(failure), answer))
+        await self._orders.commit(row.order_id, CallRefused(call, _words_of(failure), answer))
         log.warning(
             "order.call_refused",
-            store=self._books.store,
+            store=self._orders.store,
             order=row.order_id,
             call=call,
             **answer,
         )
-        self._told(row.order_id)
+        self._reported(row.order_id)
 
     async def _is_too_late(self, row: OrderRow) -> bool:
         """Return whether the report waited for an integration until it is wrong to make it.
 
         The ledger tells, so that a restart makes no difference. It is asked of old reports alone.
         """
-        if self._books.clock.now_ms() - row.updated_at <= self._late_report_ms:
+        if self._orders.clock.now_ms() - row.updated_at <= self._late_report_ms:
             return False
-        entries = await self._books.ledger.read(
+        entries = await self._orders.ledger.read(
             lambda connection: orders.life(connection, row.store, row.order_id)
         )
         return any(
-            each.event == _UNTOLD
+            each.event == _UNREPORTED
             and each.at >= row.updated_at
             and each.detail.get("code") == NOT_INTEGRATED
             for each in entries
         )
 
     async def _end_reports(self, row: OrderRow) -> None:
-        minutes = (self._books.clock.now_ms() - row.updated_at) // 60_000
+        minutes = (self._orders.clock.now_ms() - row.updated_at) // 60_000
         words = _("it waited {minutes} minutes for the store's integration").format(minutes=minutes)
-        await self._books.commit(row.order_id, ReportsTooLate(words))
-        log.warning("order.too_late", store=self._books.store, order=row.order_id, minutes=minutes)
-        self._told(row.order_id)
+        await self._orders.commit(row.order_id, ReportsTooLate(words))
+        log.warning("order.too_late", store=self._orders.store, order=row.order_id, minutes=minutes)
+        self._reported(row.order_id)
 
     async def _close(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
         """Close the order: the service says that it is over there."""
         detail = {"why": "order.closed_by_service", "call": call.value, "code": failure.code}
-        await self._books.commit(row.order_id, ServiceClosed(detail))
+        await self._orders.commit(row.order_id, ServiceClosed(detail))
         log.warning(
             "order.closed",
-            store=self._books.store,
+            store=self._orders.store,
             order=row.order_id,
             status=failure.status,
             **detail,
         )
-        self._told(row.order_id)
+        self._reported(row.order_id)
         self._forget(row.order_id)
 
     async def _wait(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
         waiting = self._waiting.get(row.order_id)
         if waiting is None:
-            waiting = self._waiting[row.order_id] = _Waiting(self._books.clock.monotonic())
+            waiting = self._waiting[row.order_id] = _Waiting(self._orders.clock.monotonic())
             log.warning(
                 "order.untold",
-                store=self._books.store,
+                store=self._orders.store,
                 order=row.order_id,
                 call=call,
                 code=failure.code,
@@ -313,7 +316,7 @@ class Teller:
         else:
             waiting.failures += 1
         await self._note_answer(row, waiting, call, failure)
-        self._report_untold()
+        self._report_waiting()
         pause = backoff_s(waiting.failures, _FIRST_WAIT_S, _LONGEST_WAIT_S)
         if isinstance(failure, RateLimited):
             pause = max(pause, failure.retry_after_s)
@@ -323,6 +326,7 @@ class Teller:
                 await back.wait()
         except TimeoutError:
             pass
+        self._changed.setdefault(row.order_id, row)
 
     async def _note_answer(
         self, row: OrderRow, waiting: _Waiting, call: Call, failure: ServiceError
@@ -332,31 +336,31 @@ class Teller:
         if waiting.answer == f"{call} {answer}":
             return
         waiting.answer = f"{call} {answer}"
-        now_ms = self._books.clock.now_ms()
+        now_ms = self._orders.clock.now_ms()
         detail: dict[str, object] = {"call": call, "code": answer, "status": failure.status}
-        await self._books.keep(
+        await self._orders.write(
             lambda connection: orders.log_event(
                 connection, row.store, row.order_id, "order.untold", now_ms, **detail
             )
         )
 
-    def _told(self, order_id: str) -> None:
+    def _reported(self, order_id: str) -> None:
         if self._waiting.pop(order_id, None) is not None:
-            self._report_untold()
+            self._report_waiting()
 
-    def _report_untold(self) -> None:
-        now = self._books.clock.monotonic()
-        store, desk = self._books.store, self._books.desk
-        late = any(now - each.since >= _UNTOLD_AFTER_S for each in self._waiting.values())
-        if late or (self._waiting and desk.is_open(_UNTOLD, store)):
-            found = [Found(_UNTOLD, detail={"count": len(self._waiting)})]
+    def _report_waiting(self) -> None:
+        now = self._orders.clock.monotonic()
+        store, desk = self._orders.store, self._orders.desk
+        late = any(now - each.since >= _UNREPORTED_AFTER_S for each in self._waiting.values())
+        if late or (self._waiting and desk.is_open(_UNREPORTED, store)):
+            found = [Found(_UNREPORTED, detail={"count": len(self._waiting)})]
         else:
             found = []
-        desk.report(Scope(store, frozenset({_UNTOLD})), found)
+        desk.report(Scope(store, frozenset({_UNREPORTED})), found)
 
     def _forget(self, order_id: str) -> None:
         self._standings.pop(order_id, None)
-        self._told(order_id)
+        self._reported(order_id)
 
 
 def _words_of(failure: ServiceError) -> str:
