@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.bridge_process import free_port
 from tillbridge.core.errors import ConfigError
-from tillbridge.setup.addresses import check_address
+from tillbridge.setup.checking import check_address
 
 STORE = """
 [bridge]

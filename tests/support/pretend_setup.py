@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.support.hostile import PLANT
-from tillbridge.setup.steps import STEPS, Finding, next_step, steps_of
+from tillbridge.setup.draft import STEPS, Finding, next_step, steps_of
 
 Answer = dict[str, Any]
 

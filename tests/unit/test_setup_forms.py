@@ -15,11 +15,10 @@ from tillbridge.config.secrets import resolve_secret
 from tillbridge.config.toml import read_file
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.own_files import claim_folder
-from tillbridge.daemon.setup_till import refuse_own_places, said_of
 from tillbridge.pos.folder.adapter import ADAPTER
 from tillbridge.pos.loader import find_adapters
 from tillbridge.setup.options_form import fields_of, file_only, said_in
-from tillbridge.setup.preview import finding_of, shown
+from tillbridge.setup.pos import finding_of, refuse_own_places, said_of, shown
 
 
 class Options(AdapterOptions):

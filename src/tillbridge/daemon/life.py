@@ -33,7 +33,6 @@ from tillbridge.daemon.examining import running_subject
 from tillbridge.daemon.housekeeping import forget, keep_budget
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations, Examined
-from tillbridge.daemon.receiving import receiver_settings
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.reloading import Change, Reloader
 from tillbridge.daemon.rooms import StoreRooms
@@ -47,12 +46,12 @@ from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.snapshot import forget_failed_start
 from tillbridge.ledger.writer import Storage
-from tillbridge.receiver.receiver import Receiver
+from tillbridge.receiver.receiver import Receiver, receiver_settings
 from tillbridge.web.held_address import HeldAddress
 from tillbridge.web.listener import MerchantReturn, StatusListener
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.lives import Lives
+    from tillbridge.core.restart import RestartController
     from tillbridge.diagnostics.subject import Subject
 
 log = get_logger()
@@ -61,15 +60,18 @@ _HOUR_S = 3600.0
 
 
 async def live(
-    loaded: LoadedSettings, lives: "Lives", address: HeldAddress, manager: ServiceManager
+    loaded: LoadedSettings,
+    restarts: "RestartController",
+    address: HeldAddress,
+    manager: ServiceManager,
 ) -> None:
-    """Run the bridge until `lives` ends it. Raises BridgeError."""
+    """Run the bridge until `restarts` ends it. Raises BridgeError."""
     log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
     async with built(loaded) as building:
-        life = _Life(building, loaded, lives, manager)
+        life = _Life(building, loaded, restarts, manager)
         async with life.listening(address):
             try:
-                await supervise(life.tasks(), lives.end, on_stop=life.drain)
+                await supervise(life.tasks(), restarts.end, on_stop=life.drain)
             finally:
                 await life.note_running(stopped=True)
     log.info("bridge.stopped")
@@ -98,11 +100,15 @@ class _Life:
     """The daemon between its start and its end."""
 
     def __init__(
-        self, building: Building, loaded: LoadedSettings, lives: "Lives", manager: ServiceManager
+        self,
+        building: Building,
+        loaded: LoadedSettings,
+        restarts: "RestartController",
+        manager: ServiceManager,
     ) -> None:
         house = building.house
         self._loaded = loaded
-        self._lives = lives
+        self._restarts = restarts
         self._manager = manager
         self._building = building
         self._house = house
@@ -114,7 +120,7 @@ class _Life:
         self._scheduler = building.bridge.scheduler
         self._connecting = Connecting(building, self._connected)
         self._operations = Operations(building, self._connecting, running_since=self._started_at)
-        self._setup = SetupBeside(loaded, house, self._operations, lives)
+        self._setup = SetupBeside(loaded, house, self._operations, restarts)
         self._receiver = Receiver(
             receiver_settings(loaded),
             {name: store.location_id for name, store in self._settings.stores.items()},
@@ -153,7 +159,7 @@ class _Life:
             self._plan_housekeeping()
             self._scheduler.start()
             listeners.callback(self._scheduler.stop)
-            self._lives.ready()
+            self._restarts.ready()
             forget_failed_start(self._house.ledger.data_dir)
             log.info("bridge.ready", stores=list(self._building.stores))
             self._manager.ready(_serving(self._building))
@@ -216,7 +222,7 @@ class _Life:
     async def drain(self) -> None:
         """Take no new delivery, and let the calls under way come to their end, in bounded time."""
         log.info("bridge.draining")
-        if self._lives.again:
+        if self._restarts.again:
             self._manager.reloading()
         else:
             self._manager.stopping()
@@ -277,9 +283,9 @@ class _Life:
             if callback_path
             else None,
         )
-        self._lives.doorkeeper = page.follow(self._lives.doorkeeper)
+        self._restarts.doorkeeper = page.follow(self._restarts.doorkeeper)
         self._page = page
-        page.parting = lambda: self._lives.again
+        page.parting = lambda: self._restarts.again
         async with AsyncExitStack() as opened:
             host, port = host_and_port(listen)
             try:
@@ -304,7 +310,7 @@ class _Life:
         """Call `callback` whenever something may look different: a commit, or a disk that fails."""
         self._house.ledger.on_written(callback)
         self._house.ledger.on_writable_changed(lambda _storage: callback())
-        self._setup.bell.listen(callback)
+        self._setup.changes.subscribe(callback)
 
     def _plan_housekeeping(self) -> None:
         house, plan = self._house, self._scheduler

@@ -1,4 +1,4 @@
-"""What the page asks about setting the bridge up, in either of its lives.
+"""What the page asks about setting the bridge up, in either of its restarts.
 
 While nothing is set up the steps are what was said and tested here. Beside a bridge that runs they
 are how that bridge does, and what is said here changes its configuration.
@@ -12,19 +12,24 @@ from tillbridge.config.writing import may_be_replaced
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.daemon.self_checks import FACT as ADDRESS_FACT
-from tillbridge.daemon.setup_address import LISTEN, judged
-from tillbridge.daemon.setup_file import SetupFile
-from tillbridge.daemon.setup_place import SetupPlace
-from tillbridge.daemon.setup_preview import TillPreview
-from tillbridge.daemon.setup_service import PRACTICE, checked_url, is_practice, known, reached
-from tillbridge.daemon.setup_sign_in import ASSUMED, SignIn
-from tillbridge.daemon.setup_store import choice_among, choice_of, chosen
-from tillbridge.daemon.setup_till import takes_orders
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.problems import ProblemDesk
-from tillbridge.setup.draft import Draft, draft_of
-from tillbridge.setup.preview import finding_of
-from tillbridge.setup.steps import Finding, next_step, steps_of
+from tillbridge.setup.address import LISTEN, judged
+from tillbridge.setup.draft import Draft, Finding, draft_of, next_step, steps_of
+from tillbridge.setup.file import SetupContext, SetupFile
+from tillbridge.setup.pos import TillPreview, finding_of, takes_orders
+from tillbridge.setup.service import (
+    ASSUMED,
+    PRACTICE,
+    SignIn,
+    checked_url,
+    choice_among,
+    choice_of,
+    chosen,
+    is_practice,
+    known,
+    reached,
+)
 from tillbridge.web.ports import Answer, CallbackAnswer
 
 
@@ -33,7 +38,7 @@ class SetupOperations:
 
     def __init__(
         self,
-        place: SetupPlace,
+        place: SetupContext,
         desk: ProblemDesk,
         standing: Callable[[Draft], Awaitable[Mapping[str, Finding]]] | None = None,
     ) -> None:
@@ -63,12 +68,12 @@ class SetupOperations:
         running = self._standing is not None
         asks_for_store = not running and "sign_in" in draft.found
         proposal = await self._file.proposal(draft)
-        refused = place.lives.refused
+        refused = place.restarts.refused
         return {
             "file": str(place.path),
             "writable": await asyncio.to_thread(may_be_replaced, place.path),
             "running": running,
-            "restarting": place.lives.again,
+            "restarting": place.restarts.again,
             "refused": None if refused is None else {"text": refused.text, "fix": refused.fix},
             "store": draft.store,
             "steps": [step.to_json() for step in steps],
@@ -214,7 +219,7 @@ class SetupOperations:
         proposal = await self._file.proposal(told)
         if proposal.faults:
             raise ConfigError(proposal.faults[0], fix=_("Correct it."))
-        judgement = await judged(self._file.loaded(proposal), self._listening(told), self._desk)
+        judgement = await judged(self._file.loaded(proposal), self._listening(told))
         if not (judgement.reachable or (judgement.reachable is None and anyway)):
             await self._keep_failed(told.failed("address"))
             return {"ok": False, "text": judgement.text, "fix": judgement.fix}
@@ -229,7 +234,7 @@ class SetupOperations:
     async def order(self) -> Answer:
         """Place an order at the practice service, as a guest would."""
         # Only where somebody practises.
-        from tillbridge.daemon.setup_order import place_order  # noqa: PLC0415 -- see above
+        from tillbridge.setup.service import place_order  # noqa: PLC0415 -- see above
 
         draft = await self._place.draft()
         if self._standing is None:
@@ -268,7 +273,7 @@ class SetupOperations:
         """Return where a guest orders at the practice service; "" where it is a real one."""
         if self._standing is None or not is_practice(draft.base_url):
             return ""
-        from tillbridge.daemon.setup_order import storefront_of  # noqa: PLC0415 -- as `order`
+        from tillbridge.setup.service import storefront_of  # noqa: PLC0415 -- as `order`
 
         store_id = await self._store_id(draft)
         return storefront_of(draft.base_url, store_id) if store_id else ""
@@ -279,7 +284,7 @@ class SetupOperations:
         )
         return str(found or "")
 
-    def _listening(self, told: Draft) -> SetupPlace:
+    def _listening(self, told: Draft) -> SetupContext:
         """Return the place; without the receiver that runs where it is to listen elsewhere."""
         _text, document = self._place.document()
         now = draft_of(document).listen or LISTEN

@@ -15,8 +15,8 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.listening import raise_file_limit
 from tillbridge.core.log import get_logger
+from tillbridge.core.restart import RestartController
 from tillbridge.daemon.life import live
-from tillbridge.daemon.lives import Lives
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.signals import on_end
 from tillbridge.ledger.snapshot import FailedStart, note_failed_start
@@ -54,10 +54,10 @@ async def _run(
     loaded: LoadedSettings | UnconfiguredSettings,
     ask_to_stop: Callable[[Callable[[], object]], None],
 ) -> None:
-    lives, address = Lives(), HeldAddress()
+    restarts, address = RestartController(), HeldAddress()
 
     def stop() -> None:
-        lives.stop()
+        restarts.stop()
         address.close()  # whoever comes now is refused, and not kept waiting
 
     ask_to_stop(stop)
@@ -65,23 +65,23 @@ async def _run(
     path = loaded.path
     try:
         while True:
-            lives.begin()
+            restarts.begin()
             manager.alive()  # from one life to the next nothing else tells it
             try:
                 if isinstance(loaded, UnconfiguredSettings):
                     # Once in a bridge's life.
                     from tillbridge.daemon.setting_up import set_up  # noqa: PLC0415 -- (as above)
 
-                    await set_up(loaded, lives, address, manager)
+                    await set_up(loaded, restarts, address, manager)
                 else:
-                    await live(loaded, lives, address, manager)
-                if not lives.again:
+                    await live(loaded, restarts, address, manager)
+                if not restarts.again:
                     return
                 unfreeze()
                 loaded = load_to_run(path)
             except BridgeError as failure:
-                if not lives.undone(failure):
-                    _note(loaded, failure, started=lives.is_ready)
+                if not restarts.take_back(failure):
+                    _note(loaded, failure, started=restarts.is_ready)
                     raise
                 loaded = load_to_run(path)
     finally:

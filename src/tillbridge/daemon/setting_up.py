@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import tillbridge
@@ -15,21 +16,21 @@ from tillbridge.core.errors import ConfigError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import OpenProblem
+from tillbridge.core.restart import RestartController
 from tillbridge.core.tally import Tally
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import AuditTrail, audited
-from tillbridge.daemon.bell import Bell
 from tillbridge.daemon.control_file import announced, new_token
-from tillbridge.daemon.lives import Lives
 from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.operations_setup import SetupOperations
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.service_manager import ServiceManager
-from tillbridge.daemon.setup_address import ways
-from tillbridge.daemon.setup_place import SetupPlace
+from tillbridge.daemon.setup_beside import trial_receiver
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.setup.address import ways
+from tillbridge.setup.file import ChangeSignal, SetupContext
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
 from tillbridge.web.held_address import HeldAddress
@@ -43,9 +44,12 @@ log = get_logger()
 
 
 async def set_up(
-    fresh: UnconfiguredSettings, lives: Lives, held: HeldAddress, manager: ServiceManager
+    fresh: UnconfiguredSettings,
+    restarts: RestartController,
+    held: HeldAddress,
+    manager: ServiceManager,
 ) -> None:
-    """Serve the page Set-up until `lives` ends it. Raises BridgeError."""
+    """Serve the page Set-up until `restarts` ends it. Raises BridgeError."""
     log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
     clock = Clock()
     async with AsyncExitStack() as opened:
@@ -54,9 +58,17 @@ async def set_up(
         desk = await ProblemDesk.start(ledger, clock=clock)
         opened.push_async_callback(desk.settle)
         redirect_uri = _redirect_uri(fresh)
-        bell = Bell()
-        ledger.on_written(bell.ring)
-        place = SetupPlace(fresh.path, ledger, clock, lives, redirect_uri, bell)
+        changes = ChangeSignal()
+        ledger.on_written(changes.notify)
+        place = SetupContext(
+            fresh.path,
+            ledger,
+            clock,
+            restarts,
+            redirect_uri,
+            changes,
+            partial(trial_receiver, ledger, desk, clock),
+        )
         setup = SetupOperations(place, desk)
         opened.push_async_callback(setup.close)
         trail = AuditTrail(ledger, clock)
@@ -70,33 +82,33 @@ async def set_up(
             trail=trail,
             access=access_rules(fresh.status_page, fresh.base_dir),
             merchant=MerchantReturn(callback_path, setup.returned) if callback_path else None,
-            on_change=bell.listen,
+            on_change=changes.subscribe,
         )
-        lives.doorkeeper = page.follow(lives.doorkeeper)
+        restarts.doorkeeper = page.follow(restarts.doorkeeper)
         page.site_parts = _only_setup
-        page.parting = lambda: lives.again
+        page.parting = lambda: restarts.again
         opened.push_async_callback(page.close)
         address, port = await _listening(page, fresh, held)
         if not callback_path:
             await opened.enter_async_context(redirect_listener(redirect_uri, setup.returned))
         url = f"http://{reached_at(address)}:{port}"
         opened.enter_context(announced(ledger.data_dir, url=url, token=token))
-        lives.ready()
+        restarts.ready()
         log.info("bridge.setting_up", page=f"{url}/setup", file=str(fresh.path))
         manager.ready(_("Waiting to be set up at {url}").format(url=f"{url}/setup"))
-        await _until_ended(lives, manager)
-        if lives.again:
+        await _until_ended(restarts, manager)
+        if restarts.again:
             manager.reloading()
         else:
             manager.stopping()
     log.info("bridge.stopped")
 
 
-async def _until_ended(lives: Lives, manager: ServiceManager) -> None:
-    while not lives.end.is_set():
+async def _until_ended(restarts: RestartController, manager: ServiceManager) -> None:
+    while not restarts.end.is_set():
         try:
             beat_s = manager.watchdog_s / 3 if manager.watchdog_s else None
-            await asyncio.wait_for(lives.end.wait(), beat_s)
+            await asyncio.wait_for(restarts.end.wait(), beat_s)
         except TimeoutError:
             manager.alive()
 
@@ -136,7 +148,7 @@ def _only_setup() -> "SiteParts":
 class FreshControl:
     """What is asked of a bridge in which nothing is set up: all but setting it up is refused."""
 
-    def __init__(self, setup: SetupOperations, place: SetupPlace, since_ms: int) -> None:
+    def __init__(self, setup: SetupOperations, place: SetupContext, since_ms: int) -> None:
         self.setup = setup
         self.audit = AuditOperations(place.ledger)
         self.diagnostics = FreshDiagnostics(place)
@@ -164,7 +176,7 @@ class FreshControl:
 class FreshDiagnostics(DiagnosticOperations):
     """What may be asked about the bridge's health before there is one: the ways in."""
 
-    def __init__(self, place: SetupPlace) -> None:
+    def __init__(self, place: SetupContext) -> None:
         super().__init__()
         self._place = place
 

@@ -3,52 +3,76 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tillbridge.config import LoadedSettings
+from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.log import get_logger
-from tillbridge.daemon.bell import Bell
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.rooms import House
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.receiver.receiver import Receiver, receiver_settings
+from tillbridge.setup.file import ChangeSignal
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.lives import Lives
+    from tillbridge.core.restart import RestartController
     from tillbridge.daemon.operations_setup import SetupOperations
     from tillbridge.diagnostics.subject import Echo
-    from tillbridge.setup.draft import Draft
-    from tillbridge.setup.steps import Finding
+    from tillbridge.setup.draft import Draft, Finding
 
 log = get_logger()
+
+
+@asynccontextmanager
+async def trial_receiver(
+    ledger: Ledger, problems: ProblemDesk, clock: Clock, loaded: LoadedSettings
+) -> AsyncIterator["Echo"]:
+    """Listen as this configuration's receiver will. Raises ConfigError where it cannot."""
+    receiver = Receiver(
+        receiver_settings(loaded), {}, ledger, problems, clock=clock, wake=lambda _store: None
+    )
+    await receiver.start()
+    try:
+        yield receiver.echo
+    finally:
+        await receiver.stop(1.0)
 
 
 class SetupBeside:
     """Makes the operations of the page, and connects the store that it has just written."""
 
     def __init__(
-        self, loaded: LoadedSettings, house: House, operations: Operations, lives: "Lives"
+        self,
+        loaded: LoadedSettings,
+        house: House,
+        operations: Operations,
+        restarts: "RestartController",
     ) -> None:
         self._loaded = loaded
         self._house = house
         self._operations = operations
-        self._lives = lives
+        self._restarts = restarts
         self._opened: SetupOperations | None = None
-        self.bell = Bell()
+        self.changes = ChangeSignal()
 
     def open(self, echo: "Echo") -> "SetupOperations":
         """Return the operations; `echo` is the receiver's."""
         from tillbridge.daemon.operations_setup import SetupOperations  # noqa: PLC0415 -- see above
-        from tillbridge.daemon.setup_place import SetupPlace  # noqa: PLC0415 -- see above
+        from tillbridge.setup.file import SetupContext  # noqa: PLC0415 -- see above
 
         house = self._house
-        place = SetupPlace(
+        place = SetupContext(
             self._loaded.path,
             house.ledger,
             house.clock,
-            self._lives,
+            self._restarts,
             house.settings.service.redirect_uri,
-            self.bell,
+            self.changes,
+            partial(trial_receiver, house.ledger, house.desk, house.clock),
             echo,
         )
         self._opened = SetupOperations(place, house.desk, self._stands)
@@ -62,7 +86,7 @@ class SetupBeside:
     @asynccontextmanager
     async def connecting(self, connecting: Connecting) -> AsyncIterator[None]:
         """Connect the store that the last life has written, beside everything else."""
-        store, self._lives.to_connect = self._lives.to_connect, ""
+        store, self._restarts.to_connect = self._restarts.to_connect, ""
         if store not in self._house.settings.stores:
             yield
             return

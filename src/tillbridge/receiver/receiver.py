@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from tillbridge.config import ReceiverSettings
+from tillbridge.config import LoadedSettings, ReceiverSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, reason_of
 from tillbridge.core.i18n import _
@@ -225,6 +225,17 @@ class Receiver:
 
 async def _awaited(serving: asyncio.Future[None]) -> None:
     await asyncio.shield(serving)
+
+
+def receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:
+    """Return the receiver's settings, with paths that do not depend on the current folder."""
+    receiver = loaded.settings.receiver
+    placed = {
+        name: loaded.base_dir / path
+        for name in ("tls_cert", "tls_key")
+        if (path := getattr(receiver, name)) is not None
+    }
+    return receiver.model_copy(update=placed) if placed else receiver
 
 
 def _holder(failure: OSError, port: int) -> str:

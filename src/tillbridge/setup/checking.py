@@ -4,12 +4,14 @@ Beyond what loading finds: secrets that cannot be read, adapters that refuse the
 stores' own files. `tillbridge config check` and the page Set-up ask the same.
 """
 
+import errno
+import socket
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from tillbridge.adapter import AdapterContext, MarksTickets, WritesTickets
 from tillbridge.adapter.registration import closing
-from tillbridge.config import LoadedSettings
+from tillbridge.config import LoadedSettings, host_and_port
 from tillbridge.config.restaurant import StoreFiles, read_store_files
 from tillbridge.config.secrets import Kept, resolve_secret
 from tillbridge.core.errors import ConfigError, LedgerError
@@ -17,7 +19,8 @@ from tillbridge.core.i18n import _
 from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.pos.duties import check_duties
 from tillbridge.pos.loader import open_adapter
-from tillbridge.setup.addresses import check_address
+
+_NOT_OURS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
 
 def faults_in(loaded: LoadedSettings, kept: Kept, notes: list[str]) -> list[ConfigError]:
@@ -130,3 +133,33 @@ def _duty_faults(
 def _placed(loaded: LoadedSettings, fault: ConfigError, line: int, table: str = "") -> ConfigError:
     place = _("{file}, line {line}: ").format(file=loaded.path, line=line) if line else ""
     return ConfigError(f"{place}{table}{fault.text}", fix=fault.fix)
+
+
+def check_address(key: str, listen: str) -> None:
+    """Raise ConfigError where `listen` (address:port) is not of this machine; blocks for a name.
+
+    Whether the port is free is not looked at: the bridge itself may have it.
+    """
+    host, _port = host_and_port(listen)
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        raise _not_here(key, listen, _("{host} is no name that this machine knows")) from None
+    family, kind, protocol, _name, address = found[0]
+    try:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.bind(address)
+    except OSError as failure:
+        if failure.errno in _NOT_OURS:
+            raise _not_here(key, listen, _("{host} is no address of this machine")) from None
+
+
+def _not_here(key: str, listen: str, why: str) -> ConfigError:
+    host, _port = host_and_port(listen)
+    return ConfigError(
+        f"{key}: {why.format(host=host)}.",
+        fix=_(
+            'Name an address of this machine: "127.0.0.1:PORT" for itself alone, '
+            '"0.0.0.0:PORT" for every network it is in.'
+        ),
+    )

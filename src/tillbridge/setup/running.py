@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.setup.steps import Finding
+from tillbridge.setup.draft import Finding
 
 _Part = Mapping[str, Any]
 

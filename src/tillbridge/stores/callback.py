@@ -26,6 +26,15 @@ HEADERS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CallbackAnswer:
+    """What the merchant's browser shows after consent: whether it worked, and one sentence."""
+
+    ok: bool
+    text: str
+    fix: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackPage:
     """What the browser gets, and what came of it: a store that consented, or the failure."""
 
     status: int
@@ -34,13 +43,13 @@ class CallbackAnswer:
     failure: BridgeError | None = None
 
 
-async def answer_callback(desk: ConsentDesk, query: Mapping[str, str]) -> CallbackAnswer:
+async def answer_callback(desk: ConsentDesk, query: Mapping[str, str]) -> CallbackPage:
     """Finish a consent with the query of the redirect. Never raises for what a stranger sent."""
     state, code, error = query.get("state", ""), query.get("code", ""), query.get("error", "")
     try:
         if code:
             store = await desk.finish(code=code, state=state)
-            return CallbackAnswer(
+            return CallbackPage(
                 200,
                 _page(_("Thank you!"), _("The store is connected. You can close this page.")),
                 store=store,
@@ -48,7 +57,7 @@ async def answer_callback(desk: ConsentDesk, query: Mapping[str, str]) -> Callba
         raise desk.decline(error=error, state=state)
     except BridgeError as failure:
         page = _page(_("That did not work"), str(failure))
-        return CallbackAnswer(400, page, failure=failure)
+        return CallbackPage(400, page, failure=failure)
 
 
 def _page(title: str, text: str) -> str:

@@ -1,50 +1,35 @@
-"""The public address: a nonce goes out through it, and has to come back to this machine."""
+"""Whether the public address leads to this machine, and how it may be made to."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 from tillbridge.config import LoadedSettings, Settings
-from tillbridge.daemon.receiving import receiver_settings
-from tillbridge.daemon.setup_place import SetupPlace
 from tillbridge.diagnostics.checks.public import gather
 from tillbridge.diagnostics.outside import Judgement, judge
 from tillbridge.diagnostics.reach.place import place_of
 from tillbridge.diagnostics.reach.ways import guidance
 from tillbridge.diagnostics.subject import Echo, Subject
-from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.ledger.snapshot import take_snapshot
-from tillbridge.receiver.receiver import Receiver
-from tillbridge.web.ports import Answer
+from tillbridge.setup.file import SetupContext
 
 LISTEN = "127.0.0.1:8088"
 _SOME_ADDRESS = "https://store.example.com"
 
 
-async def judged(loaded: LoadedSettings, place: SetupPlace, desk: ProblemDesk) -> Judgement:
+async def judged(loaded: LoadedSettings, place: SetupContext) -> Judgement:
     """Listen as the receiver will, send a nonce through the address, and judge what comes of it.
 
     Raises ConfigError where nothing can listen there.
     """
-    async with AsyncExitStack() as opened:
-        echo: Echo | None = place.echo
-        if echo is None:
-            receiver = Receiver(
-                receiver_settings(loaded),
-                {},
-                place.ledger,
-                desk,
-                clock=place.clock,
-                wake=lambda _store: None,
-            )
-            await receiver.start()
-            opened.push_async_callback(receiver.stop, 1.0)
-            echo = receiver.echo
+    running = None if place.echo is None else nullcontext(place.echo)
+    async with running or place.open_receiver(loaded) as echo:
         subject = _subject(loaded.settings, loaded, place, echo)
         return judge(await gather(subject, delivered_at_ms=None))
 
 
-async def ways(place: SetupPlace) -> Answer:
+async def ways(place: SetupContext) -> dict[str, Any]:
     """Return how the internet may reach the receiver that the answers so far describe."""
     draft = await place.draft()
     url = draft.public_url or _SOME_ADDRESS
@@ -60,7 +45,9 @@ async def ways(place: SetupPlace) -> Answer:
     return await asyncio.to_thread(guidance, place_of(settings, place.path))
 
 
-def _subject(settings: Settings, loaded: LoadedSettings, place: SetupPlace, echo: Echo) -> Subject:
+def _subject(
+    settings: Settings, loaded: LoadedSettings, place: SetupContext, echo: Echo
+) -> Subject:
     subject = Subject(
         settings=settings,
         config_path=loaded.path,

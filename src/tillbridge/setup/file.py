@@ -1,22 +1,107 @@
-"""The file that setting up ends in: what would be written, writing it, beginning anew with it."""
+"""What setting up works on: the file, the ledger, and the run that may have to begin anew."""
 
 import asyncio
+import hashlib
+import tomllib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tillbridge.config import LoadedSettings
 from tillbridge.config.loading import loaded_from
+from tillbridge.config.toml import read_file
 from tillbridge.config.writing import difference, edited, put_back, replace_file
+from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.daemon.lives import Undo
-from tillbridge.daemon.setup_place import SetupPlace, digest_of, parsed
+from tillbridge.core.restart import RestartController, Undo
+from tillbridge.diagnostics.subject import Echo
+from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
+from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.vault import client_secret_for
 from tillbridge.setup.checking import faults_in
-from tillbridge.setup.draft import Draft, changes_of
-from tillbridge.web.ports import Answer
+from tillbridge.setup.draft import Draft, changes_of, draft_of
+
+_FACT = "setup"
+
+
+class ChangeSignal:
+    """Says that something looks different now, where the ledger has not changed: for open pages.
+
+    Used from the event loop.
+    """
+
+    def __init__(self) -> None:
+        self._subscribers: list[Callable[[], None]] = []
+
+    def subscribe(self, callback: Callable[[], None]) -> None:
+        """Call `callback` from now on."""
+        self._subscribers.append(callback)
+
+    def notify(self) -> None:
+        """Call every subscriber."""
+        for callback in self._subscribers:
+            callback()
+
+
+@dataclass(frozen=True, slots=True)
+class SetupContext:
+    """What the wizard works on. `echo` proves that an address leads to the receiver that runs.
+
+    Where none does, `open_receiver` opens one for as long as that takes.
+    `redirect_uri` is where the merchant comes back to; open pages hear of `changes`.
+    """
+
+    path: Path
+    ledger: Ledger
+    clock: Clock
+    restarts: RestartController
+    redirect_uri: str
+    changes: ChangeSignal
+    open_receiver: Callable[[LoadedSettings], AbstractAsyncContextManager[Echo]]
+    echo: Echo | None = None
+
+    @property
+    def base_dir(self) -> Path:
+        """Where relative paths of the configuration count from."""
+        return self.path.parent
+
+    def document(self) -> tuple[str, dict[str, Any]]:
+        """Return the file's text and what it says. Raises ConfigError."""
+        return read_file(self.path)
+
+    async def draft(self) -> Draft:
+        """Return the answers so far; those of the file where nothing was said since."""
+        kept = await self.ledger.read(lambda db: get_fact(db, "", _FACT))
+        text, document = await asyncio.to_thread(self.document)
+        draft = Draft.from_json(kept)
+        if draft is None or draft.written == digest_of(text):
+            return draft_of(document)
+        return draft
+
+    async def keep(self, draft: Draft) -> None:
+        """Remember the answers. Raises LedgerError."""
+        at, kept = self.clock.now_ms(), draft.to_json()
+        await self.ledger.write(lambda db: put_fact(db, "", _FACT, kept, at=at))
+
+    async def forget(self) -> None:
+        """Forget the answers. Raises LedgerError."""
+        await self.ledger.write(lambda db: drop_fact(db, "", _FACT))
+
+
+def digest_of(*texts: str) -> str:
+    """Return what differs wherever one of the texts does."""
+    return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def parsed(text: str) -> Mapping[str, Any]:
+    """Return what a text of ours says."""
+    return tomllib.loads(text)
+
 
 log = get_logger()
 
@@ -39,7 +124,7 @@ class Proposal:
 class SetupFile:
     """The configuration file of a place."""
 
-    def __init__(self, place: SetupPlace) -> None:
+    def __init__(self, place: SetupContext) -> None:
         self._place = place
 
     async def proposal(self, draft: Draft) -> Proposal:
@@ -50,7 +135,7 @@ class SetupFile:
         """Return the settings of what would be written. Raises ConfigError."""
         return loaded_from(self._place.path, proposal.new, dict(parsed(proposal.new)))
 
-    async def write(self, draft: Draft, digest: str, *, connect: str) -> Answer:
+    async def write(self, draft: Draft, digest: str, *, connect: str) -> dict[str, Any]:
         """Write what was agreed to, and begin anew; `connect` is the store to connect then."""
         proposal = await self.proposal(draft)
         if proposal.digest != digest:
@@ -68,7 +153,7 @@ class SetupFile:
         kept = _("The file as it was is kept as {copy}.")
         return {"ok": True, "text": told, "fix": kept.format(copy=copy.name) if copy else ""}
 
-    async def text(self, draft: Draft) -> Answer:
+    async def text(self, draft: Draft) -> dict[str, Any]:
         """Return the whole file as it would be, for a command whose user may write it."""
         proposal = await self.proposal(draft)
         return {
@@ -79,7 +164,7 @@ class SetupFile:
             "digest": digest_of(proposal.new),
         }
 
-    async def written(self, draft: Draft, digest: str, *, connect: str) -> Answer:
+    async def written(self, draft: Draft, digest: str, *, connect: str) -> dict[str, Any]:
         """Take note that such a command has written what `text` told, and begin anew with it."""
         text, _said = await asyncio.to_thread(self._place.document)
         if digest_of(text) != digest:
@@ -91,7 +176,7 @@ class SetupFile:
 
     async def _begin_anew(self, draft: Draft, text: str, undo: Undo, connect: str) -> None:
         await self._place.keep(replace(draft, written=digest_of(text)))
-        self._place.lives.restart(undo, connect=connect)
+        self._place.restarts.restart(undo, connect=connect)
 
     def _proposed(self, draft: Draft) -> Proposal:
         old, document = self._place.document()

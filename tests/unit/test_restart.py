@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 from tillbridge.core.errors import BridgeError
-from tillbridge.daemon.lives import Lives
+from tillbridge.core.restart import RestartController
 from tillbridge.web.held_address import HeldAddress
 
 
@@ -13,46 +13,46 @@ def nothing(_failure: BridgeError) -> None:
 
 
 async def test_a_life_that_is_to_begin_anew_ends_once_what_is_asked_is_answered() -> None:
-    lives = Lives()
-    lives.begin()
-    lives.restart(nothing, connect="main")
-    lives.restart(nothing, connect="another")  # pressed twice
-    assert lives.again
-    assert not lives.end.is_set()
-    await asyncio.wait_for(lives.end.wait(), 5)
-    lives.begin()
-    assert not lives.end.is_set()
-    assert not lives.again
-    assert lives.to_connect == "main"
+    restarts = RestartController()
+    restarts.begin()
+    restarts.restart(nothing, connect="main")
+    restarts.restart(nothing, connect="another")  # pressed twice
+    assert restarts.again
+    assert not restarts.end.is_set()
+    await asyncio.wait_for(restarts.end.wait(), 5)
+    restarts.begin()
+    assert not restarts.end.is_set()
+    assert not restarts.again
+    assert restarts.to_connect == "main"
 
 
 async def test_what_is_told_to_stop_stops_whatever_else_was_wanted() -> None:
-    lives = Lives()
-    lives.restart(nothing)
-    lives.stop()
-    assert lives.end.is_set()
-    assert not lives.again
-    lives.begin()
-    lives.restart(nothing)
-    assert lives.end.is_set()
-    assert not lives.again
+    restarts = RestartController()
+    restarts.restart(nothing)
+    restarts.stop()
+    assert restarts.end.is_set()
+    assert not restarts.again
+    restarts.begin()
+    restarts.restart(nothing)
+    assert restarts.end.is_set()
+    assert not restarts.again
 
 
 async def test_a_life_that_cannot_be_is_taken_back_and_one_that_is_stays() -> None:
     taken_back: list[BridgeError] = []
     failure = BridgeError("No.")
-    lives = Lives()
-    assert not lives.undone(failure)
-    lives.restart(taken_back.append, connect="main")
-    assert lives.undone(failure)
+    restarts = RestartController()
+    assert not restarts.take_back(failure)
+    restarts.restart(taken_back.append, connect="main")
+    assert restarts.take_back(failure)
     assert taken_back == [failure]
-    assert lives.refused is failure
-    assert lives.to_connect == ""
-    lives.begin()
-    lives.restart(taken_back.append)
-    assert lives.refused is None
-    lives.ready()
-    assert not lives.undone(failure)
+    assert restarts.refused is failure
+    assert restarts.to_connect == ""
+    restarts.begin()
+    restarts.restart(taken_back.append)
+    assert restarts.refused is None
+    restarts.ready()
+    assert not restarts.take_back(failure)
 
 
 async def test_whoever_comes_between_two_lives_waits() -> None:

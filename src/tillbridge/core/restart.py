@@ -1,35 +1,38 @@
-"""Whether another life of the bridge follows, and what is taken back where that cannot be."""
+"""Whether another run of the bridge follows this one, and what is taken back if that fails."""
 
 import asyncio
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.log import get_logger
-from tillbridge.web.doorkeeper import Doorkeeper
 
-# Takes back what made the next life impossible; told why.
+if TYPE_CHECKING:
+    from tillbridge.web.doorkeeper import Doorkeeper
+
+# Takes back what made the next run impossible; it is given why.
 Undo = Callable[[BridgeError], None]
 
-_PARTING_S = 0.5
+_GRACE_S = 0.5
 
 log = get_logger()
 
 
-class Lives:
-    """Ends the life that is, and knows whether another one follows. Used in the event loop."""
+class RestartController:
+    """Ends the current run, and knows whether another one follows. Used in the event loop."""
 
     def __init__(self) -> None:
         self.end = asyncio.Event()
         self.again = False
-        self.is_ready = False  # this life serves
+        self.is_ready = False  # the current run serves
         self._stopped = False
         self._undo: Undo | None = None
-        self._parting: asyncio.TimerHandle | None = None
-        # Why the life that was wanted could not be, for the page to tell.
+        self._ending: asyncio.TimerHandle | None = None
+        # Why the run that was asked for could not be, for the page.
         self.refused: BridgeError | None = None
-        # Who has signed in on the page, for the next life.
+        # Who has signed in on the page, for the next run.
         self.doorkeeper: Doorkeeper | None = None
-        # The store that the next life is to connect.
+        # The store that the next run is to connect.
         self.to_connect = ""
 
     def stop(self) -> None:
@@ -39,7 +42,7 @@ class Lives:
         self.end.set()
 
     def restart(self, undo: Undo, *, connect: str = "") -> None:
-        """End, and begin anew with what the file says now; `undo` is for a life that cannot be.
+        """End, and begin anew with what the file says now; `undo` is for a run that cannot be.
 
         `connect` is the store that is connected then.
         """
@@ -50,25 +53,25 @@ class Lives:
         self.to_connect = connect
         self._undo = undo
         # The answer to whoever asked for it, and what their browser fetches next, come first.
-        self._parting = asyncio.get_running_loop().call_later(_PARTING_S, self.end.set)
+        self._ending = asyncio.get_running_loop().call_later(_GRACE_S, self.end.set)
 
     def begin(self) -> None:
-        """Take note that another life begins."""
-        if self._parting is not None:
-            self._parting.cancel()
-            self._parting = None
+        """Note that another run begins."""
+        if self._ending is not None:
+            self._ending.cancel()
+            self._ending = None
         self.is_ready = False
         if not self._stopped:
             self.end.clear()
             self.again = False
 
     def ready(self) -> None:
-        """Take note that this life is possible: what led to it stays."""
+        """Note that this run is possible: what led to it stays."""
         self.is_ready = True
         self._undo = None
 
-    def undone(self, failure: BridgeError) -> bool:
-        """Take back what made a life impossible; False where there is nothing to take back."""
+    def take_back(self, failure: BridgeError) -> bool:
+        """Take back what made a run impossible; False where there is nothing to take back."""
         undo, self._undo = self._undo, None
         if undo is None:
             return False

@@ -1,0 +1,339 @@
+"""The till: which adapters there are, their options, and what one reads when it is tried."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from tillbridge.adapter import AdapterContext, ReadsCatalogue, WritesTickets
+from tillbridge.adapter.conformance.quality import NO_LEVEL
+from tillbridge.adapter.registration import closing
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.log import learn_secret
+from tillbridge.core.own_files import is_own
+from tillbridge.diagnostics.apart import apart
+from tillbridge.ledger.database import write_durably
+from tillbridge.model.money import to_major
+from tillbridge.pos.kit import find_quality
+from tillbridge.pos.loader import find_adapter, find_adapters, open_adapter
+from tillbridge.pos.trial import trial_of
+from tillbridge.setup.draft import Draft, Finding
+from tillbridge.setup.file import SetupContext
+from tillbridge.setup.options_form import fields_of, file_only, said_in
+
+_PATIENCE_S = 20.0
+_ALWAYS_THERE = "folder"
+
+
+def adapters(names: Collection[str] = ()) -> list[dict[str, Any]]:
+    """Return the installed adapters, each with the level that it says it reaches (blocking).
+
+    With `names` only these; all of them have to be imported for it.
+    """
+    chosen = {name: find_adapter(name) for name in names} if names else find_adapters()
+    found = []
+    for name, adapter in chosen.items():
+        quality = find_quality(adapter)
+        level = NO_LEVEL if quality is None else quality.reached
+        found.append({"name": name, "summary": adapter.summary, "level": level})
+    return found
+
+
+def form_of(said: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the fields of an adapter's options, `said` being the adapter and what holds."""
+    options = {key: value for key, value in said.items() if key != "adapter"}
+    adapter = find_adapter(str(said.get("adapter") or _ALWAYS_THERE))
+    return [field.to_json() for field in fields_of(adapter.options, options)]
+
+
+def said_of(
+    adapter: str, form: Mapping[str, str], kept: Mapping[str, Any], folder: Path
+) -> dict[str, Any]:
+    """Return an adapter and its options as they are to stand in the file (blocking).
+
+    A secret goes into a file of its own in `folder`, which only this user reads; one that was left
+    empty stays as it was `kept`, and so does what only the file may say: which program is started,
+    which module is imported. Raises ConfigError.
+    """
+    same = kept.get("adapter") == adapter
+    if not same and adapter not in find_adapters():
+        raise _only_in_the_file(_("An adapter that is not installed"), adapter)
+    model = find_adapter(adapter).options
+    said = said_in(model, form)
+    for name, required in file_only(model).items():
+        if same and name in kept:
+            said[name] = kept[name]
+        elif required:
+            raise _only_in_the_file(_("Which program the bridge starts"), adapter)
+    for field in fields_of(model, {}):
+        if field.kind != "secret":
+            continue
+        if field.name in said:
+            said[field.name] = _in_a_file(said[field.name], folder / f"{adapter}.{field.name}")
+        elif same and field.name in kept:
+            said[field.name] = kept[field.name]
+    return {"adapter": adapter, **said}
+
+
+def refuse_own_places(said: Mapping[str, Any], form: Mapping[str, str], *, base_dir: Path) -> None:
+    """Raise ConfigError where a form names a file of the bridge's own, or of the system's.
+
+    Whoever uses the machine can open the page; the bridge reads what they may not. A link that is
+    changed after this check is refused when it is opened (`adapter.sharing`). Blocking.
+    """
+    for name in form.keys() & said.keys():
+        if not isinstance(said[name], str):
+            continue
+        # A database's URL names its file behind the last of its slashes.
+        behind = said[name].rpartition("///")[2].lstrip("/")
+        for text in {said[name], behind, f"/{behind}"}:
+            if is_own(base_dir / text):
+                raise ConfigError(
+                    _("{name}: {path} is not the till's.").format(name=name, path=said[name]),
+                    fix=_("Name a file or folder that the till writes."),
+                )
+
+
+def _only_in_the_file(what: str, adapter: str) -> ConfigError:
+    return ConfigError(
+        _("{what} cannot be set on this page, which others on this machine can open too.").format(
+            what=what
+        ),
+        fix=_(
+            'Set adapter = "{adapter}" and its options in bridge.toml, with an editor; what stands '
+            "there can be tried and changed here."
+        ).format(adapter=adapter),
+    )
+
+
+def _in_a_file(secret: str, path: Path) -> dict[str, str]:
+    learn_secret(secret)
+    try:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        write_durably(path, secret.encode())
+    except OSError as failure:
+        raise ConfigError(
+            _("{path} cannot be written: {why}.").format(path=path, why=failure.strerror),
+            fix=_("Let the bridge's user write there."),
+        ) from failure
+    return {"file": str(path)}
+
+
+async def tried(said: Mapping[str, Any], draft: Draft, base_dir: Path) -> dict[str, Any]:
+    """Open the adapter and look at what it reads, once. Raises ConfigError."""
+    currency = draft.currency or "USD"
+
+    def look() -> dict[str, Any]:
+        pos = _opened(said, draft, base_dir, "pos")
+        with closing(pos):
+            return preview_of(pos, currency)
+
+    try:
+        return await asyncio.wait_for(apart(look), _PATIENCE_S)
+    except TimeoutError:
+        raise ConfigError(
+            _("{adapter} has read nothing within {n} seconds.").format(
+                adapter=said["adapter"], n=round(_PATIENCE_S)
+            ),
+            fix=_("Look whether the folder is on a share that does not answer, or the till hangs."),
+        ) from None
+
+
+async def takes_orders(said: Mapping[str, Any], draft: Draft, base_dir: Path) -> bool:
+    """Whether an adapter, opened with these options, takes orders. Raises ConfigError."""
+
+    def look() -> bool:
+        pos = _opened(said, draft, base_dir, "orders")
+        with closing(pos):
+            return isinstance(pos, WritesTickets)
+
+    return await asyncio.wait_for(apart(look), _PATIENCE_S)
+
+
+def _opened(said: Mapping[str, Any], draft: Draft, base_dir: Path, table: str) -> object:
+    context = AdapterContext(
+        draft.store, draft.currency or "USD", draft.location_id or draft.store, base_dir
+    )
+    options = {key: value for key, value in said.items() if key != "adapter"}
+    return open_adapter(str(said["adapter"]), options, context, table=table)
+
+
+_ROWS = 8
+_BAD_ROWS = 5
+_NAMES = 12
+
+
+def preview_of(pos: object, currency: str) -> dict[str, Any]:
+    """Read all there is to read, once (blocking), and return the part of it that is shown."""
+    return shown(
+        trial_of(pos).to_json(),
+        currency,
+        reads_menu=isinstance(pos, ReadsCatalogue),
+        takes_orders=isinstance(pos, WritesTickets),
+    )
+
+
+def shown(
+    read: Mapping[str, Any], currency: str, *, reads_menu: bool, takes_orders: bool
+) -> dict[str, Any]:
+    """Return what is shown of a trial's readings."""
+    catalogue = read.get("catalogue", {})
+    items = catalogue.get("items", [])
+    stopped = [
+        key
+        for key, state in read.get("availability", {}).get("items", {}).items()
+        if not state["available"]
+    ]
+    tables = read.get("tables", {}).get("tables", [])
+    parts = ("catalogue", "availability", "tables")
+    bad = [row for part in parts for row in read.get(part, {}).get("bad_rows", [])]
+    return {
+        "reads_menu": reads_menu,
+        "takes_orders": takes_orders,
+        "health": read.get("health"),
+        "troubles": [
+            {"text": read[part]["error"], "fix": read[part]["fix"]}
+            for part in parts
+            if "error" in read.get(part, {})
+        ],
+        "items": len(items),
+        "categories": len(catalogue.get("categories", [])),
+        "addon_groups": len(catalogue.get("addon_groups", [])),
+        "rows": [
+            {
+                "external_id": item["external_id"],
+                "name": item["name"],
+                "price": to_major(item["price"], currency),
+                "on_sale": item.get("available", True) and item["external_id"] not in stopped,
+            }
+            for item in items[:_ROWS]
+        ],
+        "sold_out": len(stopped) + sum(not item.get("available", True) for item in items),
+        "tables": len(tables),
+        "table_names": [table["name"] for table in tables[:_NAMES]],
+        "bad_rows": [
+            " ".join(filter(None, (row["place"], row["text"], row["fix"])))
+            for row in bad[:_BAD_ROWS]
+        ],
+        "bad_count": len(bad),
+    }
+
+
+def nothing_seen() -> dict[str, Any]:
+    """Return what is shown of an adapter that cannot be opened."""
+    return shown({}, "USD", reads_menu=False, takes_orders=False)
+
+
+def finding_of(adapter: str, preview: Mapping[str, Any]) -> Finding:
+    """Return whether an adapter that reads this can serve the storefront's menu."""
+    if preview["troubles"]:
+        first = preview["troubles"][0]
+        return Finding(done=False, text=first["text"], fix=first["fix"])
+    if not preview["reads_menu"]:
+        return Finding(
+            done=False,
+            text=_("As configured, {adapter} reads no menu.").format(adapter=adapter),
+            fix=_("Say where the menu's export is."),
+        )
+    if not preview["items"]:
+        return Finding(
+            done=False,
+            text=_("{adapter} reads a menu without a single item.").format(adapter=adapter),
+            fix=_("Let the till export its menu, then look again."),
+        )
+    health = preview["health"]
+    if health is not None and not health["online"]:
+        return Finding(
+            done=False,
+            text=_("The till is away: {detail}").format(detail=health["detail"] or adapter),
+            fix=_("Start it, then look again."),
+        )
+    items = ngettext("{n} item", "{n} items", preview["items"]).format(n=preview["items"])
+    return Finding(
+        done=True, text=_("{adapter} reads {items}.").format(adapter=adapter, items=items)
+    )
+
+
+_LOOK_AGAIN_S = 2.0
+_WATCHED_S = 90.0  # a page that is open asks at least every 30 seconds
+_USUAL = "folder"
+
+
+class TillPreview:
+    """What was tried last, and what it reads for as long as somebody looks."""
+
+    def __init__(self, place: SetupContext) -> None:
+        self._place = place
+        self._tried: dict[str, Any] = {}  # the adapter and its options
+        self._seen: dict[str, Any] | None = None
+        self._shown_at = 0.0  # monotonic seconds
+        self._looking: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.gather(self._looking, return_exceptions=True)
+
+    def forget(self) -> None:
+        """Forget what was tried."""
+        self._tried, self._seen = {}, None
+
+    async def said(
+        self, adapter: str, form: Mapping[str, str], kept: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return an adapter and its options, as they are to stand in the file."""
+        data_dir, base_dir = self._place.ledger.data_dir, self._place.base_dir
+
+        def read() -> dict[str, Any]:
+            said = said_of(adapter, form, kept, data_dir / "secrets")
+            refuse_own_places(said, form, base_dir=base_dir)
+            return said
+
+        return await asyncio.to_thread(read)
+
+    async def look(self, said: dict[str, Any], draft: Draft) -> dict[str, Any]:
+        """Return what an adapter reads, and go on looking. Raises ConfigError."""
+        self._tried, self._seen = said, None
+        self._seen = await tried(said, draft, self._place.base_dir)
+        self._shown_at = self._place.clock.monotonic()
+        await self.close()
+        self._looking = asyncio.create_task(self._look_on(said, draft), name="setup.preview")
+        return self._seen
+
+    async def show(self, draft: Draft, adapter: str, *, all_adapters: bool) -> dict[str, Any]:
+        """Return what the form holds, for the adapter that is chosen or was tried.
+
+        Looking at all adapters imports them: beside a running bridge only who asks for it pays.
+        """
+        said = self._tried or dict(draft.pos)
+        if adapter and adapter != said.get("adapter"):
+            said = {"adapter": adapter}
+        name = str(said.get("adapter") or _USUAL)
+        menu_only = "menu" in draft.found and "adapter" not in draft.found
+        self._shown_at = self._place.clock.monotonic()
+        return {
+            "adapters": await asyncio.to_thread(adapters, () if all_adapters else (name,)),
+            "all_adapters": all_adapters,
+            "adapter": name,
+            "fields": await asyncio.to_thread(form_of, {**said, "adapter": name}),
+            "preview": self._seen if self._tried.get("adapter") == name else None,
+            "needs_orders": menu_only,
+            "orders_adapter": str(draft.orders.get("adapter") or _USUAL),
+            "orders_fields": await asyncio.to_thread(form_of, dict(draft.orders))
+            if menu_only
+            else [],
+        }
+
+    async def _look_on(self, said: Mapping[str, Any], draft: Draft) -> None:
+        clock = self._place.clock
+        while clock.monotonic() - self._shown_at < _WATCHED_S:
+            await asyncio.sleep(_LOOK_AGAIN_S)
+            try:
+                seen = await tried(said, draft, self._place.base_dir)
+            except ConfigError as failure:
+                seen = {**nothing_seen(), "troubles": [{"text": failure.text, "fix": failure.fix}]}
+            if seen != self._seen:
+                self._seen = seen
+                self._place.changes.notify()

@@ -1,0 +1,375 @@
+"""The first two steps: the ordering service answers, and knows this app."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import aiohttp
+from pydantic import SecretStr, TypeAdapter, ValidationError
+
+from tillbridge.config import AssumptionSettings, Secret, SecretSource, is_loopback, origin_of
+from tillbridge.config.secrets import resolve_secret
+from tillbridge.config.values import HttpUrl
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError, ConfigError, Refused
+from tillbridge.core.i18n import _
+from tillbridge.core.log import learn_secret
+from tillbridge.diagnostics.apart import apart
+from tillbridge.diagnostics.checks.service import answer_verdict
+from tillbridge.diagnostics.line import exchange
+from tillbridge.diagnostics.result import Level
+from tillbridge.ledger.vault import StoredClientSecret
+from tillbridge.service.answers import BAD_CLIENT
+from tillbridge.service.link import App, ServiceLink, StoreLink
+from tillbridge.service.types import Store
+from tillbridge.setup.draft import Draft, Finding
+from tillbridge.setup.file import SetupContext
+from tillbridge.stores.callback import CallbackAnswer, answer_callback
+from tillbridge.stores.consent import ConsentDesk, ConsentRequest
+from tillbridge.stores.signup_form import faults_of, missing, request_of
+from tillbridge.stores.vaulted import VaultTokenStore
+
+PRACTICE = "http://127.0.0.1:9000/v2"  # where `tillbridge sandbox` listens
+
+
+def checked_url(text: str) -> str:
+    """Return a base URL as it is written in the file. Raises ConfigError."""
+    try:
+        url = TypeAdapter(HttpUrl).validate_python(text.strip())
+    except ValidationError as failure:
+        words = failure.errors(include_url=False, include_input=False)[0]["msg"]
+        raise ConfigError(
+            _("That address {words}.").format(words=words.removeprefix("Value error, ")),
+            fix=_("It is in the service's console, and ends in /v2."),
+        ) from None
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ConfigError(
+            _("That is plain http to another machine: tokens could be read on the way."),
+            fix=_("Use https://."),
+        )
+    return url
+
+
+def is_practice(base_url: str) -> bool:
+    """Whether a service is on this very machine, as the sandbox is."""
+    return is_loopback(urlsplit(base_url).hostname or "")
+
+
+async def reached(base_url: str) -> Finding:
+    """Ask the service without any credential, and return what came of it."""
+    found = answer_verdict(await apart(lambda: exchange(f"{base_url}/pos/stores")))
+    fix = found.fix
+    if found.level is not Level.OK and is_practice(base_url):
+        fix = _("Start it: tillbridge sandbox. {fix}").format(fix=fix)
+    return Finding(done=found.level is Level.OK, text=found.text, fix=fix)
+
+
+async def known(app: App, base_url: str, audience: str, clock: Clock) -> None:
+    """Let the service look at the app's id and secret. Raises ServiceError.
+
+    A token for the app itself is asked for. Where the service gives none for that audience it
+    has recognised the app all the same; only its word that it does not know the app counts.
+    """
+    async with ServiceLink(base_url, app, clock=clock) as link:
+        try:
+            await link.oauth.mint(audience)
+        except Refused as failure:
+            if failure.code == BAD_CLIENT:
+                raise
+
+
+ASSUMED = AssumptionSettings()
+
+
+class SignIn:
+    """One consent at a time, with the app and service of the answers so far."""
+
+    def __init__(self, place: SetupContext) -> None:
+        self._place = place
+        self._link: ServiceLink | None = None
+        self._access: StoreLink | None = None
+        self._desk: ConsentDesk | None = None
+        self._of: tuple[str, ...] = ()
+
+    def app(self, draft: Draft) -> App:
+        """Return the app; its secret is read from the vault when it is sent."""
+        secret = partial(self._secret, draft.base_url)
+        return App(draft.client_id, secret, draft.redirect_uri, ASSUMED.scope_field)
+
+    def has_secret(self, base_url: str) -> bool:
+        """Whether the app's secret for this service is known: in the vault, or by the file."""
+        try:
+            return bool(self._secret(base_url))
+        except ConfigError:
+            return False
+
+    def stored_secret(self) -> StoredClientSecret:
+        """Return the app's secret in the vault, to be put back."""
+        return StoredClientSecret.of(self._place.ledger.vault)
+
+    def keep_secret(self, secret: str, base_url: str) -> None:
+        """Put the app's secret for this service into the vault. Raises LedgerError."""
+        learn_secret(secret)
+        self.restore_secret(StoredClientSecret(secret, origin_of(base_url)))
+
+    def restore_secret(self, stored: StoredClientSecret) -> None:
+        """Put back what `stored_secret` returned. Raises LedgerError."""
+        stored.put(self._place.ledger.vault)
+
+    async def begin(self, draft: Draft, email: str) -> ConsentRequest:
+        """Return the address for the merchant."""
+        await self._open(draft)
+        return self._consents().begin(draft.store, email=email or None)
+
+    async def sign_up(self, draft: Draft, form: Mapping[str, str]) -> ConsentRequest:
+        """Make a merchant and a store, and return the address to go on. Raises BridgeError."""
+        if left_out := missing(form):
+            raise ConfigError(
+                _("A signup needs {fields}.").format(fields=", ".join(left_out)),
+                fix=_("Fill them in."),
+            )
+        if faults := faults_of(form):
+            raise ConfigError(f"{faults[0].field}: {faults[0].text}", fix=faults[0].fix)
+        await self._open(draft)
+        location = draft.location_id or draft.store
+        return await self._consents().sign_up(
+            draft.store, request_of(form, location_id=location, flow_type="")
+        )
+
+    async def returned(self, query: Mapping[str, str]) -> CallbackAnswer:
+        """Take the merchant's return; the tokens are then in the vault."""
+        if self._desk is None:
+            return CallbackAnswer(
+                ok=False,
+                text=_("Nobody was asked to allow anything here."),
+                fix=_("Begin on the page Set-up."),
+            )
+        told = await answer_callback(self._desk, query)
+        if told.store is None:
+            failure = told.failure or BridgeError(_("That did not work."))
+            return CallbackAnswer(ok=False, text=failure.text, fix=_("Begin on the page Set-up."))
+        draft = await self._place.draft()
+        text = _("The merchant allows this bridge to work for them.")
+        await self._place.keep(draft.passed("sign_in", text))
+        return CallbackAnswer(ok=True, text=_("Thank you! Go on in the page Set-up."))
+
+    async def stores(self, draft: Draft) -> list[Store]:
+        """Return the merchant's stores. Raises BridgeError."""
+        await self._open(draft)
+        if self._access is None:  # for the type checker: `_open` has made it
+            return []
+        return await self._access.client.stores()
+
+    def rename(self, before: str, now: str, base_url: str) -> None:
+        """Let the tokens belong to the store's new local name. Raises LedgerError."""
+        if before == now:
+            return
+        vault = self._place.ledger.vault
+        tokens = VaultTokenStore(vault, before, base_url).load()
+        if tokens is not None:
+            VaultTokenStore(vault, now, base_url).save(tokens)
+            vault.drop(f"{before}/tokens")
+        self._of = ()
+
+    async def close(self) -> None:
+        """Let go of the service."""
+        if self._link is not None:
+            await self._link.close()
+        self._link = self._access = self._desk = None
+        self._of = ()
+
+    async def _open(self, draft: Draft) -> None:
+        """Use the service and app of the draft; a consent under way goes on where they stay."""
+        of = (draft.base_url, draft.client_id, draft.redirect_uri, draft.store)
+        if of == self._of:
+            return
+        with suppress(BridgeError):
+            await self.close()
+        place = self._place
+        link = ServiceLink(draft.base_url, self.app(draft), clock=place.clock)
+        access = link.store(VaultTokenStore(place.ledger.vault, draft.store, draft.base_url))
+        keepers = {draft.store: access.tokens}
+        self._link, self._access = link, access
+        self._desk = ConsentDesk(link, keepers, place.ledger, clock=place.clock)
+        self._of = of
+
+    def _consents(self) -> ConsentDesk:
+        if self._desk is None:
+            raise BridgeError(_("There is nothing to sign in to yet."), fix=_("Begin anew."))
+        return self._desk
+
+    def _secret(self, base_url: str) -> str:
+        """Return the app's secret, where it is for the service at `base_url`. Raises ConfigError.
+
+        A secret that is stored here goes to no other address: whoever may type one on the page
+        could have it sent to a machine of theirs.
+        """
+        _text, document = self._place.document()
+        service = document.get("service", {})
+        configured = origin_of(str(service.get("base_url") or base_url))
+        stored = self.stored_secret()
+        said = service.get("client_secret")
+        origin = (stored.origin if stored.secret is not None else None) or configured
+        if (stored.secret is None and said is None) or origin != origin_of(base_url):
+            raise ConfigError(
+                _("The app's secret for this service is not known here."),
+                fix=_("Enter it under Sign-in."),
+            )
+        if stored.secret is not None:
+            return stored.secret
+        try:
+            source = TypeAdapter[SecretStr | SecretSource](Secret).validate_python(said)
+        except ValidationError:
+            raise ConfigError(
+                _("client_secret in the file is not right."), fix=_("Enter it under Sign-in.")
+            ) from None
+        found = resolve_secret(
+            source, key="service.client_secret", base_dir=self._place.base_dir, kept=lambda: None
+        )
+        learn_secret(found.get_secret_value())
+        return found.get_secret_value()
+
+
+_WITHIN_S = 10.0
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
+_CURRENCY = re.compile(r"[A-Z]{3}")
+_SOMETHING = re.compile(r".{1,200}")
+
+
+def choice_of(draft: Draft) -> dict[str, Any]:
+    """Return what the form holds, without asking the service."""
+    return {
+        "store": draft.store,
+        "store_id": draft.store_id,
+        "location_id": draft.location_id,
+        "currency": draft.currency,
+        "stores": [],
+        "trouble": None,
+    }
+
+
+async def choice_among(draft: Draft, sign_in: SignIn) -> dict[str, Any]:
+    """Return what the form holds, with the merchant's stores, or the trouble with them."""
+    told = choice_of(draft)
+    try:
+        async with asyncio.timeout(_WITHIN_S):
+            stores = await sign_in.stores(draft)
+    except BridgeError as failure:
+        return {**told, "trouble": {"text": failure.text, "fix": failure.fix}}
+    except TimeoutError:
+        slow = {"text": _("The service does not answer."), "fix": _("Load this page again.")}
+        return {**told, "trouble": slow}
+    if not stores:
+        none = {
+            "text": _("The merchant has no store yet."),
+            "fix": _("Let the merchant make one at the ordering service; load this again."),
+        }
+        return {**told, "trouble": none}
+    rows = [
+        {
+            "store_id": each.store_id,
+            "name": each.name or "",
+            "status": each.status or "",
+            "integration_status": each.integration_status or "",
+        }
+        for each in stores
+    ]
+    return {**told, "stores": rows}
+
+
+async def chosen(
+    draft: Draft, sign_in: SignIn, *, store: str, store_id: str, location_id: str, currency: str
+) -> Draft:
+    """Return the draft with the store that was chosen. Raises ConfigError, ServiceError."""
+    stores = await sign_in.stores(draft)
+    found = next((each for each in stores if each.store_id == store_id), None)
+    if found is None:
+        raise ConfigError(
+            _("The merchant has no such store."), fix=_("Choose one of those listed.")
+        )
+    name = store.strip()
+    text = _("{store} is {name} at the service.").format(store=name, name=found.name or store_id)
+    told = draft.passed(
+        "store",
+        text,
+        store=name,
+        store_id=store_id,
+        store_name=found.name or "",
+        location_id=location_id.strip(),
+        currency=currency.strip().upper(),
+    )
+    _check(told)
+    return told
+
+
+def _check(draft: Draft) -> None:
+    """Raise ConfigError where what was said of the store cannot stand in the file."""
+    checks = (
+        (_NAME, draft.store, _("The local name takes small letters, digits, - and _.")),
+        (_CURRENCY, draft.currency, _("The currency is three letters, for example EUR.")),
+        (_SOMETHING, draft.location_id, _("Your own id of the location is missing.")),
+    )
+    for pattern, text, words in checks:
+        if not pattern.fullmatch(text):
+            raise ConfigError(words, fix=_("Correct it."))
+
+
+_MOST_TRIES = 25  # items that need a choice are not to be had without one
+
+
+def storefront_of(base_url: str, store_id: str) -> str:
+    """Return where guests order at the practice service."""
+    return f"{_origin(base_url)}/store/{quote(store_id, safe='')}"
+
+
+def _origin(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+async def place_order(base_url: str, store_id: str) -> Finding:
+    """Order one of the first item that can be ordered by itself."""
+    origin = _origin(base_url)
+    storefront = storefront_of(base_url, store_id)
+    try:
+        async with aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=_WITHIN_S), trust_env=False
+        ) as session:
+            items = await _on_sale(session, origin, store_id)
+            for external_id in items[:_MOST_TRIES]:
+                line = {"external_id": external_id, "quantity": 1}
+                body = {"store_id": store_id, "items": [line]}
+                async with session.post(f"{origin}/_control/orders", json=body) as answer:
+                    if answer.status < 300:
+                        return Finding(
+                            done=True,
+                            text=_("The order is placed. Watch it arrive below."),
+                        )
+    except (aiohttp.ClientError, TimeoutError, KeyError, TypeError, ValueError):
+        return Finding(
+            done=False,
+            text=_("The service on this machine takes no practice orders from here."),
+            fix=_("Order at its storefront: {url}").format(url=storefront),
+        )
+    return Finding(
+        done=False,
+        text=_("The storefront has nothing that can be ordered by itself yet."),
+        fix=_("Wait until the menu is there, or order at {url}").format(url=storefront),
+    )
+
+
+async def _on_sale(session: aiohttp.ClientSession, origin: str, store_id: str) -> list[str]:
+    async with session.get(f"{origin}/_control/state") as answer:
+        state: Any = await answer.json()
+    links = state["stores"][store_id]["integrations"]
+    return [
+        str(external_id)
+        for link in links
+        for external_id, item in link["items"].items()
+        if item["available"]
+    ]
