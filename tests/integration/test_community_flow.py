@@ -93,18 +93,18 @@ async def test_an_item_is_off_in_the_community_alone_until_it_is_restored(tmp_pa
     async with community_house(tmp_path) as house:
         await house.flow.mirror.round()
         tea = (await mirrored(house))["tea"].record_id
-        await house.flow.words.say(tea, available=False, until=None, by="staff")
-        await house.flow.words.tell()
-        detail = await house.flow.shared.calls.item(tea)
+        await house.flow.overrides.set(tea, available=False, until=None, by="staff")
+        await house.flow.overrides.push()
+        detail = await house.flow.context.calls.item(tea)
         assert (detail.merchant_available, detail.community_available) == (True, False)
-        assert (await house.flow.words.all())[tea].told_at is not None
-        await house.flow.words.tell()
+        assert (await house.flow.overrides.all())[tea].told_at is not None
+        await house.flow.overrides.push()
         assert await house.calls(f"/catalogue/items/{tea}", "PATCH") == 1  # told once
 
-        await house.flow.words.say(tea, available=True, until=None, by="staff")
-        await house.flow.words.tell()
-        assert (await house.flow.shared.calls.item(tea)).community_available is True
-        assert await house.flow.words.all() == {}
+        await house.flow.overrides.set(tea, available=True, until=None, by="staff")
+        await house.flow.overrides.push()
+        assert (await house.flow.context.calls.item(tea)).community_available is True
+        assert await house.flow.overrides.all() == {}
 
 
 async def test_a_word_outlives_a_service_that_is_down(tmp_path: Path) -> None:
@@ -114,10 +114,10 @@ async def test_a_word_outlives_a_service_that_is_down(tmp_path: Path) -> None:
         await house.hall.bridge.control(
             "POST", "/faults", {"action": "error", "status": 503, "method": "PATCH", "count": 1}
         )
-        await house.flow.words.say(tea, available=False, until=None, by="staff")
+        await house.flow.overrides.set(tea, available=False, until=None, by="staff")
         with pytest.raises(ServiceDown):
-            await house.flow.words.tell()
-        await house.flow.words.tell()
+            await house.flow.overrides.push()
+        await house.flow.overrides.push()
         assert (await house.service())["items_off"] == ["tea"]
 
 
@@ -125,22 +125,22 @@ async def test_an_item_that_somebody_else_restored_is_restored_here(tmp_path: Pa
     async with community_house(tmp_path) as house:
         await house.flow.mirror.round()
         tea = (await mirrored(house))["tea"].record_id
-        await house.flow.words.say(tea, available=False, until=None, by="staff")
-        await house.flow.words.tell()
+        await house.flow.overrides.set(tea, available=False, until=None, by="staff")
+        await house.flow.overrides.push()
         await house.flow.mirror.whole()
-        assert tea in await house.flow.words.all()
+        assert tea in await house.flow.overrides.all()
         await house.hall.bridge.jump(5)
         await house.hall.patch("tea", {"available": True})
         await asyncio.sleep(0.01)  # the wall clock's milliseconds tell the order
         await house.flow.mirror.whole()
-        assert await house.flow.words.all() == {}
+        assert await house.flow.overrides.all() == {}
 
 
 async def test_a_word_on_an_item_that_is_gone_is_let_go(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
-        await house.flow.words.say("prd_gone", available=False, until=None, by="staff")
-        await house.flow.words.tell()
-        assert await house.flow.words.all() == {}
+        await house.flow.overrides.set("prd_gone", available=False, until=None, by="staff")
+        await house.flow.overrides.push()
+        assert await house.flow.overrides.all() == {}
 
 
 # The subscription
@@ -164,7 +164,7 @@ async def test_a_test_delivery_arrives_and_is_seen_on_both_sides(tmp_path: Path)
         tested = await house.flow.subscriber.test()
         assert tested is not None
         assert tested.ok
-        await house.flow.parents.take_in()
+        await house.flow.orders.take_in()
         assert await outcomes(house) == ["kept"]
         assert house.woken == [KEY]
 
@@ -244,7 +244,7 @@ async def test_events_that_do_not_arrive_are_a_problem_until_they_do(tmp_path: P
 
 async def placed(house: CommunityHouse) -> dict[str, Any]:
     order = await house.hall.order(at("st_main", "soup"), at("st_tea", "tea"))
-    await house.flow.parents.take_in()
+    await house.flow.orders.take_in()
     return order
 
 
@@ -279,7 +279,7 @@ async def test_events_twice_late_and_out_of_turn_end_with_what_the_service_says(
             await house.hall.pos(child["order_id"], step)
         await house.hall.bridge.control("POST", "/webhooks/resume")
         await until(lambda: len(house.woken) == 4)
-        await house.flow.parents.take_in()
+        await house.flow.orders.take_in()
         assert await status_of(house, order["order_id"]) == "ready"
 
         stale = {"previous_status": "pending", "order": {**order, "status": "confirmed"}}
@@ -287,7 +287,7 @@ async def test_events_twice_late_and_out_of_turn_end_with_what_the_service_says(
         assert await house.send("order.created", {"order": order}, event_id="evt_again") == "200"
         assert await house.send("order.created", {"order": order}, event_id="evt_again") == "200"
         reads = await house.calls(f"/orders/{order['order_id']}")
-        await house.flow.parents.take_in()
+        await house.flow.orders.take_in()
         assert await status_of(house, order["order_id"]) == "ready"
         assert (await outcomes(house))[-2:] == ["read", "read"]  # the third is the second
         assert await house.calls(f"/orders/{order['order_id']}") == reads + 2
@@ -302,9 +302,9 @@ async def test_a_late_event_waits_until_the_order_can_be_read(tmp_path: Path) ->
         rule = {"action": "error", "status": 503, "path": "/orders/", "count": 1}
         await house.hall.bridge.control("POST", "/faults", rule)
         with pytest.raises(ServiceDown):
-            await house.flow.parents.take_in()
+            await house.flow.orders.take_in()
         assert await status_of(house, order["order_id"]) == "pending"
-        await house.flow.parents.take_in()
+        await house.flow.orders.take_in()
         assert await status_of(house, order["order_id"]) == "pending"
         assert (await outcomes(house))[-1] == "read"
 
@@ -314,7 +314,7 @@ async def test_an_event_without_an_order_is_kept_and_said(tmp_path: Path) -> Non
         await house.flow.subscriber.keep()
         await house.send("order.created", {"order": {"status": "pending"}})
         await house.send("store.joined", {"store_id": "st_x"})
-        await house.flow.parents.take_in()
+        await house.flow.orders.take_in()
         assert await outcomes(house) == ["unreadable", "kept"]
 
 
@@ -324,11 +324,11 @@ async def test_a_part_of_ours_that_never_arrives_is_a_problem(tmp_path: Path) ->
         order = await placed(house)
         ours = next(c["order_id"] for c in order["child_orders"] if c["store_id"] == "st_main")
         house.clock.ahead_ms = 3_600_000
-        await house.flow.parents.look_for_children()
+        await house.flow.orders.look_for_children()
         assert house.problems() == [("community.order_missing", ours)]
         row = OrderRow("main", ours, 1, "{}", OrderState.CREATED, OrderState.CREATED)
         await house.ledger.write(lambda connection: insert_order(connection, row))
-        await house.flow.parents.look_for_children()
+        await house.flow.orders.look_for_children()
         assert house.problems() == []
 
 
@@ -374,7 +374,7 @@ async def test_bad_signatures_are_the_communitys_problem(tmp_path: Path) -> None
 async def test_the_running_flow_keeps_all_of_it_and_tells_what_fails(tmp_path: Path) -> None:
     async with community_house(tmp_path, sync_s=0.2, check_s=0.2) as house:
         write_hours(tmp_path, WEEK)
-        running = asyncio.create_task(house.flow.run())
+        running = [asyncio.create_task(each.run()) for each in house.flow.workers]
         try:
             await until(lambda: house.flow.subscriber.webhook_id is not None)
             order = await house.hall.order(at("st_main", "soup"))
@@ -392,8 +392,9 @@ async def test_the_running_flow_keeps_all_of_it_and_tells_what_fails(tmp_path: P
             await until(lambda: house.problems() == [])
             assert (await hours_there(house))["timezone"] == "Europe/Prague"
         finally:
-            running.cancel()
-            await asyncio.wait([running])
+            for each in running:
+                each.cancel()
+            await asyncio.wait(running)
 
 
 async def test_an_unanswered_availability_is_read_before_it_is_sent_again(tmp_path: Path) -> None:
@@ -402,8 +403,8 @@ async def test_an_unanswered_availability_is_read_before_it_is_sent_again(tmp_pa
         tea = (await mirrored(house))["tea"].record_id
         rule = {"action": "drop", "when": "after", "method": "PATCH", "count": 1}
         await house.hall.bridge.control("POST", "/faults", rule)
-        await house.flow.words.say(tea, available=False, until=None, by="staff")
-        await house.flow.words.tell()
+        await house.flow.overrides.set(tea, available=False, until=None, by="staff")
+        await house.flow.overrides.push()
         assert (await house.service())["items_off"] == ["tea"]
         told = (await house.hall.bridge.control("GET", "/requests")).body["requests"]
         assert [each["method"] for each in told].count("PATCH") == 1
@@ -412,7 +413,7 @@ async def test_an_unanswered_availability_is_read_before_it_is_sent_again(tmp_pa
 async def test_another_community_is_refused_with_what_to_do(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
         with pytest.raises(Refused) as refused:
-            await house.flow.shared.calls.order("ord_no")
+            await house.flow.context.calls.order("ord_no")
         assert refused.value.status == 404
         answer = await house.hall.call("GET", f"{HALL}/orders/ord_no")
         assert answer.status == 404

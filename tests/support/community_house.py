@@ -9,9 +9,9 @@ from typing import Any
 
 from tests.support.catalogue_house import WallClock
 from tests.support.sandbox_hall import HALL, SEEDS, Hall, hall_of
+from tillbridge.communities.context import CommunityContext
 from tillbridge.communities.flow import CommunityFlow
 from tillbridge.communities.hours import Hours
-from tillbridge.communities.shared import Shared
 from tillbridge.config import CommunitySettings, ReceiverSettings
 from tillbridge.config.restaurant import StoreFiles
 from tillbridge.ledger.ledger import Ledger
@@ -88,7 +88,7 @@ async def community_house(
             limits=Limits(max_attempts=1),
         )
         caller = link.app(audience="communities").caller
-        shared = Shared(
+        context = CommunityContext(
             "hall",
             CommunitySettings.model_validate({"community_id": "com_food_hall", **community}),
             CommunityCalls(caller, "com_food_hall", secret_field="secret"),
@@ -98,8 +98,8 @@ async def community_house(
             lambda: {"main": "st_main"},
         )
         files = {"main": StoreFiles(None, folder / "hours.toml", "USD", None)}
-        hours = Hours(shared, files, hours_field="")
-        flow = CommunityFlow(shared, hours, public_url=receiver.url)
+        hours = Hours(context, files, hours_field="")
+        flow = CommunityFlow(context, hours, public_url=receiver.url)
         flow.subscriber.on_secret = receiver.refresh_community
         try:
             yield CommunityHouse(hall, flow, ledger, desk, receiver, woken, clock)

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.communities.hours_body import digest, hours_body, local_date
+from tillbridge.communities.hours import digest, hours_body, local_date
 from tillbridge.model.hours import WEEKDAYS, DatedHours, OpeningHours, Span, week_json
 from tillbridge.model.instant import from_iso
 from tillbridge.sandbox.bodies import Hours

@@ -7,21 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.communities.availability import both, holds, lifted, over, standing, to_tell
-from tillbridge.communities.deliveries import newest, remedy, told
-from tillbridge.communities.events import (
+from tillbridge.communities.mirror import Change, advanced, replaced
+from tillbridge.communities.orders import (
     CREATED,
     STATUS_CHANGED,
-    OrderTold,
+    OrderEvent,
     Other,
-    Settling,
+    Resolution,
     Unreadable,
+    is_missing,
     read_event,
     settle,
 )
-from tillbridge.communities.merging import Change, advanced, replaced
-from tillbridge.communities.parents import is_missing
-from tillbridge.communities.subscription import differences
+from tillbridge.communities.overrides import both, holds, item_availability, lifted, over, to_push
+from tillbridge.communities.subscription import describe, differences, newest, remedy
 from tillbridge.ledger.community import KnownParent, TiedChild, Word
 from tillbridge.model.community import (
     STATUSES,
@@ -123,15 +122,15 @@ def test_our_word_is_told_apart_from_what_the_catalogue_says(
     word: Word, told_: bool | None, now: int
 ) -> None:
     body = {} if told_ is None else {"available": told_}
-    found = standing(Record("item", word.item_id, "st", "Tea", body), word, now)
+    found = item_availability(Record("item", word.item_id, "st", "Tea", body), word, now)
     assert found.own_available is not holds(word, now)
-    assert found.told_available is told_
+    assert found.catalogue_available is told_
     assert found.effective == both(told_, found.own_available)
 
 
 @given(st.lists(words(), unique_by=lambda word: word.item_id), st.integers(0, 200))
 def test_every_word_is_told_or_over_or_known(found: list[Word], now: int) -> None:
-    telling = {each.item_id for each in to_tell(found, now)}
+    telling = {each.item_id for each in to_push(found, now)}
     ended = set(over(found, now))
     assert not telling & ended
     known = {each.item_id for each in found if each.told_at is not None}
@@ -152,8 +151,8 @@ def test_only_an_answer_asked_for_after_our_word_lifts_it() -> None:
 # Events
 
 
-def event(status: str, at: int, previous: str = "", kind: str = STATUS_CHANGED) -> OrderTold:
-    return OrderTold(kind, ParentOrder("ord_1", status, updated_at=at), previous, at)
+def event(status: str, at: int, previous: str = "", kind: str = STATUS_CHANGED) -> OrderEvent:
+    return OrderEvent(kind, ParentOrder("ord_1", status, updated_at=at), previous, at)
 
 
 def known_as(order: ParentOrder) -> KnownParent:
@@ -178,11 +177,11 @@ def test_however_events_arrive_the_service_has_the_last_word(data: st.DataObject
     known: KnownParent | None = None
     for each in arriving:
         match settle(known, each, received_at=happened):
-            case Settling.TAKE:
+            case Resolution.TAKE:
                 known = known_as(each.order)
-            case Settling.READ:
+            case Resolution.READ:
                 known = known_as(now)
-            case Settling.KNOWN:
+            case Resolution.KNOWN:
                 pass
     assert known is not None
     assert known.status == now.status
@@ -191,8 +190,8 @@ def test_however_events_arrive_the_service_has_the_last_word(data: st.DataObject
 def test_events_in_turn_need_no_read() -> None:
     known: KnownParent | None = None
     for each in LIFE:
-        assert settle(known, each, received_at=1000) is Settling.TAKE
-        assert settle(known_as(each.order), each, received_at=1000) is Settling.KNOWN
+        assert settle(known, each, received_at=1000) is Resolution.TAKE
+        assert settle(known_as(each.order), each, received_at=1000) is Resolution.KNOWN
         known = known_as(each.order)
 
 
@@ -207,9 +206,9 @@ def test_events_in_turn_need_no_read() -> None:
     ],
 )
 def test_what_does_not_simply_go_on_is_read(
-    known: KnownParent | None, told_: OrderTold, received_at: int
+    known: KnownParent | None, told_: OrderEvent, received_at: int
 ) -> None:
-    assert settle(known, told_, received_at=received_at) is Settling.READ
+    assert settle(known, told_, received_at=received_at) is Resolution.READ
 
 
 @pytest.mark.parametrize(
@@ -224,7 +223,7 @@ def test_an_order_that_cannot_be_read_is_said_and_not_raised(body: bytes) -> Non
 def test_no_event_ever_raises(event_type: str, body: bytes) -> None:
     for each in (event_type, CREATED, STATUS_CHANGED):
         found = read_event(each, body)
-        assert isinstance(found, Other | Unreadable | OrderTold)
+        assert isinstance(found, Other | Unreadable | OrderEvent)
 
 
 @pytest.mark.parametrize(
@@ -275,7 +274,7 @@ def test_only_what_differs_is_changed(
 )
 def test_a_failing_delivery_says_what_to_do(status: int | None, fix: str) -> None:
     attempt = DeliveryAttempt("order.created", status, "nope", error="refused")
-    assert "order.created" in told(attempt)
+    assert "order.created" in describe(attempt)
     assert fix in remedy(attempt, "hall", "https://a.example/x")
 
 

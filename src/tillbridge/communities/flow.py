@@ -1,15 +1,14 @@
-"""The flow of one community: what is done when, and what is said when it cannot be done."""
+"""The flow of one community: what is done when, and what is reported when it cannot be done."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from tillbridge.communities.context import CommunityContext
 from tillbridge.communities.hours import Hours
 from tillbridge.communities.mirror import Mirror
-from tillbridge.communities.parents import Parents
-from tillbridge.communities.shared import Shared
+from tillbridge.communities.orders import ParentOrders
+from tillbridge.communities.overrides import CommunityOverrides
 from tillbridge.communities.subscription import Subscriber
-from tillbridge.communities.words import Words
 from tillbridge.core.errors import (
     Conflict,
     ConsentLost,
@@ -21,6 +20,8 @@ from tillbridge.core.errors import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Worker
 
 log = get_logger()
 
@@ -35,8 +36,8 @@ _HOURS_S = 5.0  # a look at when the file was changed; midnight where the store 
 
 
 @dataclass(slots=True)
-class _Beat:
-    """A step that is done every so often, and sooner after a failure; `due` is monotonic."""
+class _Periodic:
+    """What is done every so often, and sooner after a failure; `due` is monotonic."""
 
     name: str
     step: Callable[[], Awaitable[object]]
@@ -46,107 +47,112 @@ class _Beat:
 
 
 class CommunityFlow:
-    """Keeps one community in step. `run` ends only when it is cancelled.
+    """Keeps one community in step, by `workers`.
 
-    Events have a task of their own, so that no slow call about the catalogue delays them.
+    Events have a worker of their own, so that no slow call about the catalogue delays them.
     """
 
-    def __init__(self, shared: Shared, hours: Hours, *, public_url: str) -> None:
-        settings = shared.settings
-        self.shared = shared
-        self.mirror = Mirror(shared)
-        self.words = Words(shared)
-        self.parents = Parents(shared)
+    def __init__(self, context: CommunityContext, hours: Hours, *, public_url: str) -> None:
+        settings = context.settings
+        self.context = context
+        self.mirror = Mirror(context)
+        self.overrides = CommunityOverrides(context)
+        self.orders = ParentOrders(context)
         self.hours = hours
-        self.subscriber = Subscriber(shared, public_url=public_url)
-        self._arrived = asyncio.Event()
-        self._asked = asyncio.Event()
-        self._beats = {
-            each.name: each
-            for each in (
-                _Beat("webhook", self.subscriber.keep, settings.check_s),
-                _Beat("words", self.words.tell, _LONGEST_WAIT_S),
-                _Beat("catalogue", self.mirror.round, settings.sync_s),
-                _Beat("hours", hours.round, _HOURS_S),
-                _Beat("children", self.parents.look_for_children, _CHILDREN_S),
-            )
-        }
+        self.subscriber = Subscriber(context, public_url=public_url)
+        periodic = (
+            _Periodic("webhook", self.subscriber.keep, settings.check_s),
+            # Under this name released versions have stored the step's problem.
+            _Periodic("words", self.overrides.push, _LONGEST_WAIT_S),
+            _Periodic("catalogue", self.mirror.round, settings.sync_s),
+            _Periodic("hours", hours.round, _HOURS_S),
+            _Periodic("children", self.orders.look_for_children, _CHILDREN_S),
+        )
+        self._periodic = {each.name: each for each in periodic}
+        supervisor = Supervisor(context.key, context.desk)
+        self._events = Worker("events", self._take_in, supervisor, context.clock)
+        self._rounds = Worker("community", self._do_what_is_due, supervisor, context.clock)
+        self.workers = (self._events, self._rounds)
+        for worker in self.workers:
+            worker.wake()
 
     def deliveries_arrived(self) -> None:
-        """Say that the inbox has something new."""
-        self._arrived.set()
+        """The inbox has something new."""
+        self._events.wake()
 
     def soon(self, name: str) -> None:
         """Do a step as soon as may be: `webhook`, `words`, `catalogue` or `hours`."""
-        self._beats[name].due = 0.0
-        self._asked.set()
+        self._periodic[name].due = 0.0
+        self._rounds.wake()
 
-    async def run(self) -> None:
-        """Run for ever."""
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._events())
-            tasks.create_task(self._rounds())
+    async def _take_in(self) -> float | None:
+        if await self._tried("events", self.orders.take_in) is not None:
+            return max(_FIRST_WAIT_S, self._events.back_off(_LONGEST_WAIT_S))
+        self._events.succeeded()
+        return None
 
-    async def _events(self) -> None:
-        wait_s = 0.0
-        while True:
-            self._arrived.clear()
-            failure = await self._tried("events", self.parents.take_in)
-            wait_s = (
-                0.0 if failure is None else min(_LONGEST_WAIT_S, max(_FIRST_WAIT_S, wait_s * 2))
-            )
-            await _set_within(self._arrived, wait_s or None)
+    async def _do_what_is_due(self) -> float:
+        """Take each step that is due; return in how many seconds the next one is."""
+        clock = self.context.clock
+        for each in self._periodic.values():
+            if each.due <= clock.monotonic():
+                await self._do(each)
+        due = min(each.due for each in self._periodic.values())
+        return max(0.0, due - clock.monotonic())
 
-    async def _rounds(self) -> None:
-        clock = self.shared.clock
-        while True:
-            self._asked.clear()
-            for beat in self._beats.values():
-                if beat.due <= clock.monotonic():
-                    await self._beat(beat)
-            due = min(beat.due for beat in self._beats.values())
-            await _set_within(self._asked, max(0.0, due - clock.monotonic()))
-
-    async def _beat(self, beat: _Beat) -> None:
-        beat.due = float("inf")  # whoever asks for it meanwhile gets another round
-        failure = await self._tried(beat.name, beat.step)
-        beat.failures = 0 if failure is None else beat.failures + 1
-        longer = 2.0 ** min(beat.failures, 10)
-        match failure:
-            case None:
-                wait_s = beat.every_s
-            case Refused() | Conflict() | ConsentLost():
-                wait_s = min(_REFUSED_WAIT_S, max(beat.every_s, _FIRST_WAIT_S) * longer)
-            case OutcomeUnknown() if beat.step == self.subscriber.keep:  # each try may make another
-                wait_s = min(_UNSURE_WAIT_S, max(beat.every_s, _FIRST_WAIT_S) * longer)
-            case Unauthorised():
-                wait_s = min(_UNAUTHORISED_WAIT_S, max(beat.every_s, _FIRST_WAIT_S) * longer)
-            case _:
-                wait_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * longer)
-        beat.due = min(beat.due, self.shared.clock.monotonic() + wait_s)
+    async def _do(self, each: _Periodic) -> None:
+        each.due = float("inf")  # whoever asks for it meanwhile gets another round
+        failure = await self._tried(each.name, each.step)
+        each.failures = 0 if failure is None else each.failures + 1
+        unsure = isinstance(failure, OutcomeUnknown) and each.name == "webhook"
+        wait_s = _wait_s(failure, each.every_s, each.failures, may_repeat=not unsure)
+        each.due = min(each.due, self.context.clock.monotonic() + wait_s)
 
     async def _tried(
         self, name: str, step: Callable[[], Awaitable[object]]
     ) -> ServiceError | LedgerError | None:
-        """Do a step and return its failure; a person sees it until the step is done."""
-        shared = self.shared
+        """Take a step and return its failure; a person sees it until the step is done."""
+        context = self.context
         try:
             await step()
         except ServiceError as failure:
-            log.debug("community.step_failed", community=shared.name, step=name)
-            shared.desk.open(
+            log.debug("community.step_failed", community=context.name, step=name)
+            context.desk.open(
                 "community.unavailable",
-                shared.key,
+                context.key,
                 name,
-                community=shared.name,
+                community=context.name,
                 detail=failure.text,
                 remedy=failure.fix or _remedy(failure),
             )
             return failure
         except LedgerError as failure:
-            return failure  # the desk tells of the disk itself
-        shared.desk.close("community.unavailable", shared.key, name)
+            return failure  # the ledger reports the disk itself
+        context.desk.close("community.unavailable", context.key, name)
         return None
+
+
+def _wait_s(
+    failure: ServiceError | LedgerError | None,
+    every_s: float,
+    failures: int,
+    *,
+    may_repeat: bool,
+) -> float:
+    """Return in how many seconds a step is due again; without `may_repeat` each try may cost."""
+    longer = 2.0 ** min(failures, 10)
+    match failure:
+        case None:
+            return every_s
+        case Refused() | Conflict() | ConsentLost():
+            longest = _REFUSED_WAIT_S
+        case Unauthorised():
+            longest = _UNAUTHORISED_WAIT_S
+        case _ if not may_repeat:
+            longest = _UNSURE_WAIT_S
+        case _:
+            return min(_LONGEST_WAIT_S, _FIRST_WAIT_S * longer)
+    return min(longest, max(every_s, _FIRST_WAIT_S) * longer)
 
 
 def _remedy(failure: ServiceError) -> str:
@@ -157,12 +163,3 @@ def _remedy(failure: ServiceError) -> str:
     if 400 <= failure.status < 500:
         return _("Read the message. It is tried again at ever longer intervals.")
     return _("It is tried again by itself.")
-
-
-async def _set_within(event: asyncio.Event, seconds: float | None) -> None:
-    """Wait for the event, or until so many seconds have passed (None: for ever)."""
-    try:
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    except TimeoutError:
-        return

@@ -1,24 +1,85 @@
 """Pushing the stores' opening hours to the community, whenever what it shows would differ.
 
-Specification: PUT /communities/{communityId}/stores/{storeId}/hours. The hours are those of the
-restaurant's one file. A file that cannot be read changes nothing: what was pushed stays.
+Specification: PUT /communities/{communityId}/stores/{storeId}/hours; Store hours: `timezone`,
+`weekly` (an empty day is closed), `overrides[]` of {date, closed, reason}. How a date with other
+hours is written is not shown. Unless a field for it is named, such hours stand in the week while it
+holds their date: today and the six days after it are each weekday once, so for seven days from
+today the community shows what the file says. A file that cannot be read changes nothing: what was
+pushed stays.
 """
 
 import asyncio
-from collections.abc import Mapping
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.communities.hours_body import digest, hours_body, local_date
-from tillbridge.communities.shared import Shared
+from tillbridge.communities.context import CommunityContext
 from tillbridge.config.restaurant import StoreFiles, read_store_files
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.model.hours import OpeningHours
+from tillbridge.model.hours import DatedHours, OpeningHours, Span, week_json, zone_of
+
+_WEEK_DAYS = 7
+
+
+def local_date(timezone: str, now_ms: int) -> date:
+    """Return the date at `now_ms` where the store is."""
+    return datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(zone_of(timezone)).date()
+
+
+def hours_body(hours: OpeningHours, today: date, *, hours_field: str = "") -> dict[str, Any]:
+    """Return the body of PUT .../hours as of `today`; dates that are over are left out.
+
+    `hours_field` is the name of an override's own hours, "" where there is none.
+    """
+    coming = sorted((each for each in hours.overrides if each.day >= today), key=_day)
+    weekly = hours.weekly if hours_field else _week_from(hours, coming, today)
+    return {
+        "timezone": hours.timezone,
+        "weekly": week_json(weekly),
+        "overrides": [
+            _override(each, hours_field) for each in coming if hours_field or not each.spans
+        ],
+    }
+
+
+def digest(body: Mapping[str, Any]) -> str:
+    """Return what tells two bodies apart."""
+    text = json.dumps(body, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _week_from(
+    hours: OpeningHours, coming: Sequence[DatedHours], today: date
+) -> tuple[tuple[Span, ...], ...]:
+    """Return the week with the dated hours of the next seven days in place of the usual ones."""
+    last = today + timedelta(days=_WEEK_DAYS - 1)
+    dated = {each.day.weekday(): each.spans for each in coming if each.spans and each.day <= last}
+    return tuple(dated.get(number, usual) for number, usual in enumerate(hours.weekly))
+
+
+def _override(each: DatedHours, hours_field: str) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "date": each.day.isoformat(),
+        "closed": not each.spans,
+        "reason": each.reason,
+    }
+    if each.spans:
+        week = (each.spans,) + ((),) * (_WEEK_DAYS - 1)
+        body[hours_field] = week_json(week)["monday"]
+    return body
+
+
+def _day(each: DatedHours) -> date:
+    return each.day
+
 
 log = get_logger()
 
@@ -52,9 +113,9 @@ class Hours:
     """
 
     def __init__(
-        self, shared: Shared, files: Mapping[str, StoreFiles], *, hours_field: str
+        self, context: CommunityContext, files: Mapping[str, StoreFiles], *, hours_field: str
     ) -> None:
-        self._shared = shared
+        self._context = context
         self._files = files
         self._hours_field = hours_field
         self._known: dict[str, _Read] = {}
@@ -64,19 +125,19 @@ class Hours:
     async def round(self) -> None:
         """Push what differs from what was pushed. Raises ServiceError, LedgerError."""
         async with self._one_at_a_time:
-            for store, service_id in self._shared.service_ids.items():
+            for store, service_id in self._context.service_ids.items():
                 if store not in self._files:
                     continue
                 try:
                     await self._push_changed(store, service_id)
                 except (ConfigError, Refused) as failure:
-                    self._tell(store, failure)
+                    self._report(store, failure)
 
     async def push_all(self) -> None:
         """Push the hours of every store, changed or not. Raises BridgeError."""
         async with self._one_at_a_time:
             self._in_vain.clear()
-            for store, service_id in self._shared.service_ids.items():
+            for store, service_id in self._context.service_ids.items():
                 if store in self._files:
                     body = self._body(await self._hours(store))
                     if body is not None:
@@ -86,7 +147,7 @@ class Hours:
         """Return the hours as they are to be. Raises ConfigError where a file cannot be read."""
         pushed = await self._pushed()
         found = []
-        for store in self._shared.members():
+        for store in self._context.members():
             body = self._body(await self._hours(store)) if store in self._files else None
             if body is not None:
                 then = pushed.get(store, {})
@@ -102,34 +163,34 @@ class Hours:
         body = self._body(await self._hours(store))
         if body is None:
             return
-        told = digest(body)
-        if (await self._pushed()).get(store, {}).get("digest") == told:
-            self._shared.desk.close(_PROBLEM, self._shared.key, store)
-        elif self._in_vain.get(store) != told:
+        wanted = digest(body)
+        if (await self._pushed()).get(store, {}).get("digest") == wanted:
+            self._context.desk.close(_PROBLEM, self._context.key, store)
+        elif self._in_vain.get(store) != wanted:
             try:
                 await self._push(store, service_id, body)
             except Refused:
-                self._in_vain[store] = told  # the same hours will never be taken
+                self._in_vain[store] = wanted  # the same hours will never be taken
                 raise
 
     async def _push(self, store: str, service_id: str, body: Mapping[str, Any]) -> None:
-        shared = self._shared
-        await shared.calls.put_hours(service_id, body)
-        at = shared.clock.now_ms()
+        context = self._context
+        await context.calls.put_hours(service_id, body)
+        at = context.clock.now_ms()
         self._in_vain.pop(store, None)
 
         def note(connection: Connection) -> None:
-            known = get_fact(connection, shared.key, "hours") or {}
+            known = get_fact(connection, context.key, "hours") or {}
             known[store] = {"digest": digest(body), "pushed_at": at}
-            put_fact(connection, shared.key, "hours", known, at=at)
+            put_fact(connection, context.key, "hours", known, at=at)
 
-        await shared.ledger.write(note)
-        shared.desk.close(_PROBLEM, shared.key, store)
-        log.info("community.hours_pushed", community=shared.name, store=store)
+        await context.ledger.write(note)
+        context.desk.close(_PROBLEM, context.key, store)
+        log.info("community.hours_pushed", community=context.name, store=store)
 
     async def _pushed(self) -> dict[str, Any]:
-        known = await self._shared.ledger.read(
-            lambda connection: get_fact(connection, self._shared.key, "hours")
+        known = await self._context.ledger.read(
+            lambda connection: get_fact(connection, self._context.key, "hours")
         )
         return known if isinstance(known, dict) else {}
 
@@ -141,7 +202,7 @@ class Hours:
                 _("The hours have no time zone, which a community needs."),
                 fix=_("Set timezone in the store's table, or in its hours file."),
             )
-        today = local_date(hours.timezone, self._shared.clock.now_ms())
+        today = local_date(hours.timezone, self._context.clock.now_ms())
         return hours_body(hours, today, hours_field=self._hours_field)
 
     async def _hours(self, store: str) -> OpeningHours | None:
@@ -153,25 +214,25 @@ class Hours:
         signature = _signature(files)
         known = self._known.get(store)
         if known is None or known.signature != signature:
-            today = local_date(files.timezone or "", self._shared.clock.now_ms())
+            today = local_date(files.timezone or "", self._context.clock.now_ms())
             known = _Read(signature, read_store_files(files, today=today).hours)
             self._known[store] = known
         return known.hours
 
     def _is_being_written(self, store: str) -> bool:
-        now = self._shared.clock.now_ms()
+        now = self._context.clock.now_ms()
         return any(
             0 <= now - at // 1_000_000 < _QUIET_MS
             for _path, at, _size in _signature(self._files[store])
         )
 
-    def _tell(self, store: str, failure: BridgeError) -> None:
-        self._shared.desk.open(
+    def _report(self, store: str, failure: BridgeError) -> None:
+        self._context.desk.open(
             _PROBLEM,
-            self._shared.key,
+            self._context.key,
             store,
             member=store,
-            community=self._shared.name,
+            community=self._context.name,
             detail=failure.text,
             remedy=failure.fix or _("Mend the hours file; it is pushed once it changes."),
         )

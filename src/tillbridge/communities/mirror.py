@@ -4,13 +4,14 @@ Specification: GET /communities/{communityId}/catalogue, `updated_since`.
 """
 
 import asyncio
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.communities.availability import lifted, over
-from tillbridge.communities.merging import advanced, replaced
-from tillbridge.communities.shared import Shared
+from tillbridge.communities.context import CommunityContext
+from tillbridge.communities.overrides import lifted, over
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.community import (
     drop_word,
@@ -20,12 +21,12 @@ from tillbridge.ledger.community import (
     record_keys,
 )
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.model.community import Catalogue
+from tillbridge.model.community import Catalogue, Record
 from tillbridge.model.instant import to_iso
 
 log = get_logger()
 
-# Where an answer tells no `as_of`: the two clocks differ a little, and a record told twice is
+# Where an answer has no `as_of`: the two clocks differ a little, and a record read twice is
 # no harm.
 _MARGIN_MS = 60_000
 
@@ -33,14 +34,14 @@ _MARGIN_MS = 60_000
 class Mirror:
     """Keeps the mirror of one community. The fact `mirror` says how it is."""
 
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
+    def __init__(self, context: CommunityContext) -> None:
+        self._context = context
         self._one_at_a_time = asyncio.Lock()
 
     async def state(self) -> dict[str, Any]:
         """Return `as_of`, `whole_at` and `read_at` (ms), and the counts; {} before the first."""
-        known = await self._shared.ledger.read(
-            lambda connection: get_fact(connection, self._shared.key, "mirror")
+        known = await self._context.ledger.read(
+            lambda connection: get_fact(connection, self._context.key, "mirror")
         )
         return known if isinstance(known, dict) else {}
 
@@ -51,12 +52,12 @@ class Mirror:
         notes are carried over, and the records come from the service again.
         """
         state = await self.state()
-        there = await self._shared.ledger.read(
-            lambda connection: mirrored_counts(connection, self._shared.key)
+        there = await self._context.ledger.read(
+            lambda connection: mirrored_counts(connection, self._context.key)
         )
         noted = all(state.get(name) == count for name, count in there.items())
         whole_at = state.get("whole_at")
-        due = self._shared.clock.now_ms() - self._shared.settings.full_sync_s * 1000
+        due = self._context.clock.now_ms() - self._context.settings.full_sync_s * 1000
         if not noted or not state.get("as_of") or not whole_at or whole_at <= due:
             return await self.whole()
         return await self.since(str(state["as_of"]))
@@ -64,18 +65,18 @@ class Mirror:
     async def whole(self) -> dict[str, Any]:
         """Read all of it. Raises ServiceError, LedgerError."""
         async with self._one_at_a_time:
-            asked_at = self._shared.clock.now_ms()
-            answer = await self._shared.calls.catalogue()
+            asked_at = self._context.clock.now_ms()
+            answer = await self._context.calls.catalogue()
 
             def write(connection: Connection) -> dict[str, Any]:
-                change = replaced(record_keys(connection, self._shared.key), answer.records)
-                put_records(connection, self._shared.key, change.put, change.gone)
+                change = replaced(record_keys(connection, self._context.key), answer.records)
+                put_records(connection, self._context.key, change.put, change.gone)
                 return self._note(connection, answer, asked_at, whole_at=asked_at)
 
-            state = await self._shared.ledger.write(write)
+            state = await self._context.ledger.write(write)
         log.info(
             "community.mirrored",
-            community=self._shared.name,
+            community=self._context.name,
             stores=state["stores"],
             items=state["items"],
         )
@@ -84,22 +85,22 @@ class Mirror:
     async def since(self, as_of: str) -> dict[str, Any]:
         """Read what has changed since then. Raises ServiceError, LedgerError."""
         async with self._one_at_a_time:
-            asked_at = self._shared.clock.now_ms()
-            answer = await self._shared.calls.catalogue(updated_since=as_of)
+            asked_at = self._context.clock.now_ms()
+            answer = await self._context.calls.catalogue(updated_since=as_of)
             change = advanced(answer.records)
 
             def write(connection: Connection) -> dict[str, Any]:
-                put_records(connection, self._shared.key, change.put, change.gone)
-                before = get_fact(connection, self._shared.key, "mirror") or {}
+                put_records(connection, self._context.key, change.put, change.gone)
+                before = get_fact(connection, self._context.key, "mirror") or {}
                 return self._note(
                     connection, answer, asked_at, whole_at=before.get("whole_at", asked_at)
                 )
 
-            state = await self._shared.ledger.write(write)
+            state = await self._context.ledger.write(write)
         log.debug(
             "community.mirror_advanced",
-            community=self._shared.name,
-            told=len(change.put),
+            community=self._context.name,
+            changed=len(change.put),
             gone=len(change.gone),
         )
         return state
@@ -107,21 +108,51 @@ class Mirror:
     def _note(
         self, connection: Connection, answer: Catalogue, asked_at: int, *, whole_at: int
     ) -> dict[str, Any]:
-        """Write down how the mirror is, and let go of words that no longer hold."""
-        shared = self._shared
-        now = shared.clock.now_ms()
-        words = get_words(connection, shared.key)
+        """Write down how the mirror is, and drop overrides that no longer hold."""
+        context = self._context
+        now = context.clock.now_ms()
+        overrides = get_words(connection, context.key)
         items = {each.record_id: each for each in answer.records if each.kind == "item"}
-        for item_id in over(words, now):
-            drop_word(connection, shared.key, item_id)
-        for item_id in lifted(words, items, asked_at=asked_at, now_ms=now):
-            log.info("community.restored_elsewhere", community=shared.name, item=item_id)
-            drop_word(connection, shared.key, item_id)
+        for item_id in over(overrides, now):
+            drop_word(connection, context.key, item_id)
+        for item_id in lifted(overrides, items, asked_at=asked_at, now_ms=now):
+            log.info("community.restored_elsewhere", community=context.name, item=item_id)
+            drop_word(connection, context.key, item_id)
         state = {
             "as_of": answer.as_of or to_iso(asked_at - _MARGIN_MS),
             "whole_at": whole_at,
             "read_at": now,
-            **mirrored_counts(connection, shared.key),
+            **mirrored_counts(connection, context.key),
         }
-        put_fact(connection, shared.key, "mirror", state, at=now)
+        put_fact(connection, context.key, "mirror", state, at=now)
         return state
+
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Records to write, and keys to remove."""
+
+    put: tuple[Record, ...]
+    gone: tuple[Key, ...]
+
+
+def replaced(known: Collection[Key], answer: Iterable[Record]) -> Change:
+    """Return what a whole answer changes: what it does not list is gone."""
+    there = {_key(each): each for each in answer if not each.removed}
+    return Change(tuple(there.values()), tuple(key for key in known if key not in there))
+
+
+def advanced(answer: Iterable[Record]) -> Change:
+    """Return what an incremental answer changes: what it does not list stays as it is."""
+    last = {_key(each): each for each in answer}
+    return Change(
+        tuple(each for each in last.values() if not each.removed),
+        tuple(key for key, each in last.items() if each.removed),
+    )
+
+
+def _key(record: Record) -> Key:
+    return (record.kind, record.record_id)

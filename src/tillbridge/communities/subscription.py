@@ -1,21 +1,95 @@
 """The webhook subscription: made, kept as the configuration says, tested, its deliveries read.
 
-Specification: POST /communities/{communityId}/webhooks, /webhooks/{webhookId}.
+Specification: POST /communities/{communityId}/webhooks, /webhooks/{webhookId}. The signing secret
+is shown once: it is in the vault before anything else happens, in the form in which the receiver
+reads a store's secrets. Beside it is the subscription's id: the service lists no subscriptions, so
+what is not stored here cannot be found again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import json
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tillbridge.communities.deliveries import newest, remedy, told
-from tillbridge.communities.secret import keep_secret, prove_writable, webhook_id_of
-from tillbridge.communities.shared import Shared
+from tillbridge.communities.context import CommunityContext
+from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.inbox import has_delivery
+from tillbridge.ledger.vault import Vault
 from tillbridge.model.community import DeliveryAttempt, Subscription, SubscriptionRequest
+
+_SHOWN = 100
+
+
+def newest(attempts: Sequence[DeliveryAttempt]) -> DeliveryAttempt | None:
+    """Return the latest attempt; where there are no times, the first of the list."""
+    if not attempts:
+        return None
+    if any(each.attempted_at is None for each in attempts):
+        return attempts[0]
+    return max(attempts, key=lambda each: each.attempted_at or 0)
+
+
+def describe(attempt: DeliveryAttempt) -> str:
+    """Return what came of an attempt, in words."""
+    if attempt.response_status is None:
+        why = attempt.error or _("no answer")
+        return _("{event}: {why}").format(event=attempt.event_type, why=why)
+    answer = attempt.response_body.strip()[:_SHOWN]
+    text = _("{event}: answered {status}").format(
+        event=attempt.event_type, status=attempt.response_status
+    )
+    return f"{text} ({answer})" if answer else text
+
+
+def remedy(attempt: DeliveryAttempt, name: str, url: str) -> str:
+    """Return what to do about a failing attempt."""
+    status = attempt.response_status
+    if status is None or status in {502, 503, 504}:
+        return _(
+            "See that the internet reaches {url}: the tunnel or router, and public_url."
+        ).format(url=url)
+    if status == 401:
+        return _(
+            "The signing secret is not this one: tillbridge community webhook remake {name}"
+        ).format(name=name)
+    return _(
+        "Something else than this bridge may answer at {url}: check public_url, and what stands "
+        "before the bridge. Then: tillbridge community webhook test {name}"
+    ).format(url=url, name=name)
+
+
+def keep_secret(vault: Vault, key: str, secret: str, webhook_id: str, *, at_ms: int) -> None:
+    """Keep a new secret, and the one it replaces: the receiver honours that for a day.
+
+    On return both are on disk; raises LedgerUnwritable.
+    """
+    newest = {"secret": secret, "since_ms": at_ms, "webhook_id": webhook_id}
+    vault.put(_name(key), json.dumps([newest, *_kept(vault, key)[:1]]))
+
+
+def webhook_id_of(vault: Vault, key: str) -> str | None:
+    """Return the id of the subscription whose secret is here, None where there is none."""
+    kept = _kept(vault, key)
+    return str(kept[0]["webhook_id"]) if kept and kept[0].get("webhook_id") else None
+
+
+def prove_writable(vault: Vault, key: str, *, at_ms: int) -> None:
+    """Raise LedgerUnwritable now rather than after a secret was shown that is shown once."""
+    vault.put(f"{key}/probe", str(at_ms))
+    vault.drop(f"{key}/probe")
+
+
+def _kept(vault: Vault, key: str) -> list[dict[str, Any]]:
+    return list(json.loads(vault.get(_name(key)) or "[]"))
+
+
+def _name(key: str) -> str:
+    return f"{key}/webhook_secrets"
+
 
 log = get_logger()
 
@@ -61,22 +135,22 @@ class Subscriber:
     `on_secret(key)`, also where there is none after all.
     """
 
-    def __init__(self, shared: Shared, *, public_url: str) -> None:
-        settings = shared.settings
-        self._shared = shared
+    def __init__(self, context: CommunityContext, *, public_url: str) -> None:
+        settings = context.settings
+        self._context = context
         self._one_at_a_time = asyncio.Lock()
         self.on_secret: OnSecret = _nobody
         self.on_secret_expected: Callable[[str], None] = lambda _key: None
         self.wanted = SubscriptionRequest(
             settings.webhook_name,
-            f"{public_url.rstrip('/')}/webhooks/{shared.key}",
+            f"{public_url.rstrip('/')}/webhooks/{context.key}",
             tuple(settings.events),
         )
 
     @property
     def webhook_id(self) -> str | None:
         """The id of the subscription whose secret is in the vault."""
-        return webhook_id_of(self._shared.ledger.vault, self._shared.key)
+        return webhook_id_of(self._context.ledger.vault, self._context.key)
 
     async def keep(self) -> None:
         """Make the subscription where it is missing, bring it in line, look at its deliveries.
@@ -85,17 +159,17 @@ class Subscriber:
         """
         async with self._one_at_a_time:
             webhook_id = self.webhook_id
-            now = None if webhook_id is None else await self._shared.calls.subscription(webhook_id)
+            now = None if webhook_id is None else await self._context.calls.subscription(webhook_id)
             if webhook_id is None or now is None:
                 if webhook_id is not None:
-                    log.warning("community.subscription_gone", community=self._shared.name)
+                    log.warning("community.subscription_gone", community=self._context.name)
                 webhook_id = await self._make()
             elif changed := differences(now, self.wanted):
-                await self._shared.calls.change_subscription(webhook_id, changed)
+                await self._context.calls.change_subscription(webhook_id, changed)
                 await self._note(webhook_id)
                 log.info(
                     "community.subscription_changed",
-                    community=self._shared.name,
+                    community=self._context.name,
                     changed=sorted(changed),
                 )
             else:
@@ -108,9 +182,9 @@ class Subscriber:
             webhook_id = self.webhook_id
             if webhook_id is not None:
                 await asyncio.to_thread(self._prove)
-                await self._shared.calls.unsubscribe(webhook_id)
+                await self._context.calls.unsubscribe(webhook_id)
             await self._make()
-            self._shared.desk.close("community.bad_signature", self._shared.key)
+            self._context.desk.close("community.bad_signature", self._context.key)
 
     async def test(self) -> Tested | None:
         """Let the service send a test delivery, and watch for it; None: there is no subscription.
@@ -123,84 +197,84 @@ class Subscriber:
     async def deliveries(self) -> list[DeliveryAttempt]:
         """Return the attempts that the service remembers."""
         webhook_id = self.webhook_id
-        return [] if webhook_id is None else await self._shared.calls.deliveries(webhook_id)
+        return [] if webhook_id is None else await self._context.calls.deliveries(webhook_id)
 
     # -- inside
 
     async def _make(self) -> str:
-        shared = self._shared
+        context = self._context
         await asyncio.to_thread(self._prove)
-        self.on_secret_expected(shared.key)
+        self.on_secret_expected(context.key)
         try:
-            made = await shared.calls.subscribe(self.wanted)
+            made = await context.calls.subscribe(self.wanted)
             webhook_id = made.subscription.webhook_id
             await asyncio.to_thread(
                 keep_secret,
-                shared.ledger.vault,
-                shared.key,
+                context.ledger.vault,
+                context.key,
                 made.secret,
                 webhook_id,
-                at_ms=shared.clock.now_ms(),
+                at_ms=context.clock.now_ms(),
             )
         finally:
-            await self.on_secret(shared.key)
+            await self.on_secret(context.key)
         await self._note(webhook_id)
-        log.info("community.subscribed", community=shared.name, webhook_id=webhook_id)
+        log.info("community.subscribed", community=context.name, webhook_id=webhook_id)
         return webhook_id
 
     def _prove(self) -> None:
         prove_writable(
-            self._shared.ledger.vault, self._shared.key, at_ms=self._shared.clock.now_ms()
+            self._context.ledger.vault, self._context.key, at_ms=self._context.clock.now_ms()
         )
 
     async def _note(self, webhook_id: str) -> None:
-        at = self._shared.clock.now_ms()
+        at = self._context.clock.now_ms()
         fact = {
             "webhook_id": webhook_id,
             "url": self.wanted.url,
             "events": self.wanted.body()["events"],
             "checked_at": at,
         }
-        await self._shared.ledger.write(
-            lambda connection: put_fact(connection, self._shared.key, "subscription", fact, at=at)
+        await self._context.ledger.write(
+            lambda connection: put_fact(connection, self._context.key, "subscription", fact, at=at)
         )
 
     async def _look(self, webhook_id: str) -> None:
-        """See whether events arrive; a failure that may be over is tested before it is told."""
-        shared = self._shared
-        attempt = newest(await shared.calls.deliveries(webhook_id))
+        """See whether events arrive; a failure that may be over is tested before it is reported."""
+        context = self._context
+        attempt = newest(await context.calls.deliveries(webhook_id))
         if attempt is not None and not attempt.succeeded:
             attempt = (await self._test(webhook_id)).attempt or attempt
         if attempt is None or attempt.succeeded:
-            shared.desk.close("community.deliveries_failing", shared.key)
+            context.desk.close("community.deliveries_failing", context.key)
             return
-        shared.desk.open(
+        context.desk.open(
             "community.deliveries_failing",
-            shared.key,
-            community=shared.name,
-            detail=told(attempt),
-            remedy=remedy(attempt, shared.name, self.wanted.url),
+            context.key,
+            community=context.name,
+            detail=describe(attempt),
+            remedy=remedy(attempt, context.name, self.wanted.url),
         )
 
     async def _test(self, webhook_id: str) -> Tested:
-        shared = self._shared
-        before = {each.delivery_id for each in await shared.calls.deliveries(webhook_id)}
-        sent = await shared.calls.test_subscription(webhook_id)
+        context = self._context
+        before = {each.delivery_id for each in await context.calls.deliveries(webhook_id)}
+        sent = await context.calls.test_subscription(webhook_id)
         attempt, arrived = None, False
-        deadline = shared.clock.monotonic() + _TEST_S
-        while shared.clock.monotonic() < deadline:
-            attempts = await shared.calls.deliveries(webhook_id)
+        deadline = context.clock.monotonic() + _TEST_S
+        while context.clock.monotonic() < deadline:
+            attempts = await context.calls.deliveries(webhook_id)
             fresh = [each for each in attempts if each.delivery_id not in before]
             attempt = next((each for each in fresh if each.delivery_id == sent), None)
             if attempt is None and not sent and fresh:
-                attempt = newest(fresh)  # its id is not told: it is what came since
+                attempt = newest(fresh)  # its id is not known: it is what came since
             if attempt is not None:
-                arrived = await shared.ledger.read(
-                    partial(has_delivery, store=shared.key, delivery_id=attempt.delivery_id)
+                arrived = await context.ledger.read(
+                    partial(has_delivery, store=context.key, delivery_id=attempt.delivery_id)
                 )
                 break
             await asyncio.sleep(_LOOK_EVERY_S)
-        log.info("community.webhook_tested", community=shared.name, arrived=arrived)
+        log.info("community.webhook_tested", community=context.name, arrived=arrived)
         return Tested(sent, attempt, arrived)
 
 

@@ -4,11 +4,10 @@ from collections.abc import Coroutine, Mapping
 from functools import partial
 from typing import Any
 
+from tillbridge.communities.context import CommunityContext
 from tillbridge.communities.flow import CommunityFlow
 from tillbridge.communities.hours import Hours
-from tillbridge.communities.shared import Shared
 from tillbridge.config.restaurant import StoreFiles
-from tillbridge.core.supervision import Supervisor
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.service.caller import Contact
 from tillbridge.service.community_calls import CommunityCalls
@@ -25,7 +24,7 @@ class CommunityRooms:
             audience=assumed.community_audience, on_contact=partial(_count, house, name)
         )
         self.name = name
-        shared = Shared(
+        context = CommunityContext(
             name,
             settings,
             CommunityCalls(
@@ -41,22 +40,20 @@ class CommunityRooms:
         files = {each: StoreFiles.of(stores[each].settings, house.base_dir) for each in members}
         with_files = {each: found for each, found in files.items() if found.paths()}
         hours = Hours(
-            shared,
+            context,
             with_files if settings.push_hours else {},
             hours_field=assumed.override_hours_field,
         )
-        self.flow = CommunityFlow(shared, hours, public_url=house.settings.receiver.public_url)
+        self.flow = CommunityFlow(context, hours, public_url=house.settings.receiver.public_url)
 
     @property
     def key(self) -> str:
         """The end of its webhook's path."""
-        return self.flow.shared.key
+        return self.flow.context.key
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
         """Return what runs for this community; each is supervised."""
-        return {
-            self.key: Supervisor(self.key, self.flow.shared.desk).run("community", self.flow.run)
-        }
+        return {f"{self.key} {each.name}": each.run() for each in self.flow.workers}
 
 
 def build(house: House, stores: Mapping[str, StoreRooms]) -> dict[str, CommunityRooms]:

@@ -31,14 +31,14 @@ class CommunityOperations:
 
     async def items(self, community: str) -> Answer:
         """Return the mirrored items, each with how it stands on both sides."""
-        from tillbridge.communities.availability import (  # noqa: PLC0415 -- only with communities
-            standing,
+        from tillbridge.communities.overrides import (  # noqa: PLC0415 -- only with communities
+            item_availability,
         )
 
         flow = self._flow(community)
-        records, words = await self._records(flow), await flow.words.all()
+        records, overrides = await self._records(flow), await flow.overrides.all()
         stores = {each.record_id: each.name for each in records if each.kind == "store"}
-        now = flow.shared.clock.now_ms()
+        now = flow.context.clock.now_ms()
         return {
             "as_of": (await flow.mirror.state()).get("as_of"),
             "items": [
@@ -50,7 +50,7 @@ class CommunityOperations:
                     "store_name": stores.get(each.store_id, ""),
                     "price": each.price,
                     "snoozed_until": each.snoozed_until,
-                    **standing(each, words.get(each.record_id), now).to_json(),
+                    **item_availability(each, overrides.get(each.record_id), now).to_json(),
                 }
                 for each in records
                 if each.kind == "item"
@@ -59,13 +59,13 @@ class CommunityOperations:
 
     async def availability(self, community: str) -> Answer:
         """Return what is off sale by this bridge's word, and when the service was last told."""
-        shared = self._flow(community).shared
+        context = self._flow(community).context
 
         def read(connection: Connection) -> Answer:
-            words = get_words(connection, shared.key)
+            words = get_words(connection, context.key)
             names = {
                 each.record_id: each.name
-                for each in get_records(connection, shared.key)
+                for each in get_records(connection, context.key)
                 if each.kind == "item"
             }
             told = [each.told_at for each in words if each.told_at is not None]
@@ -86,7 +86,7 @@ class CommunityOperations:
                 "last_told_at": to_iso(max(told)) if told else None,
             }
 
-        return await shared.ledger.read(read)
+        return await context.ledger.read(read)
 
     async def sync(self, community: str, *, full: bool) -> Answer:
         """Read the catalogue now: what has changed in it, or all of it."""
@@ -102,12 +102,12 @@ class CommunityOperations:
     ) -> Answer:
         """Take an item off sale in the community, whatever the merchant says."""
         flow = self._flow(community)
-        if until_ms is not None and until_ms <= flow.shared.clock.now_ms():
+        if until_ms is not None and until_ms <= flow.context.clock.now_ms():
             raise ConfigError(
                 _("That time is over."), fix=_("Give a time to come, or none at all.")
             )
         record = await self._item(flow, item_id)
-        await flow.words.say(record.record_id, available=False, until=until_ms, by=by)
+        await flow.overrides.set(record.record_id, available=False, until=until_ms, by=by)
         text = (
             _("{item} is off sale in the community until it is restored.")
             if until_ms is None
@@ -120,14 +120,14 @@ class CommunityOperations:
         """Let the community sell an item again; what the merchant says counts alone."""
         flow = self._flow(community)
         record = await self._item(flow, item_id)
-        await flow.words.say(record.record_id, available=True, until=None, by=by)
+        await flow.overrides.set(record.record_id, available=True, until=None, by=by)
         text = _("{item} is on sale in the community again, as far as its store sells it.")
         return await self._told(flow, text.format(item=record.name or item_id))
 
     async def orders(self, community: str, limit: int) -> Answer:
         """Return the latest parent orders, newest first, with their parts."""
         flow = self._flow(community)
-        key, ledger = flow.shared.key, flow.shared.ledger
+        key, ledger = flow.context.key, flow.context.ledger
         parents = await ledger.read(partial(latest_parents, community=key, limit=limit))
         return {
             "orders": [
@@ -183,9 +183,9 @@ class CommunityOperations:
             )
             text = _("The service has not tried to deliver the test within twelve seconds.")
             return {"ok": False, "text": text, "fix": fix}
-        from tillbridge.communities.deliveries import (  # noqa: PLC0415 -- only with communities
+        from tillbridge.communities.subscription import (  # noqa: PLC0415 -- only with communities
+            describe,
             remedy,
-            told,
         )
 
         if tested.attempt.succeeded:
@@ -198,7 +198,7 @@ class CommunityOperations:
         return {
             "ok": False,
             "text": self._later(_("The test delivery failed. {what}")).format(
-                what=told(tested.attempt)
+                what=describe(tested.attempt)
             ),
             "fix": remedy(tested.attempt, community, flow.subscriber.wanted.url),
         }
@@ -234,7 +234,7 @@ class CommunityOperations:
     async def _records(self, flow: "CommunityFlow") -> "list[Record]":
         if not await flow.mirror.state():
             await flow.mirror.whole()
-        return await flow.shared.ledger.read(partial(get_records, community=flow.shared.key))
+        return await flow.context.ledger.read(partial(get_records, community=flow.context.key))
 
     async def _item(self, flow: "CommunityFlow", item: str) -> "Record":
         """Find an item by its id in the community, or by the till's where only one has it."""
@@ -246,7 +246,7 @@ class CommunityOperations:
             raise BridgeError(
                 _("The community has no item {item}.").format(item=item),
                 fix=_("See which there are with: tillbridge community items {name}").format(
-                    name=flow.shared.name
+                    name=flow.context.name
                 ),
             )
         if len(found) > 1:
@@ -259,7 +259,7 @@ class CommunityOperations:
 
     async def _told(self, flow: "CommunityFlow", text: str) -> Answer:
         try:
-            await flow.words.tell()
+            await flow.overrides.push()
         except ServiceError as failure:
             flow.soon("words")
             kept = _("It is noted, and the service is told as soon as it can be: {detail}")

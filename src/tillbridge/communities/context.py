@@ -16,7 +16,7 @@ Members = Callable[[], Mapping[str, str | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class CommunityContext:
     """A community of the configuration; `key` stands in the ledger where a store's name may."""
 
     name: str

@@ -1,0 +1,260 @@
+"""Orders of a community: events taken out of the inbox, children tied to the stores' POS orders.
+
+Specification: Community envelope. The tickets are the children's: each arrives as an ordinary order
+of its store. Stored here is what they are parts of, and missing ones are reported. Events come
+twice, late and out of order: each is retried for nine hours by itself. Where an event does not
+simply go on from what is known, the order is read.
+"""
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tillbridge.communities.context import CommunityContext
+from tillbridge.core.errors import Refused, ServiceError
+from tillbridge.core.log import get_logger
+from tillbridge.ledger import inbox
+from tillbridge.ledger.community import (
+    KnownParent,
+    TiedChild,
+    counted,
+    get_parent,
+    put_parent,
+    tied_children,
+)
+from tillbridge.ledger.facts import put_fact
+from tillbridge.ledger.inbox import OpenDelivery
+from tillbridge.model.community import FINAL, ParentOrder
+from tillbridge.model.instant import from_iso
+from tillbridge.model.numbers import parse_finite_float
+from tillbridge.service.community_reading import read_parent
+
+CREATED = "order.created"
+STATUS_CHANGED = "order.status_changed"
+
+_LATE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class OrderEvent:
+    """An event about a parent order. `sent_at` (ms) is None where the envelope has none."""
+
+    event_type: str
+    order: ParentOrder
+    previous_status: str
+    sent_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """An event that is about nothing that is kept here, a test for example."""
+
+    event_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An event about an order that cannot be read from it."""
+
+    event_type: str
+    text: str
+
+
+class Resolution(Enum):
+    """What is to be done about the order of an event."""
+
+    TAKE = "taken"
+    KNOWN = "known"
+    READ = "read"
+
+
+def read_event(event_type: str, body: bytes) -> OrderEvent | Other | Unreadable:
+    """Return what the delivery says. Never raises, whatever the body is."""
+    if event_type not in {CREATED, STATUS_CHANGED}:
+        return Other(event_type)
+    try:
+        envelope = json.loads(body, parse_float=parse_finite_float)
+        data = envelope["data"]
+        order = read_parent(data.get("order", data), f"the event {event_type}")
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return Unreadable(event_type, "no order in it")
+    except Refused as failure:
+        return Unreadable(event_type, failure.text)
+    previous = data.get("previous_status")
+    return OrderEvent(
+        event_type,
+        order,
+        previous if isinstance(previous, str) else "",
+        _instant(envelope.get("timestamp")),
+    )
+
+
+def settle(known: KnownParent | None, event: OrderEvent, *, received_at: int) -> Resolution:
+    """Decide: take the event's order, know it already, or read the order, which decides.
+
+    Taken is what is new and in time, and a change that begins where the order is known to be.
+    """
+    late = event.sent_at is not None and received_at - event.sent_at > _LATE_MS
+    if known is None:
+        fresh = event.event_type == CREATED and not late
+        return Resolution.TAKE if fresh else Resolution.READ
+    now = event.order
+    if (now.status, now.updated_at) == (known.status, known.updated_at):
+        return Resolution.KNOWN
+    goes_on = (
+        event.event_type == STATUS_CHANGED
+        and event.previous_status == known.status
+        and not late
+        and now.updated_at is not None
+        and (known.updated_at is None or now.updated_at >= known.updated_at)
+    )
+    return Resolution.TAKE if goes_on else Resolution.READ
+
+
+def _instant(value: Any) -> int | None:  # noqa: ANN401 -- any JSON value
+    try:
+        return from_iso(value) if isinstance(value, str) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+log = get_logger()
+
+_BATCH = 64
+_MISSING = "community.order_missing"
+
+
+class ParentOrders:
+    """Keeps the parent orders of one community."""
+
+    def __init__(self, context: CommunityContext) -> None:
+        self._context = context
+
+    async def take_in(self) -> None:
+        """Handle every open delivery. Raises ServiceError where an order could not be read.
+
+        Such a delivery stays open; the others are handled all the same.
+        """
+        failure: ServiceError | None = None
+        after = 0
+        while batch := await self._open(after):
+            for each in batch:
+                after = each.id
+                try:
+                    await self._handle(each)
+                except ServiceError as trouble:
+                    failure = trouble
+        if failure is not None:
+            raise failure
+
+    async def look_for_children(self) -> None:
+        """Tell of child orders of our stores that have not arrived. Raises LedgerError."""
+        context = self._context
+        ours = set(context.service_ids.values())
+        now = context.clock.now_ms()
+        before = now - int(context.settings.child_within_s * 1000)
+
+        def read(connection: Connection) -> list[TiedChild]:
+            return tied_children(connection, context.key)
+
+        missing = {
+            each.child.order_id: each
+            for each in await context.ledger.read(read)
+            if is_missing(each, ours, before=before)
+        }
+        for problem in context.desk.current():
+            if (
+                problem.code == _MISSING
+                and problem.store == context.key
+                and problem.subject not in missing
+            ):
+                context.desk.close(_MISSING, context.key, problem.subject)
+        for order_id, each in missing.items():
+            context.desk.open(
+                _MISSING, context.key, order_id, order=order_id, parent=each.parent_id
+            )
+
+    # -- inside
+
+    async def _open(self, after: int) -> list[OpenDelivery]:
+        key = self._context.key
+        return await self._context.ledger.read(
+            lambda connection: inbox.open_deliveries(connection, _BATCH, store=key, after=after)
+        )
+
+    async def _handle(self, open_delivery: OpenDelivery) -> None:
+        delivery = open_delivery.delivery
+        outcome: str = "kept"
+        order: ParentOrder | None = None
+        match read_event(delivery.event_type, delivery.body):
+            case OrderEvent() as event:
+                outcome, order = await self._settle(event, delivery.received_at)
+            case Unreadable(event_type, text):
+                outcome = "unreadable"
+                log.error(
+                    "community.event_unreadable",
+                    community=self._context.name,
+                    event_type=event_type,
+                    event_id=delivery.event_id,
+                    detail=text,
+                )
+            case Other(event_type):
+                log.info(
+                    "community.event_kept", community=self._context.name, event_type=event_type
+                )
+        await self._finish(open_delivery.id, outcome, order)
+
+    async def _settle(self, event: OrderEvent, received_at: int) -> tuple[str, ParentOrder | None]:
+        context = self._context
+        order_id = event.order.order_id
+        known = await context.ledger.read(
+            lambda connection: get_parent(connection, context.key, order_id)
+        )
+        match settle(known, event, received_at=received_at):
+            case Resolution.KNOWN:
+                return "known", None
+            case Resolution.TAKE:
+                return "taken", event.order
+            case Resolution.READ:
+                try:
+                    return "read", await context.calls.order(order_id)
+                except Refused as failure:
+                    if failure.status != 404:
+                        raise
+                    # The service does not know it any more: what the event holds is all there is.
+                    log.warning("community.order_gone", community=context.name, order_id=order_id)
+                    return "gone", event.order if known is None else None
+
+    async def _finish(self, delivery: int, outcome: str, order: ParentOrder | None) -> None:
+        context = self._context
+        at = context.clock.now_ms()
+
+        def write(connection: Connection) -> None:
+            if order is not None:
+                put_parent(connection, context.key, order, at=at)
+                put_fact(connection, context.key, "orders", counted(connection, context.key), at=at)
+            inbox.handled(connection, delivery, outcome, at)
+
+        await context.ledger.write(write)
+        if order is not None:
+            log.info(
+                "community.order",
+                community=context.name,
+                order_id=order.order_id,
+                status=order.status,
+                settled=outcome,
+                children=[each.order_id for each in order.children],
+            )
+
+
+def is_missing(each: TiedChild, ours: set[str], *, before: int) -> bool:
+    """Whether a child order should be here and is not: ours, known of since `before`. Pure."""
+    return (
+        each.child.store_id in ours
+        and each.local_store is None
+        and each.child.status not in FINAL
+        and each.parent_received_at <= before
+    )
