@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.folder_till import menu_till
 from tillbridge.adapter import Catalogue, CatalogueChanges
+from tillbridge.adapter.conformance.changes import Told
 from tillbridge.pos.folder import families
 
 HEADER = "external_id,name,price,parent_id\n"
@@ -148,3 +149,30 @@ def test_the_difference_and_the_old_menu_give_the_new_one(
     assert set(told.fresh.bad_rows) == set(after.bad_rows)
     merged = {**{each: before.fingerprints[each] for each in kept}, **told.fresh.fingerprints}
     assert merged == dict(after.fingerprints)
+
+
+SIZED = ["1,Soup,1,", "p,Pizza,9,", "p1,Small,9,p", "p2,Large,11,p", "2,Tea,2,", "late,Rum,5,t"]
+ROWS = [*SIZED, "t,Toddy,,"]
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    copies=st.lists(st.tuples(st.sampled_from(ROWS), st.integers(0, 3)), min_size=1, max_size=5),
+    by=st.sampled_from([{}, {"sold_out_at_stock": "-5"}]),
+)
+def test_a_row_that_stands_there_again_changes_nothing(
+    copies: list[tuple[str, int]], by: dict[str, object], tmp_path: Path
+) -> None:
+    rows = list(ROWS)
+    for row, further in copies:
+        rows.insert(rows.index(row) + 1 + further, row)
+    once = menu_till(tmp_path, HEADER + "\n".join(ROWS) + "\n", **by)
+    told = Told()
+    told.follow(once)
+    expected = once.read_catalogue()
+    again = menu_till(tmp_path, HEADER + "\n".join(rows) + "\n", **by)
+    found = again.read_catalogue()
+    assert (found.items, found.bad_rows) == (expected.items, ())
+    told.follow(again)
+    assert not again.read_changes(told.known).fresh.items
+    told.follow(menu_till(tmp_path, HEADER + "\n".join(ROWS) + "\n", **by))

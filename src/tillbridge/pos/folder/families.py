@@ -7,7 +7,8 @@ what proved to be new is read in a second. Most exports have few rows of this ki
 their rows are kept, and one pass does.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.table_file import Table
@@ -20,17 +21,19 @@ _ODD = 0x9E3779B97F4A7C15  # so that the order of rows matters
 _Row = tuple[int, list[str], int]
 
 
-def unknown_rows_of_items(table: Table, known: set[int], seed: int) -> Iterator[_Row]:
+def unknown_rows_of_items(
+    table: Table, known: AbstractSet[int], unseen: set[int], seed: int
+) -> Iterator[_Row]:
     """Yield the rows of items whose fingerprint is not in `known`, in the file's order.
 
     As `Table.unknown_rows`, but with the item's fingerprint at its own row and 0 at its
     variants'. Variants whose parent is nowhere are yielded too.
     """
     if "parent_id" not in table.columns:
-        yield from table.unknown_rows(known, seed)
+        yield from table.unknown_rows(known, unseen, seed)
         return
     families = _Families(table, seed)
-    yield from families.unknown_rows(known)
+    yield from families.unknown_rows(known, unseen)
 
 
 class _Families:
@@ -46,15 +49,15 @@ class _Families:
         self._loose: set[int] = set()  # rows without an id, or with one that a row above has
         self._kept: list[_Row] | None = []
 
-    def unknown_rows(self, known: set[int]) -> Iterator[_Row]:
+    def unknown_rows(self, known: AbstractSet[int], unseen: set[int]) -> Iterator[_Row]:
         """Yield as `unknown_rows_of_items` says."""
-        for numbered in self._table.unknown_rows(known, self._seed):
+        for numbered in _distinct(self._table.unknown_rows(known, unseen, self._seed)):
             self._note(numbered)
-        new = self._new_heads(known)
+        new = self._new_heads(known, unseen)
         # Their own row was known by itself, as an item without variants; or it is not there.
         late = self._variants.keys() - self._heads.keys()
         if late or self._kept is None:
-            rows = self._table.unknown_rows(set(), self._seed)
+            rows = _distinct(self._table.unknown_rows(frozenset(), set(), self._seed))
         else:
             rows = iter(self._kept)
         for number, row, fingerprint in rows:
@@ -67,7 +70,7 @@ class _Families:
             elif external_id in new and self._heads[external_id] == fingerprint:
                 yield number, row, new[external_id]
             elif external_id in late:
-                known.add(fingerprint)  # the item as it was, without variants, is not seen any more
+                unseen.add(fingerprint)  # the item without variants is not there any more
                 yield number, row, _mixed(fingerprint, self._variants[external_id])
 
     def _note(self, numbered: _Row) -> None:
@@ -85,13 +88,13 @@ class _Families:
             if len(self._kept) > _FEW_ROWS:
                 self._kept = None
 
-    def _new_heads(self, known: set[int]) -> dict[str, int]:
+    def _new_heads(self, known: AbstractSet[int], unseen: set[int]) -> dict[str, int]:
         new: dict[str, int] = {}
         for external_id, own in self._heads.items():
             variants = self._variants.get(external_id)
             whole = own if variants is None else _mixed(own, variants)
             if whole in known:
-                known.remove(whole)
+                unseen.discard(whole)
             else:
                 new[external_id] = whole
         return new
@@ -101,6 +104,15 @@ class _Families:
             return cells.plain(row[self._id_at]), cells.plain(row[self._parent_at])
         except IndexError:
             return cells.plain(row[self._id_at]) if self._id_at < len(row) else "", ""
+
+
+def _distinct(rows: Iterable[_Row]) -> Iterator[_Row]:
+    """Yield each row once: one that stands there again says nothing new."""
+    seen: set[int] = set()
+    for row in rows:
+        if row[2] not in seen:
+            seen.add(row[2])
+            yield row
 
 
 def _mixed(first: int, second: int) -> int:

@@ -94,7 +94,7 @@ class MenuCsv:
         reader = MenuRowReader(table)
         drafts = Drafts(values, table.place, rules)
         seed = self._seed(table, rules, prices)
-        for number, row, fingerprint in unknown_rows_of_items(table, unseen, seed):
+        for number, row, fingerprint in unknown_rows_of_items(table, known, unseen, seed):
             drafts.take(reader, number, row, fingerprint)
         fresh = replace(
             drafts.catalogue(self.menu),

@@ -201,11 +201,13 @@ class UnitMaker:
         return unit
 
     def _add(self, unit: Unit, record: Record, row: MenuRow, bad: BadCell | None = None) -> None:
-        """Add a row to its unit; of two with one id the first counts."""
+        """Add a row to its unit; of two with one id the first counts, unless both say the same."""
         bad = record.bad or bad
-        first = next((n for n, each, _ in unit.rows if each.external_id == row.external_id), None)
+        first = next((each for each in unit.rows if each[1].external_id == row.external_id), None)
         if bad is None and first is not None:
-            bad = self._taken(row, first)
+            if first[1] == row:
+                return
+            bad = self._taken(row, first[0])
         unit.rows.append((record.number, row, bad))
 
     def _taken(self, row: MenuRow, first: int) -> TakenId:

@@ -12,6 +12,7 @@ of those that are known.
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, MutableSet, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -98,17 +99,16 @@ class Table:
     last: LastRead
 
     def unknown_rows(
-        self, known: MutableSet[int], seed: int
+        self, known: AbstractSet[int], unseen: MutableSet[int], seed: int
     ) -> Iterator[tuple[int, list[str], int]]:
         """Yield number, fields and fingerprint of each row whose fingerprint is not in `known`.
 
-        Each fingerprint that occurs is taken out of `known`, so those left were not seen (and a
-        row that stands twice is known once). Blank rows are left out; rows with too few or too
-        many fields are not. May be called again for another pass.
+        Each known fingerprint that occurs is taken out of `unseen`. Blank rows are left out; rows
+        with too few or too many fields are not. May be called again for another pass.
 
         Raises ExportUnreadable at the end of a file that stops inside a row.
         """
-        join, digest, take = _FIELD_MARK.join, xxh3_64_intdigest, known.discard
+        join, digest, take = _FIELD_MARK.join, xxh3_64_intdigest, unseen.discard
         short_row = 0
         with self._opened() as lines:
             reader = csv.reader(chain(lines, (_END,)), delimiter=self.delimiter)
@@ -134,7 +134,7 @@ class Table:
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """Yield number and fields of every row that is not blank."""
-        for number, row, _ in self.unknown_rows(set(), 0):
+        for number, row, _ in self.unknown_rows(frozenset(), set(), 0):
             yield number, row
 
     def place(self, number: int) -> str:
