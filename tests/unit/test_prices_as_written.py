@@ -191,6 +191,18 @@ def test_the_other_prices_of_a_file_show_its_decimal_sign(
     assert decimal_sign_of(texts, currency) == sign
 
 
+AMOUNTS = ["4.50", "12,5", "25.000", "1,500", "1.234.567", "1,234,567", "450", "free", "", "€ 4,50"]
+AMOUNTS += ["Rs. 4,50", "1.234,50", "1,234.50", "4,5\n4.5", "0.500", ".50", "12345.000", "4，50"]
+
+
+@given(st.lists(st.sampled_from(AMOUNTS)), st.sampled_from(["EUR", "COP", "KWD", "INR"]))
+def test_the_sign_is_that_which_more_amounts_show(texts: list[str], currency: str) -> None:
+    shown = [decimal_sign_of([each], currency) for each in texts]
+    points, commas = shown.count("."), shown.count(",")
+    expected = "" if points == commas else "." if points > commas else ","
+    assert decimal_sign_of(texts, currency) == expected
+
+
 def test_a_price_that_contradicts_the_file_is_refused_by_name() -> None:
     prices = PriceReader.of(["4,50", "12,00", "1.234,50", "3.80"], "EUR")
     assert prices.read("2.500", column="Preis", name="Platte") == 250000

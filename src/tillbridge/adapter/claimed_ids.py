@@ -1,7 +1,9 @@
 """Which rows of a reading have which ids: an id is that of one thing alone."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+from tillbridge.adapter.texts import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +17,31 @@ class Clash:
     row: int
     first_row: int
     is_same: bool
+
+
+def all_differ(cells: Sequence[str]) -> bool:
+    """Return whether no two of these cells hold one id, so that none need be claimed.
+
+    Nearly every export has an id once, and is known for that at a glance.
+    """
+    if not "".join(cells).isprintable() or " " in "".join(cells):
+        cells = list(map(one_line, cells))
+    blank = cells.count("")
+    return len(set(cells)) == len(cells) - blank + bool(blank)
+
+
+def cells_of_record(
+    rows: Sequence[tuple[int, Sequence[str]]],
+    read: Callable[[Sequence[str]], Iterable[str]],
+    width: int,
+) -> Iterable[str] | None:
+    """Return what `read` takes of all rows of an item; None if one has not `width` cells."""
+    if len(rows) == 1:  # as nearly all items are
+        fields = rows[0][1]
+        return read(fields) if len(fields) == width else None
+    if any(len(fields) != width for _number, fields in rows):
+        return None
+    return [cell for _number, fields in rows for cell in read(fields)]
 
 
 class ClaimedIds:

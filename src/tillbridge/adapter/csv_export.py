@@ -1,5 +1,6 @@
 """Reading a CSV export whole, for adapters: nothing of a file that is half written is believed."""
 
+import contextlib
 import csv
 import io
 import re
@@ -92,12 +93,11 @@ class CsvExport:
 
     def _table(self, text: str, encoding: FileEncoding) -> CsvTable:
         delimiter = self.delimiter or _likely_delimiter(text)
-        numbered = [
-            row
-            for row in enumerate(self._rows(text, delimiter), 1)
-            # Few begin with a blank field, and to look at all of them takes its time.
-            if row[1] and (row[1][0].strip() or any(map(str.strip, row[1])))
-        ]
+        rows = self._rows(text, delimiter)
+        numbered = list(enumerate(rows, 1))
+        first_cells = [row[0] if row else "" for row in rows]
+        if "" in first_cells or any(map(str.isspace, first_cells)):  # as in blank rows
+            numbered = [row for row in numbered if any(map(str.strip, row[1]))]
         above = next(
             (
                 place
@@ -131,14 +131,10 @@ class CsvExport:
 
     def _rows(self, text: str, delimiter: str) -> list[list[str]]:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-        rows: list[list[str]] = []
-        begins = 1
         try:
-            for row in reader:
-                rows.append(row)
-                begins = reader.line_num + 1
+            return list(reader)
         except csv.Error as failure:
-            name = self.path.name
+            name, begins = self.path.name, _last_row(text, delimiter)
             if "unexpected end of data" in str(failure):
                 raise unfinished(
                     self.path,
@@ -151,7 +147,16 @@ class CsvExport:
                 place=f"{name}, line {reader.line_num}",
                 fix="Look for a quotation mark that is never closed, at or above that line.",
             ) from failure
-        return rows
+
+
+def _last_row(text: str, delimiter: str) -> int:
+    """Return the line in which the row begins that cannot be read."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    begins = 1
+    with contextlib.suppress(csv.Error):
+        for _row in reader:
+            begins = reader.line_num + 1
+    return begins
 
 
 def _is_hint(fields: list[str]) -> bool:

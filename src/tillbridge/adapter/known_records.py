@@ -62,18 +62,16 @@ class KnownRecords:
 
         By it an adapter tells a record that stands twice from two that share an id.
         """
-        text = _MARK.join(record)
-        try:
-            content = text.encode()
-        except UnicodeEncodeError:  # half of a character, as JSON may have it
-            content = text.encode("utf-8", "surrogatepass")
+        # JSON may have half of a character.
+        content = _MARK.join(record).encode("utf-8", "surrogatepass")
         return xxh3_64_intdigest(content, self._seed) - _TO_SIGNED
 
     def is_known(self, fingerprint: int) -> bool:
         """Return whether a record is known, and take note that it is in the export: once."""
-        known = fingerprint in self._unseen
-        self._unseen.discard(fingerprint)
-        return known
+        if fingerprint not in self._unseen:
+            return False
+        self._unseen.remove(fingerprint)
+        return True
 
     def changes(self, fresh: Catalogue) -> CatalogueChanges:
         """Return the reading as its difference, once every record was looked at.

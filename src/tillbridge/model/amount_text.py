@@ -76,8 +76,16 @@ def decimal_sign_of(texts: Iterable[str], currency: str) -> DecimalSign:
 
     Where both occur it is the one that more of them have: the others contradict the file.
     """
+    written = list(texts)
+    joined = "\n".join(written)
+    if joined.isascii() and _GROUPS.search(joined) is None:
+        # As most files are: with the same sign in all amounts, and groups in none.
+        signs: tuple[DecimalSign, DecimalSign] = (".", ",")
+        for sign, other in (signs, signs[::-1]):
+            if other not in joined and _PLAIN_LINE.search(joined):
+                return sign
     votes: Counter[DecimalSign] = Counter()
-    for text, count in Counter(texts).items():
+    for text, count in Counter(written).items():
         if sign := _shown_sign(text, currency.upper()):
             votes[sign] += count
     points, commas = votes["."], votes[","]
@@ -86,7 +94,8 @@ def decimal_sign_of(texts: Iterable[str], currency: str) -> DecimalSign:
     return "." if points > commas else ","
 
 
-_PLAIN = re.compile(r"[0-9]{1,9}([.,])[0-9]{1,2}")
+_PLAIN_LINE = re.compile(r"^[0-9]{1,9}[.,][0-9]{1,2}$", re.MULTILINE)
+_GROUPS = re.compile(r"[.,][0-9]{3}[.,]")
 _NAMES: dict[str, str] = {".": "a point", ",": "a comma"}
 
 
@@ -105,8 +114,6 @@ class _Parts:
 
 @lru_cache(maxsize=4096)  # a menu of thousands has a few hundred prices
 def _shown_sign(text: str, currency: str) -> DecimalSign:
-    if (plain := _PLAIN.fullmatch(text)) is not None:  # as nearly all are: 4.50, 12,5
-        return "." if plain[1] == "." else ","
     try:
         _minus, number = _number(text, currency)
     except ValueError:

@@ -1,14 +1,13 @@
 """Making items of the rows of an export: rows with one handle belong together. Pure."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import chain
 from operator import itemgetter
 
 from tillbridge.adapter import BadRow, Category, Item, ItemTax, Variant
-from tillbridge.adapter.claimed_ids import ClaimedIds, Clash
+from tillbridge.adapter.claimed_ids import ClaimedIds, Clash, all_differ, cells_of_record
 from tillbridge.adapter.csv_export import CsvTable
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
@@ -82,9 +81,7 @@ class _Maker:
 def amounts_of(table: CsvTable, columns: Columns) -> Iterator[str]:
     """Yield all that stands in columns of money."""
     for position in columns.money:
-        for _number, fields in table.rows:
-            if position < len(fields):
-                yield fields[position]
+        yield from [fields[position] for _number, fields in table.rows if position < len(fields)]
 
 
 def modifiers_of(table: CsvTable, columns: Columns) -> Mapping[str, Sequence[str]]:
@@ -105,22 +102,25 @@ def items_of(
     """Return items, categories and bad rows of the records that are new, in the export's order."""
     found = Found()
     maker = _Maker(reading, modifiers, rules, table)
-    read = itemgetter(*reading.columns.read)
+    read: Callable[[Sequence[str]], Iterable[str]] = itemgetter(*reading.columns.read)
     width = reading.columns.width
-    claimed = ClaimedIds()
-    for rows in _families(table.rows, reading.columns):
-        identity = _identity(rows[0][1], reading)
+    families = list(_families(table.rows, reading.columns))
+    handles = [rows[0][1][HANDLE] for rows in families]
+    skus = [fields[SKU] for _number, fields in table.rows if len(fields) > SKU]
+    claimed = None if all_differ([*handles, *skus]) else ClaimedIds()
+    for rows in families:
         fingerprint = 0  # of rows that are bad by themselves
-        if all(len(fields) == width for _number, fields in rows):
-            fingerprint = records.fingerprint(chain(*[read(fields) for _number, fields in rows]))
-            if identity and _sold_here(rows, reading.columns):
-                clash = claimed.claim(_ids(rows, identity, reading.columns), fingerprint)
-                if clash is not None:
-                    if not clash.is_same:
-                        found.bad_rows.append(_twice(table, rows, clash, identity, reading))
-                    continue
+        record = cells_of_record(rows, read, width)
+        if record is not None:
+            fingerprint = records.fingerprint(record)
+            clash = None if claimed is None else _claim(claimed, rows, fingerprint, reading)
+            if clash is not None:
+                if not clash.is_same:
+                    found.bad_rows.append(_twice(table, rows, clash, reading))
+                continue
             if records.is_known(fingerprint):
                 continue
+        identity = _identity(rows[0][1], reading)
         try:
             item = _item(rows, maker)
         except _Slip as slip:
@@ -138,6 +138,16 @@ def items_of(
     return found
 
 
+def _claim(
+    claimed: ClaimedIds, rows: Sequence[_Row], fingerprint: int, reading: Reading
+) -> Clash | None:
+    """Claim the ids of an item that is sold here; return which of them is taken."""
+    identity = _identity(rows[0][1], reading)
+    if not identity or not _sold_here(rows, reading.columns):
+        return None
+    return claimed.claim(_ids(rows, identity, reading.columns), fingerprint)
+
+
 def _ids(rows: Sequence[_Row], identity: str, columns: Columns) -> Iterator[tuple[str, int]]:
     """Yield the ids of an item and of its sizes, with their rows."""
     yield identity, rows[0][0]
@@ -147,9 +157,8 @@ def _ids(rows: Sequence[_Row], identity: str, columns: Columns) -> Iterator[tupl
                 yield sku, number
 
 
-def _twice(
-    table: CsvTable, rows: Sequence[_Row], clash: Clash, identity: str, reading: Reading
-) -> BadRow:
+def _twice(table: CsvTable, rows: Sequence[_Row], clash: Clash, reading: Reading) -> BadRow:
+    identity = _identity(rows[0][1], reading)
     fields = next(fields for number, fields in rows if number == clash.row)
     is_handle = clash.external_id == identity and not reading.by_sku
     return BadRow(

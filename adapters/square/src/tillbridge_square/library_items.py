@@ -6,7 +6,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
-from itertools import chain
 from operator import itemgetter
 
 from tillbridge.adapter import (
@@ -18,7 +17,7 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
-from tillbridge.adapter.claimed_ids import ClaimedIds
+from tillbridge.adapter.claimed_ids import ClaimedIds, Clash, all_differ, cells_of_record
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
 from tillbridge.adapter.prices import BadPrice, PriceReader
@@ -60,10 +59,10 @@ class Reading:
         location = _location(library, options.location)
         taxes = [(tax.agency, (column, tax)) for column, tax in library.taxes.items()]
         written = [
-            library.cell(cells, column)
-            for column in library.columns
+            cells[at]
+            for column, at in library.columns.items()
             if column == "price" or column.startswith("price ")
-            for cells in library.rows
+            for _number, cells in library.rows
         ]
         return cls(
             prices=PriceReader.of(written, currency, options.decimal),
@@ -146,25 +145,25 @@ def changes_of(
     read = _cells_read(library, reading)
     found = Found()
     width = len(library.header)
-    claimed = ClaimedIds()
+    token_at = library.columns["token"]
+    unique = all_differ([cells[token_at] for _number, cells in library.rows])
+    claimed = None if unique else ClaimedIds()
     for family in _families(library):
-        tokens = [library.cell(cells, "token") for cells in family]
-        identity = _identity(tokens)
         fingerprint = 0  # of rows that are bad by themselves
-        if all(len(cells) == width for _number, cells in family):
-            fingerprint = records.fingerprint(chain(*[read(cells) for _number, cells in family]))
-            is_sold = any(_is_sold(partial(library.cell, cells), location) for cells in family)
-            rows_by_token = [(token, cells[0]) for token, cells in zip(tokens, family, strict=True)]
-            clash = claimed.claim(rows_by_token, fingerprint) if is_sold else None
+        record = cells_of_record(family, read, width)
+        if record is not None:
+            fingerprint = records.fingerprint(record)
+            clash = None
+            if claimed and any(_is_sold(partial(library.cell, row), location) for row in family):
+                tokens = [(library.cell(row, "token"), row[0]) for row in family]
+                clash = claimed.claim(tokens, fingerprint)
             if clash is not None:
                 if not clash.is_same:
-                    again = next(cells for cells in family if cells[0] == clash.row)
-                    found.bad_rows.append(
-                        _twice(library.row(again), clash.first_row, identity, maker)
-                    )
+                    found.bad_rows.append(_twice(family, clash, maker))
                 continue
             if records.is_known(fingerprint):
                 continue
+        identity = _identity(family, library)
         rows = [library.row(cells) for cells in family]
         sold = [row for row in rows if row.beyond or _is_sold(row.__getitem__, location)]
         if not sold:
@@ -188,12 +187,14 @@ def changes_of(
     return found, records
 
 
-def _twice(row: Row, first: int, identity: str, maker: _Maker) -> BadRow:
+def _twice(family: Sequence[Cells], clash: Clash, maker: _Maker) -> BadRow:
+    row = maker.library.row(next(cells for cells in family if cells[0] == clash.row))
     return BadRow(
         place=row.place,
-        text=f'"{one_line(row["item name"])}" has the token {row["token"]!r} of row {first}.',
+        text=f'"{one_line(row["item name"])}" has the token {row["token"]!r} of row '
+        f"{clash.first_row}.",
         fix="Remove one of the two rows, or export again.",
-        external_id=identity,
+        external_id=_identity(family, maker.library),
         field=maker.shown("token"),
         value=row["token"],
     )
@@ -303,10 +304,10 @@ def _is_sold(cell: Callable[[str], str], location: str) -> bool:
     )
 
 
-def _identity(tokens: Sequence[str]) -> str:
+def _identity(family: Sequence[Cells], library: Library) -> str:
     """Return the item's id: only variations have one, so it is made of theirs, sold or not."""
-    first = min(tokens)
-    return first if len(tokens) == 1 else f"item-{first}"
+    first = min([library.cell(cells, "token") for cells in family])
+    return first if len(family) == 1 else f"item-{first}"
 
 
 def _item(family: _Family, identity: str, maker: _Maker) -> Item | None:
