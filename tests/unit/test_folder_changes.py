@@ -151,22 +151,22 @@ def test_the_difference_and_the_old_menu_give_the_new_one(
     assert merged == dict(after.fingerprints)
 
 
-SIZED = ["1,Soup,1,", "p,Pizza,9,", "p1,Small,9,p", "p2,Large,11,p", "2,Tea,2,", "late,Rum,5,t"]
-ROWS = [*SIZED, "t,Toddy,,"]
+LINES = ["1,Soup,1,", "p,Pizza,9,", "p1,Small,9,p", "p2,Large,11,p", "2,Tea,2,", "late,Rum,5,t"]
+LINES.append("t,Toddy,,")
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    copies=st.lists(st.tuples(st.sampled_from(ROWS), st.integers(0, 3)), min_size=1, max_size=5),
+    copies=st.lists(st.tuples(st.sampled_from(LINES), st.integers(0, 3)), min_size=1, max_size=5),
     by=st.sampled_from([{}, {"sold_out_at_stock": "-5"}]),
 )
 def test_a_row_that_stands_there_again_changes_nothing(
     copies: list[tuple[str, int]], by: dict[str, object], tmp_path: Path
 ) -> None:
-    rows = list(ROWS)
+    rows = list(LINES)
     for row, further in copies:
         rows.insert(rows.index(row) + 1 + further, row)
-    once = menu_till(tmp_path, HEADER + "\n".join(ROWS) + "\n", **by)
+    once = menu_till(tmp_path, HEADER + "\n".join(LINES) + "\n", **by)
     told = Told()
     told.follow(once)
     expected = once.read_catalogue()
@@ -175,4 +175,4 @@ def test_a_row_that_stands_there_again_changes_nothing(
     assert (found.items, found.bad_rows) == (expected.items, ())
     told.follow(again)
     assert not again.read_changes(told.known).fresh.items
-    told.follow(menu_till(tmp_path, HEADER + "\n".join(ROWS) + "\n", **by))
+    told.follow(menu_till(tmp_path, HEADER + "\n".join(LINES) + "\n", **by))
