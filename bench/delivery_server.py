@@ -21,8 +21,8 @@ from tillbridge.config import ReceiverSettings
 from tillbridge.core import log
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.models import metadata
 from tillbridge.ledger.problems import ProblemDesk
-from tillbridge.ledger.schema import inbox
 from tillbridge.receiver.envelope import read_envelope
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.receiver.signature import matches
@@ -103,6 +103,7 @@ def _same_table(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     dialect = sqlite.dialect()
+    inbox = metadata.tables["inbox"]
     connection.execute(str(CreateTable(inbox).compile(dialect=dialect)))
     for index in inbox.indexes:
         connection.execute(str(CreateIndex(index).compile(dialect=dialect)))

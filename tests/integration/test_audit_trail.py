@@ -18,7 +18,7 @@ from tillbridge.daemon.effects import Effects
 from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.schema import metadata
+from tillbridge.ledger.models import metadata
 from tillbridge.web.acting import acting_as
 
 ACTS = [
@@ -41,7 +41,12 @@ async def test_entries_are_chained_and_read_back(tmp_path: Path) -> None:
         assert checked.broken is None
         assert checked.entries == 3
         newest, *_rest = await ledger.read(audit.latest)
-        assert newest.act == ACTS[2]
+        assert (newest.action, newest.who, newest.store, newest.details) == (
+            "store.pause",
+            "bridge",
+            "main",
+            {"ok": False},
+        )
         assert newest.hash == checked.head
 
 

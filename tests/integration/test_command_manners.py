@@ -16,8 +16,8 @@ from sqlalchemy import Connection, insert
 from tests.support.bridge_process import free_port
 from tests.support.ledger_house import opened
 from tillbridge.cli.progress import progress
+from tillbridge.ledger.models import MenuItem, OrderRow
 from tillbridge.ledger.problems import open_problem
-from tillbridge.ledger.schema import menu_items, orders
 
 NOW = 1_800_000_000_000
 ESCAPE = "\x1b["
@@ -70,7 +70,7 @@ community_id = "com_1"
 
 def fill(connection: Connection) -> None:
     connection.execute(
-        insert(orders),
+        insert(OrderRow),
         [
             {
                 "store": "main",
@@ -78,15 +78,15 @@ def fill(connection: Connection) -> None:
                 "payload": "",
                 "received_at": n,
                 "ticket": "written",
-                "wanted": "accepted",
-                "told": "accepted",
+                "desired_state": "accepted",
+                "service_state": "accepted",
                 "updated_at": n,
             }
             for n in range(3)
         ],
     )
     connection.execute(
-        insert(menu_items),
+        insert(MenuItem),
         [
             {
                 "store": store,

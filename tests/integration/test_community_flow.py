@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 from sqlalchemy import delete, select
+from sqlmodel import col
 
 from tests.support.community_house import KEY, CommunityHouse, community_house
 from tests.support.sandbox_driver import item, until
 from tests.support.sandbox_hall import HALL, SEEDS, at
 from tillbridge.core.errors import Refused, ServiceDown, ServiceError
 from tillbridge.ledger.community import get_parent, get_records, parent_of, tied_children
-from tillbridge.ledger.orders import OrderRow, insert_order
-from tillbridge.ledger.schema import community_records, inbox
+from tillbridge.ledger.models import CommunityRecord, Delivery, OrderRow
+from tillbridge.ledger.orders import insert_order
 from tillbridge.model.community import Record
 from tillbridge.model.order import OrderState
 
@@ -29,7 +30,7 @@ async def mirrored(house: CommunityHouse) -> dict[str, Record]:
 async def outcomes(house: CommunityHouse) -> list[str]:
     rows = await house.ledger.read(
         lambda connection: [
-            row.outcome for row in connection.execute(select(inbox).order_by(inbox.c.id))
+            row.outcome for row in connection.execute(select(Delivery).order_by(col(Delivery.id)))
         ]
     )
     return list(rows)
@@ -81,7 +82,7 @@ async def test_what_silently_goes_is_noticed_by_the_daily_whole_read(tmp_path: P
 async def test_a_mirror_that_was_lost_is_read_whole_again(tmp_path: Path) -> None:
     async with community_house(tmp_path) as house:
         await house.flow.mirror.round()
-        await house.ledger.write(lambda connection: connection.execute(delete(community_records)))
+        await house.ledger.write(lambda connection: connection.execute(delete(CommunityRecord)))
         await house.flow.mirror.round()
         assert len(await mirrored(house)) == 3  # two stores have a soup
 
@@ -97,7 +98,7 @@ async def test_an_item_is_off_in_the_community_alone_until_it_is_restored(tmp_pa
         await house.flow.overrides.push()
         detail = await house.flow.context.calls.item(tea)
         assert (detail.merchant_available, detail.community_available) == (True, False)
-        assert (await house.flow.overrides.all())[tea].told_at is not None
+        assert (await house.flow.overrides.all())[tea].sent_at is not None
         await house.flow.overrides.push()
         assert await house.calls(f"/catalogue/items/{tea}", "PATCH") == 1  # told once
 
@@ -253,7 +254,14 @@ async def test_an_order_is_kept_with_its_children_tied_to_the_stores_orders(tmp_
         await house.flow.subscriber.keep()
         order = await placed(house)
         ours = next(c["order_id"] for c in order["child_orders"] if c["store_id"] == "st_main")
-        row = OrderRow("main", ours, 1, "{}", OrderState.CREATED, OrderState.CREATED)
+        row = OrderRow(
+            store="main",
+            order_id=ours,
+            received_at=1,
+            payload="{}",
+            desired_state=OrderState.CREATED,
+            service_state=OrderState.CREATED,
+        )
         await house.ledger.write(lambda connection: insert_order(connection, row))
         children = await house.ledger.read(
             lambda connection: tied_children(connection, KEY, order["order_id"])
@@ -326,7 +334,14 @@ async def test_a_part_of_ours_that_never_arrives_is_a_problem(tmp_path: Path) ->
         house.clock.ahead_ms = 3_600_000
         await house.flow.orders.look_for_children()
         assert house.problems() == [("community.order_missing", ours)]
-        row = OrderRow("main", ours, 1, "{}", OrderState.CREATED, OrderState.CREATED)
+        row = OrderRow(
+            store="main",
+            order_id=ours,
+            received_at=1,
+            payload="{}",
+            desired_state=OrderState.CREATED,
+            service_state=OrderState.CREATED,
+        )
         await house.ledger.write(lambda connection: insert_order(connection, row))
         await house.flow.orders.look_for_children()
         assert house.problems() == []

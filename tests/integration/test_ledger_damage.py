@@ -7,18 +7,21 @@ import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert, select
+from sqlmodel import col
 
 from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.core.errors import LedgerError
-from tillbridge.ledger import community, facts, recover
+from tillbridge.ledger import facts, recover
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.inbox import open_deliveries
+from tillbridge.ledger.models import CommunityOverride, MenuItem, OrderRow
+from tillbridge.ledger.overrides import community_overrides, put_override
 from tillbridge.ledger.problems import ProblemDesk
-from tillbridge.ledger.schema import menu_items, orders
 
 ORDERS = 400
 
@@ -30,8 +33,8 @@ def order(number: int, ticket: str) -> dict:
         "payload": json.dumps({"id": f"ord_{number}", "note": "n" * 300}),
         "received_at": number,
         "ticket": ticket,
-        "wanted": "accepted",
-        "told": "created",
+        "desired_state": "accepted",
+        "service_state": "created",
         "updated_at": number,
     }
 
@@ -45,8 +48,8 @@ async def filled(data_dir: Path) -> Path:
     ]
 
     def fill(connection: Connection) -> None:
-        connection.execute(insert(orders), rows)
-        connection.execute(insert(menu_items), items)
+        connection.execute(insert(OrderRow), rows)
+        connection.execute(insert(MenuItem), items)
 
     async with opened(data_dir) as ledger:
         await ledger.write(fill)
@@ -107,7 +110,7 @@ async def test_a_damaged_file_is_set_aside_and_a_new_one_begun(
         assert ledger.rebuilt_from.name.startswith("ledger.db.damaged-2027")
         assert ledger.rebuilt_from.read_bytes() == damaged
         tickets = await ledger.read(
-            lambda connection: set(connection.scalars(select(orders.c.ticket)))
+            lambda connection: set(connection.scalars(select(col(OrderRow.ticket))))
         )
         assert tickets <= {"writing", "written"}, "the POS is asked before any order is written"
         rebuilt = await ledger.read(lambda connection: facts.get_fact(connection, "", "rebuilt"))
@@ -128,7 +131,9 @@ async def test_what_can_be_read_is_carried_over(
     damage(await filled(tmp_path))
     async with opened(tmp_path) as ledger:
         rows = await ledger.read(
-            lambda connection: connection.execute(select(orders.c.order_id, orders.c.payload)).all()
+            lambda connection: connection.execute(
+                select(col(OrderRow.order_id), col(OrderRow.payload))
+            ).all()
         )
         assert len(rows) >= ORDERS * saved
         assert all(json.loads(row.payload)["id"] == row.order_id for row in rows)
@@ -136,27 +141,27 @@ async def test_what_can_be_read_is_carried_over(
         assert len(waiting) >= 20 * saved
 
 
-async def test_our_words_on_a_communitys_items_are_carried_over(tmp_path: Path) -> None:
+async def test_overrides_of_a_communitys_items_are_carried_over(tmp_path: Path) -> None:
     path = await filled(tmp_path)
-    word = community.Word("itm_1", available=False, until=5, by="staff", at=1, told_at=2)
+    override = CommunityOverride(
+        store="communities/x", external_id="itm_1", available=False, until=5, by="staff", at=1
+    )
     async with opened(tmp_path) as ledger:
-        await ledger.write(lambda connection: community.put_word(connection, "communities/x", word))
+        await ledger.write(partial(put_override, override=override))
     no_version(path)
     async with opened(tmp_path) as ledger:
         assert ledger.rebuilt_from is not None
-        words = await ledger.read(
-            lambda connection: community.get_words(connection, "communities/x")
+        found = await ledger.read(
+            lambda connection: community_overrides(connection, "communities/x")
         )
-        assert words == (word,)
+        assert found == {"itm_1": override}
 
 
 async def test_the_menu_is_not_carried_over(tmp_path: Path) -> None:
     """It comes back from the POS and the service; a part of it would be taken for the whole."""
     no_version(await filled(tmp_path))
     async with opened(tmp_path) as ledger:
-        assert not await ledger.read(
-            lambda connection: connection.execute(select(menu_items)).all()
-        )
+        assert not await ledger.read(lambda connection: connection.execute(select(MenuItem)).all())
 
 
 async def test_orders_that_cannot_be_read_come_out_of_the_newest_back_up(tmp_path: Path) -> None:
@@ -166,7 +171,9 @@ async def test_orders_that_cannot_be_read_come_out_of_the_newest_back_up(tmp_pat
     garbage(path)
     async with opened(tmp_path) as ledger:
         rows = await ledger.read(
-            lambda connection: connection.execute(select(orders.c.ticket, orders.c.order_id)).all()
+            lambda connection: connection.execute(
+                select(col(OrderRow.ticket), col(OrderRow.order_id))
+            ).all()
         )
         assert len(rows) == ORDERS
         assert {row.ticket for row in rows} == {"writing", "written"}

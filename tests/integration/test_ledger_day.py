@@ -8,7 +8,8 @@ from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.daemon.downtime import keep_downtime
 from tillbridge.ledger.day import HOUR_MS, read_day
 from tillbridge.ledger.facts import put_fact
-from tillbridge.ledger.orders import OrderRow, TicketState, insert_order
+from tillbridge.ledger.models import OrderRow, TicketState
+from tillbridge.ledger.orders import insert_order
 from tillbridge.ledger.problems import ProblemDesk, past_problems
 from tillbridge.ledger.prune import CutOffs, prune
 from tillbridge.model.order import OrderState
@@ -22,8 +23,8 @@ def order(order_id: str, hours_ago: float, **changed: object) -> OrderRow:
         "order_id": order_id,
         "received_at": NOW - int(hours_ago * HOUR_MS),
         "payload": "{}",
-        "wanted": OrderState.ACCEPTED,
-        "told": OrderState.CREATED,
+        "desired_state": OrderState.ACCEPTED,
+        "service_state": OrderState.CREATED,
         "ticket": TicketState.WRITTEN,
     }
     return OrderRow(**{**fields, **changed})
@@ -36,7 +37,7 @@ async def test_orders_are_counted_by_the_hour(tmp_path: Path) -> None:
             order("b", 0.6),
             order("c", 23.5),
             order("too old", 24.5),
-            order("cancelled", 5.5, wanted=OrderState.CANCELLED),
+            order("cancelled", 5.5, desired_state=OrderState.CANCELLED),
             order("refused", 5.5, ticket=TicketState.REFUSED),
         ):
             await ledger.write(partial(insert_order, row=row))
@@ -52,7 +53,7 @@ async def test_waiting_orders_come_oldest_first(tmp_path: Path) -> None:
             order("young", 0.1, ticket=TicketState.WAITING),
             order("old", 30, ticket=TicketState.WRITING, last_failure="offline", attempts=3),
             order("closed", 0.2, ticket=TicketState.WAITING, closed_at=NOW),
-            order("gone", 0.2, ticket=TicketState.WAITING, wanted=OrderState.CANCELLED),
+            order("gone", 0.2, ticket=TicketState.WAITING, desired_state=OrderState.CANCELLED),
         ):
             await ledger.write(partial(insert_order, row=row))
         await ledger.deliver(delivery(received_at=NOW - 5))

@@ -18,7 +18,7 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import migrate
 from tillbridge.ledger.backup import back_ups
 from tillbridge.ledger.database import LEDGER_FILE, writer_engine
-from tillbridge.ledger.schema import metadata
+from tillbridge.ledger.models import metadata
 
 LEDGERS = sorted((Path(__file__).parents[1] / "data" / "ledgers").glob("*.sql"))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert, select
+from sqlmodel import col
 
 from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.core.errors import LedgerError
@@ -16,16 +17,16 @@ from tillbridge.ledger.backup import KEPT, back_ups, forget_old_files
 from tillbridge.ledger.community import latest_parents, parent_of, put_parent
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.inbox import handled, open_deliveries
-from tillbridge.ledger.prune import CutOffs, Pruned, cut_offs, prune
-from tillbridge.ledger.schema import (
-    community_children,
-    holds,
-    inbox,
-    menu_items,
-    order_log,
-    orders,
-    pushes,
+from tillbridge.ledger.models import (
+    CommunityChild,
+    Delivery,
+    Hold,
+    LogEntry,
+    MenuItem,
+    OrderRow,
+    Push,
 )
+from tillbridge.ledger.prune import CutOffs, Pruned, cut_offs, prune
 from tillbridge.ledger.snapshot import Held, Snapshot, StoreSnapshot, read_snapshot, take_snapshot
 from tillbridge.model.community import ChildOrder, ParentOrder
 
@@ -39,8 +40,8 @@ def order(order_id: str, **changed: object) -> dict:
         "payload": '{"customer": "planted"}',
         "received_at": 1000,
         "ticket": "written",
-        "wanted": "accepted",
-        "told": "accepted",
+        "desired_state": "accepted",
+        "service_state": "accepted",
         "closed_at": None,
         "updated_at": 1000,
     }
@@ -49,28 +50,30 @@ def order(order_id: str, **changed: object) -> dict:
 
 def fill(connection: Connection) -> None:
     connection.execute(
-        insert(orders),
+        insert(OrderRow),
         [
-            order("done", told="completed", wanted="completed", closed_at=5),
-            order("late", ticket="waiting", received_at=700, told="created"),
-            order("later", ticket="writing", received_at=800, told="created"),
-            order("cancelled", ticket="waiting", wanted="cancelled", told="created"),
+            order("done", service_state="completed", desired_state="completed", closed_at=5),
+            order("late", ticket="waiting", received_at=700, service_state="created"),
+            order("later", ticket="writing", received_at=800, service_state="created"),
+            order(
+                "cancelled", ticket="waiting", desired_state="cancelled", service_state="created"
+            ),
             order("elsewhere", store="other"),
         ],
     )
     connection.execute(
-        insert(menu_items),
+        insert(MenuItem),
         [
             {"store": "main", "external_id": f"i{n}", "body": "{}", "pos_available": True}
             for n in range(3)
         ],
     )
     connection.execute(
-        insert(holds),
-        {"store": "main", "digest": "d", "since": 9, "reasons": '["wild"]', "summary": "{}"},
+        insert(Hold),
+        {"store": "main", "digest": "d", "since": 9, "reasons": ["wild"], "summary": {}},
     )
     connection.execute(
-        insert(pushes), {"store": "main", "kind": "full", "started_at": 1, "state": "running"}
+        insert(Push), {"store": "main", "kind": "full", "started_at": 1, "state": "running"}
     )
     facts.put_fact(connection, "main", "service_store_id", "st_1", at=1)
     facts.put_fact(connection, "", "running", {"pid": 1}, at=1)
@@ -145,7 +148,7 @@ def test_personal_data_never_outlives_history() -> None:
 async def test_personal_data_goes_first_and_history_later(tmp_path: Path) -> None:
     def fill_with_ages(connection: Connection) -> None:
         connection.execute(
-            insert(orders),
+            insert(OrderRow),
             [
                 order("new", closed_at=90, updated_at=90),
                 order("old", closed_at=40, updated_at=40),
@@ -155,11 +158,11 @@ async def test_personal_data_goes_first_and_history_later(tmp_path: Path) -> Non
             ],
         )
         connection.execute(
-            insert(order_log),
+            insert(LogEntry),
             [{"store": "main", "order_id": "o", "at": at, "event": "e"} for at in (5, 40)],
         )
         connection.execute(
-            insert(pushes),
+            insert(Push),
             [
                 {
                     "store": "main",
@@ -187,16 +190,16 @@ async def test_personal_data_goes_first_and_history_later(tmp_path: Path) -> Non
         assert total.forgotten == 4
         payloads = await ledger.read(
             lambda connection: dict(
-                connection.execute(select(orders.c.order_id, orders.c.payload)).all()
+                connection.execute(select(col(OrderRow.order_id), col(OrderRow.payload))).all()
             )
         )
         assert {name for name, payload in payloads.items() if payload} == {"new", "still_waiting"}
         assert set(payloads) == {"new", "old", "never_closed", "still_waiting"}
         bodies = await ledger.read(
-            lambda connection: list(connection.scalars(select(inbox.c.body)))
+            lambda connection: list(connection.scalars(select(col(Delivery.body))))
         )
         assert sorted(map(bytes, bodies)) == [b"", b"planted", b"planted"]
-        assert await ledger.deliver(delivery(waiting[1].delivery.event_id)) is False
+        assert await ledger.deliver(delivery(waiting[1].event_id)) is False
 
 
 async def test_a_communitys_orders_lose_their_customers_and_then_go_with_their_parts(
@@ -220,7 +223,7 @@ async def test_a_communitys_orders_lose_their_customers_and_then_go_with_their_p
             ("old", False),
         ]
         children = await ledger.read(
-            lambda connection: set(connection.scalars(select(community_children.c.order_id)))
+            lambda connection: set(connection.scalars(select(col(CommunityChild.order_id))))
         )
         assert children == {"new_child", "old_child"}
         kept = await ledger.read(lambda connection: parent_of(connection, "old_child"))

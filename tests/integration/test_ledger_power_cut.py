@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import select
+from sqlmodel import col
 
 from tests.support import ledger_sender
 from tests.support.ledger_house import StoppedClock, delivery, opened
 from tests.support.preloaded import preloaded
 from tillbridge.core.errors import LedgerUnwritable
+from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.problems import ProblemDesk
-from tillbridge.ledger.schema import inbox
 from tillbridge.ledger.writer import Storage
 
 
@@ -71,7 +72,7 @@ async def kept(data_dir: Path) -> set[str]:
     async with opened(data_dir) as ledger:
         assert ledger.rebuilt_from is None
         return await ledger.read(
-            lambda connection: set(connection.scalars(select(inbox.c.event_id)))
+            lambda connection: set(connection.scalars(select(col(Delivery.event_id))))
         )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, func, insert, select
+from sqlmodel import col
 
 from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.config import BridgeSettings
@@ -18,10 +19,10 @@ from tillbridge.ledger import audit, facts
 from tillbridge.ledger.backup import back_ups, set_asides, vault_of
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.inbox import handled
+from tillbridge.ledger.models import Delivery, LogEntry, MenuItem, OrderRow, Push
 from tillbridge.ledger.orders import get_order, update_order
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.ledger.restore import restore
-from tillbridge.ledger.schema import inbox, menu_items, order_log, orders, pushes
 
 AT = 2_000_000_000_000
 
@@ -33,14 +34,14 @@ def order(number: int, ticket: str, *, updated_at: int = 1) -> dict:
         "payload": json.dumps({"id": f"ord_{number}"}),
         "received_at": number,
         "ticket": ticket,
-        "wanted": "accepted",
-        "told": "created",
+        "desired_state": "accepted",
+        "service_state": "created",
         "updated_at": updated_at,
     }
 
 
 def add(connection: Connection, *rows: dict) -> None:
-    connection.execute(insert(orders), list(rows))
+    connection.execute(insert(OrderRow), list(rows))
 
 
 async def backed_up(data_dir: Path) -> Path:
@@ -53,8 +54,8 @@ async def backed_up(data_dir: Path) -> Path:
         job = {"store": "main", "kind": "full", "started_at": 1, "state": "running"}
 
         def rest(connection: Connection) -> None:
-            connection.execute(insert(menu_items), [item])
-            connection.execute(insert(pushes), [job])
+            connection.execute(insert(MenuItem), [item])
+            connection.execute(insert(Push), [job])
             facts.put_fact(connection, "main", "service_store_id", "st_1", at=1)
 
         await ledger.write(rest)
@@ -70,7 +71,9 @@ async def test_orders_that_may_be_in_the_pos_are_asked_for_first(tmp_path: Path)
     assert done.replaced is None
     async with opened(tmp_path) as ledger:
         tickets = dict(
-            await ledger.read(lambda c: c.execute(select(orders.c.order_id, orders.c.ticket)).all())
+            await ledger.read(
+                lambda c: c.execute(select(col(OrderRow.order_id), col(OrderRow.ticket))).all()
+            )
         )
         assert tickets == {"ord_1": "writing", "ord_2": "written"}
         rebuilt = await ledger.read(lambda c: facts.get_fact(c, "", "rebuilt"))
@@ -82,10 +85,8 @@ async def test_the_menu_is_pushed_whole_and_no_old_job_is_asked_for(tmp_path: Pa
     saved = await backed_up(tmp_path)
     restore(tmp_path, saved, at=AT, who="command:anna")
     async with opened(tmp_path) as ledger:
-        assert not await ledger.read(
-            lambda c: c.scalar(select(func.count()).select_from(menu_items))
-        )
-        assert await ledger.read(lambda c: c.scalar(select(pushes.c.state))) == "lost"
+        assert not await ledger.read(lambda c: c.scalar(select(func.count()).select_from(MenuItem)))
+        assert await ledger.read(lambda c: c.scalar(select(col(Push.state)))) == "lost"
 
 
 async def test_what_the_present_ledger_knows_of_orders_is_carried_over(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ async def test_what_the_present_ledger_knows_of_orders_is_carried_over(tmp_path:
         add(connection, order(3, "waiting", updated_at=6))
         handled(connection, 1, "order.new", 5)
         connection.execute(
-            insert(order_log), [{"store": "main", "order_id": "ord_1", "at": 5, "event": "x.y"}]
+            insert(LogEntry), [{"store": "main", "order_id": "ord_1", "at": 5, "event": "x.y"}]
         )
 
     async with opened(tmp_path) as ledger:
@@ -112,10 +113,10 @@ async def test_what_the_present_ledger_knows_of_orders_is_carried_over(tmp_path:
         assert third is not None
         assert third.ticket == "writing"
         events = await ledger.read(
-            lambda c: c.execute(select(inbox.c.event_id, inbox.c.handled_at)).all()
+            lambda c: c.execute(select(col(Delivery.event_id), col(Delivery.handled_at))).all()
         )
         assert [tuple(each) for each in events] == [("evt_1", 5), ("evt_2", None)]
-        assert await ledger.read(lambda c: c.scalar(select(order_log.c.event))) == "x.y"
+        assert await ledger.read(lambda c: c.scalar(select(col(LogEntry.event)))) == "x.y"
 
 
 async def test_the_ledger_from_before_is_kept_and_can_be_restored_itself(tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ async def test_who_restored_is_in_the_audit_trail_and_the_chain_is_whole(tmp_pat
     restore(tmp_path, saved, at=AT, who="command:anna")
     async with opened(tmp_path) as ledger:
         (entry,) = await ledger.read(lambda c: audit.latest(c, 10))
-        assert (entry.act.action, entry.act.who) == ("ledger.restore", "command:anna")
+        assert (entry.action, entry.who) == ("ledger.restore", "command:anna")
         assert (await ledger.read(audit.check)).broken is None
 
 

@@ -68,12 +68,12 @@ async def test_how_long_an_86_takes_to_reach_the_storefront_is_known(tmp_path: P
         at = house.clock.now_ms()
         await house.flow.take_off("p1", until=None, by="page:anna")
         before = (await house.ask(get_overrides))["p1"]
-        assert (before.by, before.told_at) == ("page:anna", None)
+        assert (before.by, before.sent_at) == ("page:anna", None)
         await house.flow._availability.round()
         after = (await house.ask(get_overrides))["p1"]
-        assert after.told_at is not None
-        assert at <= before.at <= after.told_at
+        assert after.sent_at is not None
+        assert at <= before.at <= after.sent_at
         assert (await house.on_sale())["p1"]["available"] is False
         await house.flow.take_off("p1", until=at + 3_600_000, by="page:bob")
         again = (await house.ask(get_overrides))["p1"]
-        assert again.told_at == again.at, "it was off already"
+        assert again.sent_at == again.at, "it was off already"

@@ -5,7 +5,6 @@ import contextlib
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,10 +19,10 @@ from tillbridge.cli.order_reading import FoundOrder
 from tillbridge.cli.orders import _show, _whole
 from tillbridge.cli.say import document
 from tillbridge.daemon import operations_orders
-from tillbridge.ledger.inbox import Delivery, record
-from tillbridge.ledger.orders import OrderRow, find_called, life
+from tillbridge.ledger.inbox import record
+from tillbridge.ledger.models import Delivery, OrderRow, metadata
+from tillbridge.ledger.orders import find_called, read_log
 from tillbridge.ledger.problems import open_problems
-from tillbridge.ledger.schema import metadata
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, parse_order
 from tillbridge.orders.events import order_of
@@ -100,7 +99,19 @@ def taken_in(data: dict[str, object]) -> Iterator[tuple[Connection, OrderRow]]:
     metadata.create_all(engine)
     body = json.dumps({"event_type": "order.created", "data": data}).encode()
     with engine.connect() as connection:
-        record(connection, [Delivery("main", "d", "e", "order.created", 1_000, body)])
+        record(
+            connection,
+            [
+                Delivery(
+                    store="main",
+                    delivery_id="d",
+                    event_id="e",
+                    event_type="order.created",
+                    received_at=1_000,
+                    body=body,
+                )
+            ],
+        )
         take_in(connection, POLICY, 2_000)
         (row,) = find_called(connection, "ord_1")
         yield connection, row
@@ -148,7 +159,7 @@ def test_no_page_breaks(house: PageHouse, runner: asyncio.Runner) -> None:
 @given(orders())
 def test_no_command_breaks(data: dict[str, object]) -> None:
     with taken_in(data) as (connection, row), contextlib.redirect_stdout(utf8()) as out:
-        found = FoundOrder(row, life(connection, "main", "ord_1"), None)
+        found = FoundOrder(row, read_log(connection, "main", "ord_1"), None)
         _show(found)
         document(_whole(found))
         out.flush()
@@ -215,7 +226,14 @@ def test_a_quantity_that_is_not_there_is_not_one() -> None:
 
 def test_a_row_of_another_age_is_shown_too() -> None:
     for placed_at in (-(2**62), 2**62):
-        row = OrderRow("main", str(placed_at), 0, "", OrderState.CREATED, OrderState.CREATED)
-        told = order_part.order_part(replace(row, placed_at=placed_at))
+        row = OrderRow(
+            store="main",
+            order_id=str(placed_at),
+            received_at=0,
+            payload="",
+            desired_state=OrderState.CREATED,
+            service_state=OrderState.CREATED,
+        )
+        told = order_part.order_part(row.replace(placed_at=placed_at))
         assert told["placed_at"] == to_iso(placed_at)
         assert to_iso(placed_at)[:4] in {"0001", "9999"}

@@ -114,10 +114,10 @@ async def ended(life: Life, restaurant: Restaurant) -> None:
 
     async def settled() -> bool:
         row = await life.row("ord_1")
-        if row is None or row.told not in {"accepted", "cancelled"}:
+        if row is None or row.service_state not in {"accepted", "cancelled"}:
             return False
         await asyncio.to_thread(restaurant.server.wait_until_idle)
-        left = 0 if row.told == "cancelled" else 1
+        left = 0 if row.service_state == "cancelled" else 1
         return len(await asyncio.to_thread(live, restaurant)) == left
 
     await life.until(settled)

@@ -5,8 +5,8 @@ from pathlib import Path
 from sqlalchemy import Connection, insert
 
 from tests.support.ledger_house import opened
+from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.orders import log_event
-from tillbridge.ledger.schema import orders
 from tillbridge.ledger.snapshot import read_figures, take_figures
 
 NOW = 1_800_000_000_000
@@ -22,8 +22,8 @@ def order(order_id: str, hours_ago: int, **changed: object) -> dict:
         "received_at": at,
         "ticket": "written",
         "written_at": at + 2_000,
-        "wanted": "accepted",
-        "told": "accepted",
+        "desired_state": "accepted",
+        "service_state": "accepted",
         "updated_at": at,
         "reason_code": None,
     }
@@ -31,14 +31,14 @@ def order(order_id: str, hours_ago: int, **changed: object) -> dict:
 
 
 def fill(connection: Connection) -> None:
-    gone = {"ticket": "refused", "written_at": None, "wanted": "cancelled"}
+    gone = {"ticket": "refused", "written_at": None, "desired_state": "cancelled"}
     connection.execute(
-        insert(orders),
+        insert(OrderRow),
         [
             order("well", 1),
             order("again", 2),
-            order("by_hand", 3, wanted="cancelled", reason_code="OTHER"),
-            order("kitchen", 4, wanted="cancelled", reason_code="OTHER"),
+            order("by_hand", 3, desired_state="cancelled", reason_code="OTHER"),
+            order("kitchen", 4, desired_state="cancelled", reason_code="OTHER"),
             order("lost", 30, reason_code="POS_OFFLINE", **gone),
             order("left", 40),
             order("ancient", 24 * 8),

@@ -6,7 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, insert
 
 from tests.support.ledger_house import opened
-from tillbridge.ledger import schema, search
+from tillbridge.ledger import search
+from tillbridge.ledger.models import LogEntry, OrderRow
 from tillbridge.ledger.orders import log_event
 from tillbridge.ledger.search import OrderFilter
 
@@ -25,25 +26,25 @@ def fill(connection: Connection) -> None:
             "ticket": "waiting" if number > MANY - 3 else "written",
             "ticket_reference": f"T{number}%",
             "written_at": None if number > MANY - 3 else number * 1_000 + 500,
-            "wanted": "cancelled" if number % 10 == 0 else "accepted",
-            "told": "accepted",
+            "desired_state": "cancelled" if number % 10 == 0 else "accepted",
+            "service_state": "accepted",
             "updated_at": number,
             "closed_at": number if number % 10 == 0 else None,
         }
         for number in range(1, MANY + 1)
     ]
-    connection.execute(insert(schema.orders), rows)
+    connection.execute(insert(OrderRow), rows)
     log = [
         {
             "store": row["store"],
             "order_id": row["order_id"],
             "at": row["received_at"] + 800,
             "event": "order.accepted",
-            "detail": "{}",
+            "detail": {},
         }
         for row in rows
     ]
-    connection.execute(insert(schema.order_log), log)
+    connection.execute(insert(LogEntry), log)
     log_event(connection, "main", "ord_7", "order.handled", 9, how="typed", by="page:anna")
     log_event(connection, "bar", "ord_8", "order.handled", 9, how="settled", by="page:anna")
     log_event(connection, "bar", "ord_8", "order.retried", 10, by="page:bob")

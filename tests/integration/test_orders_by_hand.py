@@ -8,8 +8,8 @@ import pytest
 from tests.support.order_house import House
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
 from tillbridge.core.errors import BridgeError, ServiceDown
-from tillbridge.ledger.orders import TicketState
-from tillbridge.ledger.orders import life as life_of
+from tillbridge.ledger.models import TicketState
+from tillbridge.ledger.orders import read_log
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.state import ByHand
 
@@ -42,7 +42,7 @@ async def test_an_order_typed_into_the_till_is_accepted_and_never_written(house:
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")
         assert house.till.written == ["ord_2"]
-        entries = await life.ledger.read(lambda each: life_of(each, "main", "ord_1"))
+        entries = await life.ledger.read(lambda each: read_log(each, "main", "ord_1"))
         handled = next(each for each in entries if each.event == "order.handled")
         assert handled.detail == {"how": "typed", "by": "page:anna"}
 
@@ -76,7 +76,7 @@ async def test_an_order_that_is_settled_is_left_alone_even_after_a_restart(house
         await life.order("ord_1")
         await life.until(lambda: "offline" in house.effects.presence)
         await life.flow.done("ord_1", "settled", by="page:anna")
-        assert (await life.until_closed("ord_1")).told is OrderState.CREATED
+        assert (await life.until_closed("ord_1")).service_state is OrderState.CREATED
     house.till.on_write = None
     async with house.life() as life:
         await life.order("ord_2")
@@ -123,7 +123,7 @@ async def test_the_life_tells_who_cancelled_and_what_the_service_answered(house:
         house.service.fails = None
         life.flow.service_back()
         await life.until_closed("ord_1")
-        entries = await life.ledger.read(lambda each: life_of(each, "main", "ord_1"))
+        entries = await life.ledger.read(lambda each: read_log(each, "main", "ord_1"))
         told = {each.event: each.detail for each in entries}
         assert told["order.received"]["event_id"] == "evt_1"
         assert told["order.untold"]["status"] == 503

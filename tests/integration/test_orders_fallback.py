@@ -13,7 +13,7 @@ from tillbridge.adapter import (
     TicketOutcomeUnknown,
 )
 from tillbridge.core.errors import BridgeError
-from tillbridge.ledger.orders import TicketState
+from tillbridge.ledger.models import TicketState
 from tillbridge.model.order import Order, ReasonCode
 
 NOT_IN_TILL = frozenset({TicketMark.NOT_IN_TILL})
@@ -154,7 +154,7 @@ async def test_where_a_person_confirms_paper_alone_accepts_nothing(
         await life.until(lambda: "order.not_in_till" in life.problems())
         row = await life.row("ord_1")
         assert row is not None
-        assert row.wanted == "created"
+        assert row.desired_state == "created"
         await life.flow.done("ord_1", "typed", by="page:anna")
         await life.until_told("ord_1", "accepted")
 

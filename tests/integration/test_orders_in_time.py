@@ -9,7 +9,7 @@ from tests.support.order_house import STORE, House
 from tillbridge.adapter import Advice, PosOffline, TicketOutcomeUnknown
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu_codec import AcceptedItem
-from tillbridge.ledger.orders import TicketState
+from tillbridge.ledger.models import TicketState
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.commit import see
@@ -233,7 +233,7 @@ async def test_an_order_nobody_heard_of_for_a_day_is_closed(house: House) -> Non
         row = await life.row("ord_1")
         assert row is not None
         assert row.closed_at is not None
-        assert row.wanted is OrderState.ACCEPTED
+        assert row.desired_state is OrderState.ACCEPTED
 
 
 async def test_what_the_till_says_of_itself_is_handed_on_once(house: House) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,8 @@ from sqlalchemy import Connection
 
 from tests.support.bridge_process import free_port
 from tests.support.ledger_house import opened
-from tillbridge.ledger.orders import OrderRow, find_orders
+from tillbridge.ledger.models import OrderRow
+from tillbridge.ledger.orders import find_orders
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.commit import commit, insert
@@ -58,8 +58,15 @@ def fill(connection: Connection) -> None:
     numbers = {"ord_a": "1007", "ord_b": "1008", "ord_c": "1008", "ord_1007": "9"}
     payload = json.dumps({"id": "x", "total_amount": 1840, "currency": "USD", "items": []})
     for at, (order_id, number) in enumerate(numbers.items(), start=NOW):
-        row = OrderRow("main", order_id, at, payload, OrderState.CREATED, OrderState.CREATED)
-        insert(connection, replace(row, order_number=number), at)
+        row = OrderRow(
+            store="main",
+            order_id=order_id,
+            received_at=at,
+            payload=payload,
+            desired_state=OrderState.CREATED,
+            service_state=OrderState.CREATED,
+        )
+        insert(connection, row.replace(order_number=number), at)
     lost = CancelWanted(ReasonCode.POS_OFFLINE, "gone", "offline")
     for order_id in ("ord_b", "ord_c"):
         commit(connection, "main", order_id, lost, NOW)

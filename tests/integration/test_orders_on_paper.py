@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.order_house import House, Life
 from tillbridge.adapter import PosOffline, TicketMark, TicketOutcomeUnknown
-from tillbridge.ledger.orders import TicketState
+from tillbridge.ledger.models import TicketState
 from tillbridge.model.order import Order, ReasonCode
 
 DUPLICATE = frozenset({TicketMark.POSSIBLE_DUPLICATE})
@@ -137,7 +137,7 @@ async def test_what_nobody_asks_for_is_cancelled_when_its_time_is_up(house: Hous
         house.clock.both_s = 121
         await life.order("ord_2")
         row = await life.until_closed("ord_1")
-        assert row.told == "cancelled"
+        assert row.service_state == "cancelled"
         assert house.service.cancels[0][1] is ReasonCode.OTHER
         assert "minutes old" in house.service.cancels[0][2]
         await life.until(lambda: "order.held" not in life.problems())

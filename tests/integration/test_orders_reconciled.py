@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.order_house import House, Life
 from tillbridge.adapter import ListedTicket, PosFailure, TicketOutcomeUnknown
-from tillbridge.ledger.orders import LogEntry, OrderRow, TicketState
+from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.commit import see
 from tillbridge.orders.reconciler import surplus_of
@@ -215,7 +215,7 @@ async def test_an_older_ticket_that_is_not_listed_any_more_is_not_deleted(house:
         await asked_again(life)
         row = await life.row("ord_1")
     assert row is not None
-    assert row.wanted is OrderState.ACCEPTED
+    assert row.desired_state is OrderState.ACCEPTED
 
 
 async def test_a_ticket_that_the_till_does_not_give_back_is_told_in_its_own_words(
@@ -242,8 +242,8 @@ _ROWS = st.builds(
     order_id=st.just("ord_1"),
     received_at=st.just(0),
     payload=st.just("{}"),
-    wanted=st.sampled_from(OrderState),
-    told=st.sampled_from(OrderState),
+    desired_state=st.sampled_from(OrderState),
+    service_state=st.sampled_from(OrderState),
     ticket=st.sampled_from(TicketState),
 )
 _HOW = st.sampled_from([[], ["never_written"], ["taken_back"], ["left_to_person"]])
@@ -253,11 +253,16 @@ _HOW = st.sampled_from([[], ["never_written"], ["taken_back"], ["left_to_person"
 def test_one_live_ticket_stays_of_an_order_and_none_of_a_cancelled_one(
     row: OrderRow, how: list[str], count: int
 ) -> None:
-    entries = [LogEntry(0, "order.withdrawn", {"how": each}) for each in how]
+    entries = [
+        LogEntry(
+            at=0, event="order.withdrawn", detail={"how": each}, store="main", order_id="ord_1"
+        )
+        for each in how
+    ]
     live = [record(number) for number in range(count)]
     surplus = surplus_of(row, entries, live).tickets
     stays = [each for each in live if each not in surplus]
-    if row.wanted is not OrderState.CANCELLED:
+    if row.desired_state is not OrderState.CANCELLED:
         assert stays == live[:1]
     elif row.ticket in {TicketState.WRITING, TicketState.WRITTEN}:
         assert stays == live, "the writer takes it back"
@@ -267,7 +272,14 @@ def test_one_live_ticket_stays_of_an_order_and_none_of_a_cancelled_one(
 
 @given(late_s=st.floats(0, 300), gaps=st.lists(st.floats(0, 1000), min_size=1, max_size=8))
 def test_the_time_in_which_a_write_may_land_never_shrinks(late_s: float, gaps: list[float]) -> None:
-    row = OrderRow("main", "ord_1", 0, "", OrderState.CREATED, OrderState.CREATED)
+    row = OrderRow(
+        store="main",
+        order_id="ord_1",
+        received_at=0,
+        payload="",
+        desired_state=OrderState.CREATED,
+        service_state=OrderState.CREATED,
+    )
     entry, now, before = QueuedOrder(row, 1, Phase.WRITE, 0.0), 0.0, 0.0
     for count, gap in enumerate(gaps):
         now += gap

@@ -8,7 +8,7 @@ import pytest
 from tests.support.order_house import House, Life
 from tillbridge.adapter import BadRow, PosOffline, RejectReason, TicketOutcomeUnknown
 from tillbridge.core.errors import ConsentLost, OutcomeUnknown, Refused, ServiceDown
-from tillbridge.ledger.orders import TicketState
+from tillbridge.ledger.models import TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.commit import see
 
@@ -39,7 +39,7 @@ async def test_an_order_the_till_completed_waits_for_the_services_word(house: Ho
         house.till.tells("ord_1", "completed")
         row = await life.until_told("ord_1", "ready")
         assert row.closed_at is None
-        assert row.wanted is OrderState.COMPLETED
+        assert row.desired_state is OrderState.COMPLETED
 
 
 async def test_a_late_preparing_after_ready_is_ignored(house: House) -> None:
@@ -62,7 +62,7 @@ async def test_news_is_kept_before_the_till_is_told_that_it_was_handled(house: H
         await life.until(lambda: house.till.handled)
         row = await life.row("ord_1")
         assert row is not None
-        assert row.wanted is OrderState.PREPARING
+        assert row.desired_state is OrderState.PREPARING
     house.service.fails = None
     async with house.life() as life:
         await life.until_told("ord_1", "preparing")
@@ -424,7 +424,7 @@ async def test_a_person_cancels_an_order_and_its_ticket_is_taken_back(house: Hou
         await life.until_told("ord_1", "accepted")
         assert await life.flow.cancel("ord_1", ReasonCode.CAPACITY)
         row = await life.until_closed("ord_1")
-        assert row.told is OrderState.CANCELLED
+        assert row.service_state is OrderState.CANCELLED
         assert row.ticket is TicketState.WITHDRAWN
     assert house.till.withdrawn == ["ord_1"]
     assert house.service.cancels[0][1] is ReasonCode.CAPACITY
@@ -472,7 +472,7 @@ async def test_an_order_given_up_while_the_service_is_gone_can_be_tried_again(
 
         async def given_up() -> bool:
             row = await life.row("ord_1")
-            return row is not None and row.wanted is OrderState.CANCELLED
+            return row is not None and row.desired_state is OrderState.CANCELLED
 
         async def tried_to_cancel() -> bool:
             return "order.untold" in await life.events("ord_1")

@@ -14,7 +14,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.orders import TicketState
+from tillbridge.ledger.models import TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
 
 
@@ -230,7 +230,7 @@ async def test_an_order_that_was_delivered_before_it_arrived_is_not_cooked(house
         await life.deliver("order.delivered", {"id": "ord_1"})
         await life.order("ord_1")
         row = await life.until(lambda: life.row("ord_1"))
-        assert row.told is OrderState.COMPLETED
+        assert row.service_state is OrderState.COMPLETED
         assert row.closed_at is not None
         await life.order("ord_2")
         await life.until_told("ord_2", "accepted")

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from tests.support.ledger_house import StoppedClock, opened
 from tillbridge.core.problems import Found, OpenProblem, Scope
+from tillbridge.ledger.models import metadata
 from tillbridge.ledger.problems import (
     ProblemDesk,
     ProblemsChanged,
@@ -20,7 +21,6 @@ from tillbridge.ledger.problems import (
     past_problems,
     report,
 )
-from tillbridge.ledger.schema import metadata
 from tillbridge.ledger.writer import take
 
 CODES = frozenset({"order.not_written", "order.held"})

@@ -11,8 +11,7 @@ from structlog.testing import capture_logs
 from tests.support.receiver_house import SECRET, answer, event, head, receiving
 from tillbridge.config import ReceiverSettings
 from tillbridge.core.errors import ConfigError, LedgerUnwritable
-from tillbridge.ledger.inbox import Delivery
-from tillbridge.ledger.schema import inbox
+from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.writer import Storage
 from tillbridge.receiver.receiver import Receiver
 
@@ -23,7 +22,7 @@ async def test_a_delivery_is_on_disk_when_it_is_acknowledged(tmp_path: Path) -> 
         given = await house.send(body, headers={"X-Service-Delivery-Id": "dlv_1"})
         assert (given.status, given.body) == (200, b"")
         rows = await house.ledger.read(
-            lambda connection: connection.execute(select(inbox)).mappings().all()
+            lambda connection: connection.execute(select(Delivery)).mappings().all()
         )
         assert [dict(row) for row in rows] == [
             {

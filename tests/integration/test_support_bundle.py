@@ -26,8 +26,8 @@ from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
 from tillbridge.diagnostics.bundle.contents import Bundle, gather
 from tillbridge.ledger import audit
 from tillbridge.ledger.inbox import record
-from tillbridge.ledger.problems import PastProblem, keep_past
-from tillbridge.ledger.schema import community_orders, orders, tables
+from tillbridge.ledger.models import AcceptedTable, CommunityOrder, OrderRow, PastProblem
+from tillbridge.ledger.problems import keep_past
 
 NOW = 1_800_000_000_000
 
@@ -187,21 +187,21 @@ def fill(connection: Connection) -> None:
         "items": [{"product_name": "Dish"}],
     }
     connection.execute(
-        insert(orders).values(
+        insert(OrderRow).values(
             store="main",
             order_id="ord_1",
             payload=json.dumps(payload),
             received_at=NOW,
             ticket="written",
-            wanted="accepted",
-            told="accepted",
+            desired_state="accepted",
+            service_state="accepted",
             updated_at=NOW,
         )
     )
     body = json.dumps({"data": {"customer": {"name": PERSONAL["other name"]}}}).encode()
     record(connection, [delivery(body=body)])
     connection.execute(
-        insert(community_orders).values(
+        insert(CommunityOrder).values(
             community="communities/hall",
             order_id="par_1",
             status="created",
@@ -211,7 +211,7 @@ def fill(connection: Connection) -> None:
         )
     )
     connection.execute(
-        insert(tables).values(
+        insert(AcceptedTable).values(
             store="main",
             external_id="t1",
             name="Table 1",
@@ -222,7 +222,12 @@ def fill(connection: Connection) -> None:
     for number, form in enumerate(everything()):
         act = audit.Act("order.done", "page:anna", "staff", "main", form, {"said": form, form: 1})
         audit.append(connection, act, at=NOW + number)
-        keep_past(connection, PastProblem("pos.offline", "main", form, NOW, NOW + 1 + number))
+        keep_past(
+            connection,
+            PastProblem(
+                code="pos.offline", store="main", subject=form, since=NOW, until=NOW + 1 + number
+            ),
+        )
 
 
 @pytest.fixture

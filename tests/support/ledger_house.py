@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from tillbridge.core.clock import Clock
-from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.models import Delivery
 
 _numbers = itertools.count(1)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from tillbridge.core import log
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerUnwritable
-from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.models import Delivery
 
 
 async def main() -> None:
@@ -23,7 +23,14 @@ async def main() -> None:
     async def send() -> None:
         for number in numbers:
             event = f"evt_{number}"
-            delivery = Delivery("main", event, event, "order.created", 0, b"b" * 2000)
+            delivery = Delivery(
+                store="main",
+                delivery_id=event,
+                event_id=event,
+                event_type="order.created",
+                received_at=0,
+                body=b"b" * 2000,
+            )
             try:
                 await ledger.deliver(delivery)
                 sys.stdout.write(f"{event}\n")

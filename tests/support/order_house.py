@@ -25,9 +25,8 @@ from tillbridge.config import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import Conflict, Refused
 from tillbridge.ledger import orders
-from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.orders import OrderRow
+from tillbridge.ledger.models import Delivery, OrderRow
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import Order, OrderState, ReasonCode
@@ -275,12 +274,12 @@ class House:
         number = next(self._deliveries)
         envelope = {"event_type": event_type, "data": data}
         return Delivery(
-            STORE,
-            f"dlv_{number}",
-            event_id or f"evt_{number}",
-            event_type,
-            self.clock.now_ms(),
-            json.dumps(envelope).encode(),
+            store=STORE,
+            delivery_id=f"dlv_{number}",
+            event_id=event_id or f"evt_{number}",
+            event_type=event_type,
+            received_at=self.clock.now_ms(),
+            body=json.dumps(envelope).encode(),
         )
 
 
@@ -311,13 +310,13 @@ class Life:
         return await self.ledger.read(lambda each: orders.get_order(each, STORE, order_id))
 
     async def events(self, order_id: str) -> list[str]:
-        life = await self.ledger.read(lambda each: orders.life(each, STORE, order_id))
+        life = await self.ledger.read(lambda each: orders.read_log(each, STORE, order_id))
         return [entry.event for entry in life]
 
     async def until_told(self, order_id: str, state: OrderState | str) -> OrderRow:
         async def reached() -> OrderRow | None:
             row = await self.row(order_id)
-            return row if row is not None and row.told == state else None
+            return row if row is not None and row.service_state == state else None
 
         return await self.until(reached)
 

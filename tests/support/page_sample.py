@@ -13,9 +13,7 @@ from tillbridge.core.problems import PROBLEMS, OpenProblem
 from tillbridge.diagnostics.reach.place import Place, Seen
 from tillbridge.diagnostics.reach.ways import guidance
 from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
-from tillbridge.ledger.orders import LogEntry, OrderRow, TicketState
-from tillbridge.ledger.problems import PastProblem
-from tillbridge.ledger.search import Arrived
+from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, PastProblem, TicketState
 from tillbridge.ledger.snapshot import SPANS, Figures, Held, StoreFigures, StoreSnapshot, Times
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, ReasonCode
@@ -108,7 +106,13 @@ def _day(now: int, text: str) -> Day:
     ):
         day.hours[place] = Hour(count, 2 if place in {12, 18} else 0)
     day.past.append(
-        PastProblem("service.unreachable", "main", "", now - 9 * HOUR_MS, now - 8 * HOUR_MS)
+        PastProblem(
+            code="service.unreachable",
+            store="main",
+            subject="",
+            since=now - 9 * HOUR_MS,
+            until=now - 8 * HOUR_MS,
+        )
     )
     day.waiting.extend(
         [
@@ -125,50 +129,96 @@ def fill_orders(control: PretendControl, text: str = PLANT) -> None:
     """Fill the pages of orders: one of each kind, and the first of them whole."""
     now = control.now_ms
     row = OrderRow(
-        "main",
-        text,
-        now - 3 * _MINUTE,
-        "{}",
-        OrderState.CREATED,
-        OrderState.CREATED,
-        TicketState.WRITING,
+        store="main",
+        order_id=text,
+        received_at=now - 3 * _MINUTE,
+        payload="{}",
+        desired_state=OrderState.CREATED,
+        service_state=OrderState.CREATED,
+        ticket=TicketState.WRITING,
         order_number=text,
         placed_at=now - 3 * _MINUTE - 900,
         attempts=4,
         last_failure=text,
     )
-    done = replace(
-        row,
+    done = row.replace(
         order_id="ord_2",
         order_number="A-103",
         received_at=now - 9 * _MINUTE,
         ticket=TicketState.WRITTEN,
         ticket_reference=text,
         written_at=now - 9 * _MINUTE + 700,
-        wanted=OrderState.READY,
-        told=OrderState.READY,
+        desired_state=OrderState.READY,
+        service_state=OrderState.READY,
         last_failure="",
     )
-    cancelled = replace(
-        done,
+    cancelled = done.replace(
         order_id="ord_3",
         order_number="A-102",
-        wanted=OrderState.CANCELLED,
-        told=OrderState.CANCELLED,
+        desired_state=OrderState.CANCELLED,
+        service_state=OrderState.CANCELLED,
         reason_code=ReasonCode.ITEM_OUT_OF_STOCK,
         message=text,
         closed_at=now - 8 * _MINUTE,
     )
-    handled = LogEntry(now - _MINUTE, "order.handled", {"by": f"page:{text}", "how": "typed"})
-    by_hand = replace(done, order_id="ord_4", order_number="A-101")
+    handled = LogEntry(
+        at=now - _MINUTE,
+        event="order.handled",
+        detail={"by": f"page:{text}", "how": "typed"},
+        store="main",
+        order_id="ord_1",
+    )
+    by_hand = done.replace(order_id="ord_4", order_number="A-101")
     entries = [
-        LogEntry(row.received_at + 40, "order.received", {"lines": 2}),
-        LogEntry(row.received_at + 50, "order.check_found", {"unknown_items": [text]}),
-        LogEntry(row.received_at + 900, "order.wait", {"reason": text}),
-        LogEntry(row.received_at + 64_000, "order.retried", {"by": f"page:{text}"}),
-        LogEntry(row.received_at + 70_000, "order.untold", {"call": "accept", "code": text}),
-        LogEntry(row.received_at + 80_000, "order.written", {"reference": text}),
-        LogEntry(row.received_at + 80_900, "order.accepted", {"ms": 212}),
+        LogEntry(
+            at=row.received_at + 40,
+            event="order.received",
+            detail={"lines": 2},
+            store="main",
+            order_id="ord_1",
+        ),
+        LogEntry(
+            at=row.received_at + 50,
+            event="order.check_found",
+            detail={"unknown_items": [text]},
+            store="main",
+            order_id="ord_1",
+        ),
+        LogEntry(
+            at=row.received_at + 900,
+            event="order.wait",
+            detail={"reason": text},
+            store="main",
+            order_id="ord_1",
+        ),
+        LogEntry(
+            at=row.received_at + 64_000,
+            event="order.retried",
+            detail={"by": f"page:{text}"},
+            store="main",
+            order_id="ord_1",
+        ),
+        LogEntry(
+            at=row.received_at + 70_000,
+            event="order.untold",
+            detail={"call": "accept", "code": text},
+            store="main",
+            order_id="ord_1",
+        ),
+        LogEntry(
+            at=row.received_at + 80_000,
+            event="order.written",
+            detail={"reference": text},
+            store="main",
+            order_id="ord_1",
+        ),
+        LogEntry(
+            at=row.received_at + 80_900,
+            event="order.accepted",
+            detail={"ms": 212},
+            store="main",
+            order_id="ord_1",
+        ),
     ]
     worth = {"items": 3, "total": 2450, "currency": "EUR"}
     control.orders.rows = [
@@ -182,7 +232,17 @@ def fill_orders(control: PretendControl, text: str = PLANT) -> None:
         **order_part(row),
         "may": {**may_be_done(row)},
         "life": life_part(
-            row, entries, Arrived("evt_1", text, row.received_at, row.received_at + 40)
+            row,
+            entries,
+            Delivery(
+                store="main",
+                delivery_id=text,
+                event_id="evt_1",
+                event_type="order.created",
+                received_at=row.received_at,
+                handled_at=row.received_at + 40,
+                body=b"",
+            ),
         ),
         "delivery": {"event_id": "evt_1", "delivery_id": text, "received_at": ""},
         "ordered": {

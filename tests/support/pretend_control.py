@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.pretend_setup import PretendSetup
 from tillbridge.core.errors import BridgeError
 from tillbridge.ledger.day import Day
-from tillbridge.ledger.orders import OrderRow
+from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.search import fold, rank_of
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
@@ -249,7 +249,14 @@ class PretendOrders:
         self.sound = False
         self.unseen = 0
         self.rows: list[Answer] = []
-        row = OrderRow("main", "ord_1", 0, "", OrderState.CREATED, OrderState.CREATED)
+        row = OrderRow(
+            store="main",
+            order_id="ord_1",
+            received_at=0,
+            payload="",
+            desired_state=OrderState.CREATED,
+            service_state=OrderState.CREATED,
+        )
         self.whole: Answer = {
             **order_part(row),
             "may": may_be_done(row),

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sqlalchemy import select
+from sqlmodel import col
 
 from tests.support.ledger_house import StoppedClock, opened
 from tillbridge.config import ReceiverSettings
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.problems import ProblemDesk
-from tillbridge.ledger.schema import inbox
 from tillbridge.receiver.receiver import Receiver
 
 SECRET = "whsec_main"
@@ -78,7 +79,7 @@ class ReceiverHouse:
 
     async def kept(self) -> list[str]:
         return await self.ledger.read(
-            lambda connection: list(connection.scalars(select(inbox.c.event_id)))
+            lambda connection: list(connection.scalars(select(col(Delivery.event_id))))
         )
 
 

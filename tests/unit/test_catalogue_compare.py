@@ -11,7 +11,7 @@ from tests.support.catalogues import IDS, catalogues, content, dishes, without
 from tillbridge.ledger import menu
 from tillbridge.ledger.menu import Refusal, refuse_items
 from tillbridge.ledger.menu_codec import AcceptedItem, Parts
-from tillbridge.ledger.schema import metadata
+from tillbridge.ledger.models import metadata
 from tillbridge.menu.codec import fingerprint
 from tillbridge.menu.compare import (
     changes_from,

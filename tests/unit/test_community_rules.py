@@ -21,7 +21,8 @@ from tillbridge.communities.orders import (
 )
 from tillbridge.communities.overrides import both, holds, item_availability, lifted, over, to_push
 from tillbridge.communities.subscription import describe, differences, newest, remedy
-from tillbridge.ledger.community import KnownParent, TiedChild, Word
+from tillbridge.ledger.community import TiedChild
+from tillbridge.ledger.models import CommunityOrder, CommunityOverride
 from tillbridge.model.community import (
     STATUSES,
     ChildOrder,
@@ -105,47 +106,56 @@ def test_both_sides_is_an_and_that_knows_what_it_does_not_know(
 
 
 @st.composite
-def words(draw: st.DrawFn) -> Word:
+def words(draw: st.DrawFn) -> CommunityOverride:
     available = draw(st.booleans())
-    return Word(
-        draw(st.sampled_from("abcdef")),
-        available,
-        None if available else draw(st.none() | st.integers(0, 200)),
-        "staff",
-        draw(st.integers(0, 100)),
-        None if available else draw(st.none() | st.integers(0, 100)),
+    return CommunityOverride(
+        external_id=draw(st.sampled_from("abcdef")),
+        available=available,
+        until=None if available else draw(st.none() | st.integers(0, 200)),
+        by="staff",
+        at=draw(st.integers(0, 100)),
+        sent_at=None if available else draw(st.none() | st.integers(0, 100)),
+        store="communities/hall",
     )
 
 
 @given(words(), st.booleans() | st.none(), st.integers(0, 200))
 def test_our_word_is_told_apart_from_what_the_catalogue_says(
-    word: Word, told_: bool | None, now: int
+    word: CommunityOverride, told_: bool | None, now: int
 ) -> None:
     body = {} if told_ is None else {"available": told_}
-    found = item_availability(Record("item", word.item_id, "st", "Tea", body), word, now)
+    found = item_availability(Record("item", word.external_id, "st", "Tea", body), word, now)
     assert found.own_available is not holds(word, now)
     assert found.catalogue_available is told_
     assert found.effective == both(told_, found.own_available)
 
 
-@given(st.lists(words(), unique_by=lambda word: word.item_id), st.integers(0, 200))
-def test_every_word_is_told_or_over_or_known(found: list[Word], now: int) -> None:
-    telling = {each.item_id for each in to_push(found, now)}
+@given(st.lists(words(), unique_by=lambda word: word.external_id), st.integers(0, 200))
+def test_every_word_is_told_or_over_or_known(found: list[CommunityOverride], now: int) -> None:
+    telling = {each.external_id for each in to_push(found, now)}
     ended = set(over(found, now))
     assert not telling & ended
-    known = {each.item_id for each in found if each.told_at is not None}
-    assert telling | ended | known == {each.item_id for each in found}
+    known = {each.external_id for each in found if each.sent_at is not None}
+    assert telling | ended | known == {each.external_id for each in found}
 
 
 def test_only_an_answer_asked_for_after_our_word_lifts_it() -> None:
-    word = Word("a", available=False, until=None, by="staff", at=1, told_at=50)
+    word = CommunityOverride(
+        external_id="a",
+        available=False,
+        until=None,
+        by="staff",
+        at=1,
+        sent_at=50,
+        store="communities/hall",
+    )
     on = {"a": Record("item", "a", "st", "Tea", {"available": True})}
     off = {"a": Record("item", "a", "st", "Tea", {"available": False})}
     assert lifted([word], on, asked_at=51, now_ms=60) == ("a",)
     assert lifted([word], on, asked_at=50, now_ms=60) == ()
     assert lifted([word], off, asked_at=51, now_ms=60) == ()
     assert lifted([word], {}, asked_at=51, now_ms=60) == ()
-    assert lifted([replace(word, told_at=None)], on, asked_at=51, now_ms=60) == ()
+    assert lifted([word.replace(sent_at=None)], on, asked_at=51, now_ms=60) == ()
 
 
 # Events
@@ -155,8 +165,17 @@ def event(status: str, at: int, previous: str = "", kind: str = STATUS_CHANGED) 
     return OrderEvent(kind, ParentOrder("ord_1", status, updated_at=at), previous, at)
 
 
-def known_as(order: ParentOrder) -> KnownParent:
-    return KnownParent(order.order_id, "", order.status, order.updated_at, 0)
+def known_as(order: ParentOrder) -> CommunityOrder:
+    return CommunityOrder(
+        order_id=order.order_id,
+        order_number="",
+        status=order.status,
+        updated_at=order.updated_at,
+        received_at=0,
+        community="communities/hall",
+        changed_at=0,
+        payload="",
+    )
 
 
 LIFE = [
@@ -174,7 +193,7 @@ def test_however_events_arrive_the_service_has_the_last_word(data: st.DataObject
     again = data.draw(st.lists(st.integers(0, happened - 1), max_size=6), label="again")
     arriving = [LIFE[number] for number in (*turns, *again)]
     now = LIFE[happened - 1].order
-    known: KnownParent | None = None
+    known: CommunityOrder | None = None
     for each in arriving:
         match settle(known, each, received_at=happened):
             case Resolution.TAKE:
@@ -188,7 +207,7 @@ def test_however_events_arrive_the_service_has_the_last_word(data: st.DataObject
 
 
 def test_events_in_turn_need_no_read() -> None:
-    known: KnownParent | None = None
+    known: CommunityOrder | None = None
     for each in LIFE:
         assert settle(known, each, received_at=1000) is Resolution.TAKE
         assert settle(known_as(each.order), each, received_at=1000) is Resolution.KNOWN
@@ -206,7 +225,7 @@ def test_events_in_turn_need_no_read() -> None:
     ],
 )
 def test_what_does_not_simply_go_on_is_read(
-    known: KnownParent | None, told_: OrderEvent, received_at: int
+    known: CommunityOrder | None, told_: OrderEvent, received_at: int
 ) -> None:
     assert settle(known, told_, received_at=received_at) is Resolution.READ
 

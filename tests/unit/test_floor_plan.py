@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import BadRow, TablesReading
-from tillbridge.ledger.storefront import AcceptedTable
+from tillbridge.ledger.models import AcceptedTable
 from tillbridge.menu.floor_plan import (
     FloorPlan,
     after_printing,
@@ -161,9 +161,11 @@ def test_what_an_adapter_should_not_say_is_a_bad_row(table: Table, told: str) ->
 
 def coded(*tokens: str) -> tuple[AcceptedTable, ...]:
     return tuple(
-        AcceptedTable(Table(f"t{number}", f"Table {number}"), f"tbl_{number}", token, f"u/{token}")
+        AcceptedTable.of(
+            Table(f"t{number}", f"Table {number}"), f"tbl_{number}", token, f"u/{token}"
+        )
         if token
-        else AcceptedTable(Table(f"t{number}", f"Table {number}"))
+        else AcceptedTable.of(Table(f"t{number}", f"Table {number}"))
         for number, token in enumerate(tokens, 1)
     )
 

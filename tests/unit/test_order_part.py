@@ -1,20 +1,25 @@
 """An order in words and as JSON: what happened, and what may be done about it."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import RejectReason, TicketStatus
-from tillbridge.ledger.orders import LogEntry, OrderRow, TicketState
+from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState
 from tillbridge.web.order_part import life_part, lines_part, may_be_done, order_part
 from tillbridge.web.order_words import sentence, who
 from tillbridge.web.site.orders import _then, _what_done_does
 from tillbridge.web.words import short_span
 
-ROW = OrderRow("main", "ord_1", 1_000, "", OrderState.CREATED, OrderState.CREATED)
+ROW = OrderRow(
+    store="main",
+    order_id="ord_1",
+    received_at=1_000,
+    payload="",
+    desired_state=OrderState.CREATED,
+    service_state=OrderState.CREATED,
+)
 DETAIL = st.dictionaries(
     st.sampled_from(["by", "code", "why", "how", "reason", "reference", "call", "lines", "ms"]),
     st.one_of(st.none(), st.integers(), st.text(), st.just("{by} {0} {")),
@@ -61,7 +66,12 @@ def test_who_acted_is_named_for_people() -> None:
 
 
 def test_the_life_begins_with_the_delivery_and_tells_the_times_between() -> None:
-    entries = [LogEntry(1_040, "order.received", {"lines": 2}), LogEntry(990, "order.wait", {})]
+    entries = [
+        LogEntry(
+            at=1_040, event="order.received", detail={"lines": 2}, store="main", order_id="ord_1"
+        ),
+        LogEntry(at=990, event="order.wait", detail={}, store="main", order_id="ord_1"),
+    ]
     life = life_part(ROW, entries, None)
     assert [each["event"] for each in life] == ["delivery.kept", "order.received", "order.wait"]
     assert [each["after_ms"] for each in life] == [None, 40, 0]
@@ -95,7 +105,7 @@ def test_the_name_of_a_variant_is_no_difference(
     ],
 )
 def test_handled_by_hand_says_what_it_does(change: dict, says: str) -> None:
-    row = replace(ROW, **change)
+    row = ROW.replace(**change)
     order = {**order_part(row), "may": may_be_done(row)}
     assert says in _what_done_does(order).format(order=7)
 
@@ -106,23 +116,26 @@ def test_handled_by_hand_says_what_it_does(change: dict, says: str) -> None:
         ({}, {"retry", "cancel", "typed", "settled"}),
         ({"ticket": TicketState.WRITTEN}, {"cancel", "settled"}),
         (
-            {"ticket": TicketState.WRITTEN, "wanted": OrderState.ACCEPTED},
+            {"ticket": TicketState.WRITTEN, "desired_state": OrderState.ACCEPTED},
             {"retry", "cancel", "settled"},
         ),
-        ({"wanted": OrderState.CANCELLED}, {"retry", "settled"}),
-        ({"told": OrderState.CANCELLED, "closed_at": 5}, set()),
+        ({"desired_state": OrderState.CANCELLED}, {"retry", "settled"}),
+        ({"service_state": OrderState.CANCELLED, "closed_at": 5}, set()),
         ({"closed_at": 5}, {"retry"}),
-        ({"told": OrderState.COMPLETED, "closed_at": 5, "ticket": TicketState.WRITTEN}, set()),
+        (
+            {"service_state": OrderState.COMPLETED, "closed_at": 5, "ticket": TicketState.WRITTEN},
+            set(),
+        ),
     ],
 )
 def test_only_what_makes_sense_is_offered(change: dict, may: set) -> None:
-    offered = may_be_done(replace(ROW, **change))
+    offered = may_be_done(ROW.replace(**change))
     assert {name for name, yes in offered.items() if yes} == may
 
 
 @pytest.mark.parametrize("payload", ["", "not json", "[]", "{}"])
 def test_an_order_that_cannot_be_read_has_no_lines(payload: str) -> None:
-    assert lines_part(replace(ROW, payload=payload)) is None
+    assert lines_part(ROW.replace(payload=payload)) is None
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,16 @@ from sqlalchemy import Connection, create_engine
 
 from tillbridge.adapter import TicketStatus
 from tillbridge.core.problems import OpenProblem
+from tillbridge.ledger.models import OrderRow, TicketState, metadata
 from tillbridge.ledger.orders import (
     ON_PAPER,
     PERHAPS_ON_PAPER_ONLY,
     UNWRITTEN,
-    OrderRow,
-    TicketState,
     get_order,
-    life,
+    read_log,
     unseen_orders,
 )
 from tillbridge.ledger.problems import open_problems
-from tillbridge.ledger.schema import metadata
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.commit import commit, insert, report_all, see
 from tillbridge.orders.lifecycle import Call, Standing, after_answer, is_final
@@ -97,8 +95,15 @@ UNSEEN = st.dictionaries(
 
 
 def new(order_id: str = "ord_1", **more: Any) -> OrderRow:  # noqa: ANN401 -- fields of several types
-    row = OrderRow(STORE, order_id, 0, '{"id": "o"}', OrderState.CREATED, OrderState.CREATED)
-    return replace(row, **more)
+    row = OrderRow(
+        store=STORE,
+        order_id=order_id,
+        received_at=0,
+        payload='{"id": "o"}',
+        desired_state=OrderState.CREATED,
+        service_state=OrderState.CREATED,
+    )
+    return row.replace(**more)
 
 
 def after(history: list[Event], row: OrderRow) -> OrderRow:
@@ -144,10 +149,10 @@ def test_no_order_with_a_live_need_is_without_next_work(
     if row.closed_at is not None:
         assert phase_of(row, "when_written") is None
         return
-    if row.wanted is OrderState.CANCELLED:
+    if row.desired_state is OrderState.CANCELLED:
         if row.ticket in {TicketState.WRITING, TicketState.WRITTEN}:
             assert phase_of(row, "when_written") is Phase.WITHDRAW
-        if not is_final(row.told):
+        if not is_final(row.service_state):
             tells = call_for(row, standing(row)) is Call.CANCEL
             assert tells or "cancel" in row.refused
     elif row.ticket in UNWRITTEN:
@@ -187,7 +192,7 @@ def next_good(row: OrderRow) -> Event:
 
 
 def standing(row: OrderRow) -> Standing:
-    return Standing(row.told, frozenset({row.told}))
+    return Standing(row.service_state, frozenset({row.service_state}))
 
 
 @given(HISTORIES, EVENTS)
@@ -196,9 +201,9 @@ def test_what_is_over_at_the_service_is_never_taken_up_again(
 ) -> None:
     row = after([*history, Delivered()], new())
     change = decide(row, event, 9000)
-    assert change.after.told is OrderState.COMPLETED
+    assert change.after.service_state is OrderState.COMPLETED
     assert change.after.closed_at is not None
-    assert change.after.wanted is OrderState.COMPLETED
+    assert change.after.desired_state is OrderState.COMPLETED
 
 
 @given(HISTORIES)
@@ -243,7 +248,7 @@ def test_a_refused_cancel_is_tried_again_by_either_command() -> None:
     stuck = after([wanted, CallRefused(Call.CANCEL, "no (403)")], accepted_by_pos())
     assert call_for(stuck, standing(stuck)) is None
     retried = decide(stuck, Retried("anna"), 5).after
-    assert retried.wanted is OrderState.CANCELLED, "the cancel is what was left to do"
+    assert retried.desired_state is OrderState.CANCELLED, "the cancel is what was left to do"
     assert call_for(retried, standing(retried)) is Call.CANCEL
     again = CancelWanted(ReasonCode.OTHER, "sorry", by="anna")
     row = decide(stuck, again, 5).after
@@ -290,7 +295,7 @@ def test_a_cancel_of_the_bridge_stays_until_it_is_seen_and_one_of_a_person_does_
         assert "Order 1004" in open_problems(connection)[0].text
         see(connection, open_problems(connection), 6000, by="anna")
         assert open_problems(connection) == ()
-        assert [each.event for each in life(connection, STORE, "ord_1004")][-1] == "order.seen"
+        assert [each.event for each in read_log(connection, STORE, "ord_1004")][-1] == "order.seen"
 
 
 def test_a_cancel_that_the_service_overtook_is_no_cancel() -> None:

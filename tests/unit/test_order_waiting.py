@@ -1,15 +1,21 @@
 import math
-from dataclasses import replace
 
 import pytest
 
-from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.model.order import OrderState
 from tillbridge.orders.write_queue import Phase, WriteQueue, phase_of
 
 
 def row(order_id: str) -> OrderRow:
-    return OrderRow("main", order_id, 0, "", OrderState.CREATED, OrderState.CREATED)
+    return OrderRow(
+        store="main",
+        order_id=order_id,
+        received_at=0,
+        payload="",
+        desired_state=OrderState.CREATED,
+        service_state=OrderState.CREATED,
+    )
 
 
 def filled(*ids: str, deadline: float = 100) -> WriteQueue:
@@ -88,7 +94,14 @@ def test_nobody_waits_for_ever_for_nothing() -> None:
 def test_what_an_order_waits_for_follows_from_its_row(
     ticket: str, wanted: str, accept: str, phase: Phase | None
 ) -> None:
-    row = OrderRow("main", "a", 0, "{}", OrderState(wanted), OrderState.CREATED)
-    row = replace(row, ticket=TicketState(ticket))
+    row = OrderRow(
+        store="main",
+        order_id="a",
+        received_at=0,
+        payload="{}",
+        desired_state=OrderState(wanted),
+        service_state=OrderState.CREATED,
+    )
+    row = row.replace(ticket=TicketState(ticket))
     assert phase_of(row, accept) is phase  # type: ignore[arg-type] # parametrised text
-    assert phase_of(replace(row, closed_at=1), accept) is None  # type: ignore[arg-type] # as above
+    assert phase_of(row.replace(closed_at=1), accept) is None  # type: ignore[arg-type] # as above

@@ -11,7 +11,7 @@ from tests.support.page_sample import busy
 from tests.support.pretend_control import PretendControl
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.day import Day, WaitingOrder
-from tillbridge.ledger.problems import PastProblem
+from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
@@ -118,8 +118,18 @@ def test_what_a_probe_from_outside_found_counts_for_the_address() -> None:
 
 def test_open_and_past_outages_are_spans() -> None:
     day = Day(NOW - 24 * 60 * MINUTE)
-    day.past.append(PastProblem("bridge.stopped", "", "", NOW - 90 * MINUTE, NOW - 60 * MINUTE))
-    day.past.append(PastProblem("menu.held", "main", "", NOW - 90 * MINUTE, NOW))
+    day.past.append(
+        PastProblem(
+            code="bridge.stopped",
+            store="",
+            subject="",
+            since=NOW - 90 * MINUTE,
+            until=NOW - 60 * MINUTE,
+        )
+    )
+    day.past.append(
+        PastProblem(code="menu.held", store="main", subject="", since=NOW - 90 * MINUTE, until=NOW)
+    )
     answer = told(OpenProblem("pos.offline", "main", "", NOW - MINUTE, {"detail": "x"}), day=day)
     spans = answer["day"]["spans"]
     assert [(each["code"], each["ended"]) for each in spans] == [

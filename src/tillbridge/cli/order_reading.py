@@ -11,10 +11,11 @@ from sqlalchemy.exc import DBAPIError
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
-from tillbridge.ledger.community import ParentOf, parent_of
+from tillbridge.ledger.community import parent_of
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
-from tillbridge.ledger.orders import LogEntry, OrderRow, event_of, find_called, latest_orders, life
-from tillbridge.ledger.search import Arrived, arrived, handled_entry
+from tillbridge.ledger.models import CommunityOrder, Delivery, LogEntry, OrderRow
+from tillbridge.ledger.orders import event_of, find_called, latest_orders, read_log
+from tillbridge.ledger.search import arrived, handled_entry
 from tillbridge.ledger.snapshot import StoreFigures, take_figures
 from tillbridge.orders.problems import the_one
 
@@ -28,12 +29,12 @@ def latest(data_dir: Path, stores: Collection[str] | None, limit: int) -> list[O
 
 @dataclass(frozen=True, slots=True)
 class FoundOrder:
-    """An order, its life, its delivery, and the community order that it is a part of, if of any."""
+    """An order, its log, its delivery, and the community order that it is a part of, if of any."""
 
     row: OrderRow
     life: list[LogEntry]
-    parent: ParentOf | None
-    delivery: Arrived | None = None
+    parent: CommunityOrder | None
+    delivery: Delivery | None = None
     handled: LogEntry | None = None
 
 
@@ -49,7 +50,7 @@ def one(data_dir: Path, name: str) -> FoundOrder:
         # A ledger that this version has never opened has no communities yet.
         there = inspect(connection).has_table("community_orders")
         parent = parent_of(connection, order_id) if there else None
-        entries = life(connection, store, order_id)
+        entries = read_log(connection, store, order_id)
         event_id = event_of(entries)
         return FoundOrder(
             row,

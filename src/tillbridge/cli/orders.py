@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tillbridge.cli.order_reading import FoundOrder
-    from tillbridge.ledger.orders import OrderRow
+    from tillbridge.ledger.models import OrderRow
 
 app = typer.Typer(help=_("Look at orders, try one again, cancel one."), no_args_is_help=True)
 
@@ -249,9 +249,9 @@ def _figure_cells(figures: "Mapping[str, Any]") -> list[str]:
 
 
 def _cells(row: "OrderRow") -> list[str]:
-    told = row.told.value
-    if row.wanted is not row.told:
-        told += f" -> {row.wanted.value}"
+    told = row.service_state.value
+    if row.desired_state is not row.service_state:
+        told += f" -> {row.desired_state.value}"
     note = row.last_failure if row.closed_at is None else ""
     return [
         row.order_id,
@@ -346,8 +346,11 @@ def _facts(row: "OrderRow") -> list[tuple[str, str]]:
         (_("store"), row.store),
         (_("received"), say.local_time(row.received_at)),
         (_("ticket"), f"{row.ticket.value} {row.ticket_reference}".strip()),
-        (_("told the service"), row.told.value),
-        (_("to be told"), row.wanted.value if row.wanted is not row.told else ""),
+        (_("told the service"), row.service_state.value),
+        (
+            _("to be told"),
+            row.desired_state.value if row.desired_state is not row.service_state else "",
+        ),
         (_("reason"), row.reason_code.value if row.reason_code else ""),
         (_("message"), row.message),
         (_("last failure"), row.last_failure),

@@ -14,13 +14,13 @@ from tillbridge.communities.context import CommunityContext
 from tillbridge.communities.overrides import lifted, over
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.community import (
-    drop_word,
-    get_words,
     mirrored_counts,
     put_records,
     record_keys,
 )
 from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.ledger.models import CommunityOverride
+from tillbridge.ledger.overrides import community_overrides, drop_overrides
 from tillbridge.model.community import Catalogue, Record
 from tillbridge.model.instant import to_iso
 
@@ -111,13 +111,13 @@ class Mirror:
         """Write down how the mirror is, and drop overrides that no longer hold."""
         context = self._context
         now = context.clock.now_ms()
-        overrides = get_words(connection, context.key)
+        overrides = community_overrides(connection, context.key).values()
         items = {each.record_id: each for each in answer.records if each.kind == "item"}
-        for item_id in over(overrides, now):
-            drop_word(connection, context.key, item_id)
-        for item_id in lifted(overrides, items, asked_at=asked_at, now_ms=now):
+        restored = lifted(overrides, items, asked_at=asked_at, now_ms=now)
+        for item_id in restored:
             log.info("community.restored_elsewhere", community=context.name, item=item_id)
-            drop_word(connection, context.key, item_id)
+        ended = [*over(overrides, now), *restored]
+        drop_overrides(connection, context.key, ended, CommunityOverride)
         state = {
             "as_of": answer.as_of or to_iso(asked_at - _MARGIN_MS),
             "whole_at": whole_at,

@@ -17,16 +17,9 @@ from tillbridge.communities.context import CommunityContext
 from tillbridge.core.errors import Refused, ServiceError
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import inbox
-from tillbridge.ledger.community import (
-    KnownParent,
-    TiedChild,
-    counted,
-    get_parent,
-    put_parent,
-    tied_children,
-)
+from tillbridge.ledger.community import TiedChild, counted, get_parent, put_parent, tied_children
 from tillbridge.ledger.facts import put_fact
-from tillbridge.ledger.inbox import OpenDelivery
+from tillbridge.ledger.models import CommunityOrder, Delivery
 from tillbridge.model.community import FINAL, ParentOrder
 from tillbridge.model.instant import from_iso
 from tillbridge.model.numbers import parse_finite_float
@@ -92,7 +85,7 @@ def read_event(event_type: str, body: bytes) -> OrderEvent | Other | Unreadable:
     )
 
 
-def settle(known: KnownParent | None, event: OrderEvent, *, received_at: int) -> Resolution:
+def settle(known: CommunityOrder | None, event: OrderEvent, *, received_at: int) -> Resolution:
     """Decide: take the event's order, know it already, or read the order, which decides.
 
     Taken is what is new and in time, and a change that begins where the order is known to be.
@@ -179,14 +172,13 @@ class ParentOrders:
 
     # -- inside
 
-    async def _open(self, after: int) -> list[OpenDelivery]:
+    async def _open(self, after: int) -> list[Delivery]:
         key = self._context.key
         return await self._context.ledger.read(
             lambda connection: inbox.open_deliveries(connection, _BATCH, store=key, after=after)
         )
 
-    async def _handle(self, open_delivery: OpenDelivery) -> None:
-        delivery = open_delivery.delivery
+    async def _handle(self, delivery: Delivery) -> None:
         outcome: str = "kept"
         order: ParentOrder | None = None
         match read_event(delivery.event_type, delivery.body):
@@ -205,7 +197,7 @@ class ParentOrders:
                 log.info(
                     "community.event_kept", community=self._context.name, event_type=event_type
                 )
-        await self._finish(open_delivery.id, outcome, order)
+        await self._finish(delivery.id, outcome, order)
 
     async def _settle(self, event: OrderEvent, received_at: int) -> tuple[str, ParentOrder | None]:
         context = self._context

@@ -13,7 +13,13 @@ from typing import Any
 from tillbridge.communities.context import CommunityContext
 from tillbridge.core.errors import Refused
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.community import Word, drop_word, get_words, put_word, settle_word
+from tillbridge.ledger.models import CommunityOverride
+from tillbridge.ledger.overrides import (
+    community_overrides,
+    drop_overrides,
+    put_override,
+    settle_override,
+)
 from tillbridge.model.community import Record
 from tillbridge.model.instant import to_iso
 
@@ -52,36 +58,42 @@ def both(merchant: bool | None, community: bool | None) -> bool | None:  # noqa:
     return True if merchant and community else None
 
 
-def holds(override: Word, now_ms: int) -> bool:
+def holds(override: CommunityOverride, now_ms: int) -> bool:
     """Whether an override takes its item off sale now."""
     return not override.available and (override.until is None or override.until > now_ms)
 
 
-def item_availability(record: Record, override: Word | None, now_ms: int) -> ItemAvailability:
+def item_availability(
+    record: Record, override: CommunityOverride | None, now_ms: int
+) -> ItemAvailability:
     """Return how an item is at `now_ms`."""
     off = override is not None and holds(override, now_ms)
     return ItemAvailability(
         own_available=not off,
         own_until=override.until if override is not None and off else None,
-        own_pushed=override is None or override.told_at is not None,
+        own_pushed=override is None or override.sent_at is not None,
         catalogue_available=record.available,
         effective=both(record.available, not off),
     )
 
 
-def to_push(overrides: Iterable[Word], now_ms: int) -> tuple[Word, ...]:
+def to_push(overrides: Iterable[CommunityOverride], now_ms: int) -> tuple[CommunityOverride, ...]:
     """Return the overrides that the service does not have yet, oldest first."""
-    waiting = [each for each in overrides if each.told_at is None and not _is_over(each, now_ms)]
-    return tuple(sorted(waiting, key=lambda each: (each.at, each.item_id)))
+    waiting = [each for each in overrides if each.sent_at is None and not _is_over(each, now_ms)]
+    return tuple(sorted(waiting, key=lambda each: (each.at, each.external_id)))
 
 
-def over(overrides: Iterable[Word], now_ms: int) -> tuple[str, ...]:
+def over(overrides: Iterable[CommunityOverride], now_ms: int) -> tuple[str, ...]:
     """Return the items whose snooze has ended: the service restores them by itself."""
-    return tuple(each.item_id for each in overrides if _is_over(each, now_ms))
+    return tuple(each.external_id for each in overrides if _is_over(each, now_ms))
 
 
 def lifted(
-    overrides: Iterable[Word], items: Mapping[str, Record], *, asked_at: int, now_ms: int
+    overrides: Iterable[CommunityOverride],
+    items: Mapping[str, Record],
+    *,
+    asked_at: int,
+    now_ms: int,
 ) -> tuple[str, ...]:
     """Return the items that somebody else has restored in the community.
 
@@ -89,17 +101,17 @@ def lifted(
     our override, taken before then, says otherwise, the override is no longer the community's.
     """
     return tuple(
-        each.item_id
+        each.external_id
         for each in overrides
-        if each.told_at is not None
-        and each.told_at < asked_at
+        if each.sent_at is not None
+        and each.sent_at < asked_at
         and holds(each, now_ms)
-        and each.item_id in items
-        and items[each.item_id].available is True
+        and each.external_id in items
+        and items[each.external_id].available is True
     )
 
 
-def _is_over(override: Word, now_ms: int) -> bool:
+def _is_over(override: CommunityOverride, now_ms: int) -> bool:
     return not override.available and override.until is not None and override.until <= now_ms
 
 
@@ -114,11 +126,15 @@ class CommunityOverrides:
 
     async def set(self, item_id: str, *, available: bool, until: int | None, by: str) -> None:
         """Store an override; the next `push` sends it. Raises LedgerError."""
-        at = self._context.clock.now_ms()
-        override = Word(item_id, available, until, by, at)
-        await self._context.ledger.write(
-            lambda connection: put_word(connection, self._context.key, override)
+        override = CommunityOverride(
+            store=self._context.key,
+            external_id=item_id,
+            available=available,
+            until=until,
+            by=by,
+            at=self._context.clock.now_ms(),
         )
+        await self._context.ledger.write(partial(put_override, override=override))
         log.info(
             "community.override_set",
             community=self._context.name,
@@ -126,10 +142,10 @@ class CommunityOverrides:
             available=available,
         )
 
-    async def all(self) -> dict[str, Word]:
+    async def all(self) -> dict[str, CommunityOverride]:
         """Return the overrides, by item id."""
-        overrides = await self._context.ledger.read(partial(get_words, community=self._context.key))
-        return {each.item_id: each for each in overrides}
+        key = self._context.key
+        return await self._context.ledger.read(partial(community_overrides, community=key))
 
     async def push(self) -> None:
         """Send what the service does not have yet. Raises ServiceError, LedgerError.
@@ -143,22 +159,27 @@ class CommunityOverrides:
         for override in to_push(overrides, context.clock.now_ms()):
             try:
                 if override.available:
-                    await context.calls.restore(override.item_id)
+                    await context.calls.restore(override.external_id)
                 else:
-                    await context.calls.take_off(override.item_id, until_ms=override.until)
+                    await context.calls.take_off(override.external_id, until_ms=override.until)
             except Refused as failure:
                 if failure.status != 404:
                     raise
-                log.warning("community.item_gone", community=context.name, item=override.item_id)
-                await self._drop(override.item_id)
+                log.warning(
+                    "community.item_gone", community=context.name, item=override.external_id
+                )
+                await self._drop(override.external_id)
                 continue
-            told_at = context.clock.now_ms()
-            await context.ledger.write(
-                partial(settle_word, community=context.key, word=override, told_at=told_at)
-            )
-            log.info("community.override_pushed", community=context.name, item=override.item_id)
+            at = context.clock.now_ms()
+            await context.ledger.write(partial(settle_override, sent=override, at=at))
+            log.info("community.override_pushed", community=context.name, item=override.external_id)
 
     async def _drop(self, item_id: str) -> None:
         await self._context.ledger.write(
-            partial(drop_word, community=self._context.key, item_id=item_id)
+            partial(
+                drop_overrides,
+                store=self._context.key,
+                external_ids=[item_id],
+                kind=CommunityOverride,
+            )
         )

@@ -1,10 +1,10 @@
 """Remembers, at a start, how long the bridge did not run: a gap of the page's 24 hours."""
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
-from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.problems import PastProblem, keep_past
-from tillbridge.ledger.schema import facts
+from tillbridge.ledger.facts import get_fact, last_change
+from tillbridge.ledger.models import PastProblem
+from tillbridge.ledger.problems import keep_past
 
 _BRIEF_MS = 30_000  # a restart is no outage
 
@@ -19,6 +19,9 @@ def keep_downtime(connection: Connection, now_ms: int) -> None:
         return
     stopped = running.get("stopped_at")
     if not isinstance(stopped, int):
-        stopped = connection.execute(select(func.max(facts.c.at))).scalar()
+        stopped = last_change(connection)
     if isinstance(stopped, int) and now_ms - stopped >= _BRIEF_MS:
-        keep_past(connection, PastProblem("bridge.stopped", "", "", stopped, now_ms))
+        keep_past(
+            connection,
+            PastProblem(code="bridge.stopped", store="", subject="", since=stopped, until=now_ms),
+        )

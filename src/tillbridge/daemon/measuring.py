@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, func, select
-
 from tillbridge.daemon.rooms import House
 from tillbridge.ledger.database import LEDGER_FILE
-from tillbridge.ledger.schema import pushes
+from tillbridge.ledger.pushes import push_counts
 
 _FILES = ("", "-wal", "-shm")
 
@@ -15,19 +13,10 @@ _FILES = ("", "-wal", "-shm")
 async def measures(house: House) -> dict[str, Any]:
     """Return `pushes` (store, state, count), `ledger_bytes` and `ledger_writable`."""
     return {
-        "pushes": await house.ledger.read(_pushes),
+        "pushes": await house.ledger.read(push_counts),
         "ledger_bytes": _size(house.ledger.data_dir / LEDGER_FILE),
         "ledger_writable": house.ledger.writable,
     }
-
-
-def _pushes(connection: Connection) -> list[tuple[str, str, int]]:
-    rows = connection.execute(
-        select(pushes.c.store, pushes.c.state, func.count()).group_by(
-            pushes.c.store, pushes.c.state
-        )
-    )
-    return [(store, state, count) for store, state, count in rows]
 
 
 def _size(path: Path) -> int:

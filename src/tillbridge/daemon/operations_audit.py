@@ -5,6 +5,7 @@ from dataclasses import asdict
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.models import AuditEntry
 from tillbridge.model.instant import to_iso
 from tillbridge.web.ports import Answer
 
@@ -43,16 +44,15 @@ class AuditOperations:
         return {"ok": False, "text": text, "fix": fix, **answer, "broken": asdict(checked.broken)}
 
 
-def _listed(entry: audit.AuditEntry) -> Answer:
-    act = entry.act
+def _listed(entry: AuditEntry) -> Answer:
     return {
         "id": entry.id,
         "at": to_iso(entry.at),
-        "who": act.who,
-        "role": act.role,
-        "action": act.action,
-        "store": act.store,
-        "target": act.target,
-        "detail": dict(act.detail or {}),
+        "who": entry.who,
+        "role": entry.role,
+        "action": entry.action,
+        "store": entry.store,
+        "target": entry.target,
+        "detail": dict(entry.details),
         "hash": entry.hash,
     }

@@ -9,14 +9,16 @@ from sqlalchemy import Connection
 
 from tillbridge.core.errors import BridgeError, ConfigError, ServiceError
 from tillbridge.core.i18n import _
-from tillbridge.ledger.community import get_records, get_words, latest_parents, tied_children
+from tillbridge.ledger.community import get_records, latest_parents, tied_children
+from tillbridge.ledger.overrides import community_overrides
 from tillbridge.model.instant import to_iso
 from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.communities.flow import CommunityFlow
     from tillbridge.daemon.community_rooms import CommunityRooms
-    from tillbridge.ledger.community import KnownParent, TiedChild
+    from tillbridge.ledger.community import TiedChild
+    from tillbridge.ledger.models import CommunityOrder
     from tillbridge.model.community import DeliveryAttempt, Record
 
 
@@ -62,27 +64,27 @@ class CommunityOperations:
         context = self._flow(community).context
 
         def read(connection: Connection) -> Answer:
-            words = get_words(connection, context.key)
+            words = community_overrides(connection, context.key).values()
             names = {
                 each.record_id: each.name
                 for each in get_records(connection, context.key)
                 if each.kind == "item"
             }
-            told = [each.told_at for each in words if each.told_at is not None]
+            told = [each.sent_at for each in words if each.sent_at is not None]
             return {
                 "items": [
                     {
-                        "item_id": each.item_id,
-                        "name": names.get(each.item_id, ""),
+                        "item_id": each.external_id,
+                        "name": names.get(each.external_id, ""),
                         "at": to_iso(each.at),
                         "until": None if each.until is None else to_iso(each.until),
                         "by": each.by,
-                        "told_at": None if each.told_at is None else to_iso(each.told_at),
+                        "told_at": None if each.sent_at is None else to_iso(each.sent_at),
                     }
                     for each in words
                     if not each.available
                 ],
-                "waiting": sum(each.told_at is None for each in words),
+                "waiting": sum(each.sent_at is None for each in words),
                 "last_told_at": to_iso(max(told)) if told else None,
             }
 
@@ -270,7 +272,7 @@ class CommunityOperations:
         return {"ok": True, "told": True, "text": text}
 
 
-def _parent(parent: "KnownParent", children: "list[TiedChild]") -> Answer:
+def _parent(parent: "CommunityOrder", children: "list[TiedChild]") -> Answer:
     return {
         "order_id": parent.order_id,
         "order_number": parent.order_number,
@@ -286,7 +288,7 @@ def _parent(parent: "KnownParent", children: "list[TiedChild]") -> Answer:
                 "subtotal": each.child.subtotal,
                 # the store of this bridge that has the POS order, and what the service was told
                 "store": each.local_store,
-                "told": each.told,
+                "told": each.state,
             }
             for each in children
         ],

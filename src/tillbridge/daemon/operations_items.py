@@ -18,7 +18,8 @@ from tillbridge.ledger.menu import (
 )
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.menu_past import off_since
-from tillbridge.ledger.overrides import Override, get_overrides
+from tillbridge.ledger.models import StoreOverride
+from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.search import FoundItem, find_items
 from tillbridge.model.business_day import next_day_opens
 from tillbridge.model.hours import hours_from_json
@@ -130,7 +131,7 @@ class ItemOperations:
             )
 
 
-def _found(item: FoundItem, currency: str, stopped: Mapping[str, Override]) -> Answer:
+def _found(item: FoundItem, currency: str, stopped: Mapping[str, StoreOverride]) -> Answer:
     return {
         "external_id": item.external_id,
         "item_id": item.item_id,
@@ -168,10 +169,10 @@ def _off(connection: Connection, store: str, now: int) -> list[Answer]:
     return sorted(told, key=lambda each: (each["since"] or "", each["name"]), reverse=True)
 
 
-def _stopped(external_id: str, override: Override, owner: AcceptedItem | None) -> Answer:
+def _stopped(external_id: str, override: StoreOverride, owner: AcceptedItem | None) -> Answer:
     item = None if owner is None else owner.item
     variant = "" if owner is None else _variant_of(owner, external_id)
-    took = None if override.told_at is None else max(0, override.told_at - override.at)
+    took = None if override.sent_at is None else max(0, override.sent_at - override.at)
     by_till = override.by == "order"
     return {
         "external_id": external_id,
@@ -181,7 +182,7 @@ def _stopped(external_id: str, override: Override, owner: AcceptedItem | None) -
         "by": "" if by_till else who(override.by),
         "since": to_iso(override.at),
         "until": None if override.until is None else to_iso(override.until),
-        "reached_at": None if override.told_at is None else to_iso(override.told_at),
+        "reached_at": None if override.sent_at is None else to_iso(override.sent_at),
         "reached_ms": took,
     }
 

@@ -11,7 +11,8 @@ from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import item_count, items_by_id, refused_items
 from tillbridge.ledger.menu_past import ids_ever, items_then
-from tillbridge.ledger.pushes import DISMISSED, Hold, Push, get_hold, push_page
+from tillbridge.ledger.models import Hold, Push
+from tillbridge.ledger.pushes import DISMISSED, get_hold, push_page
 from tillbridge.ledger.search import find_items, fold, rank_of
 from tillbridge.menu.describe import counted
 from tillbridge.menu.menu_notes import FIRST_IMPORT

@@ -12,7 +12,8 @@ from tillbridge.ledger import search
 from tillbridge.ledger.community import parent_of
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_past import items_then
-from tillbridge.ledger.orders import OrderRow, event_of, find_called, life
+from tillbridge.ledger.models import OrderRow
+from tillbridge.ledger.orders import event_of, find_called, read_log
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.problems import the_one
@@ -111,7 +112,7 @@ class OrderOperations:
 
 
 def _whole(connection: Connection, row: OrderRow) -> Answer:
-    entries = life(connection, row.store, row.order_id)
+    entries = read_log(connection, row.store, row.order_id)
     event_id = event_of(entries)
     delivery = search.arrived(connection, row.store, event_id) if event_id else None
     parent = parent_of(connection, row.order_id)

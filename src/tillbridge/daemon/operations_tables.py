@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.daemon.rooms import StoreRooms
-from tillbridge.ledger.storefront import AcceptedTable
+from tillbridge.ledger.models import AcceptedTable
 from tillbridge.menu.floor_plan import FloorPlan
 from tillbridge.model.instant import to_iso
 from tillbridge.web.ports import Answer

@@ -10,14 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select
+from sqlalchemy import Connection, insert, select
+from sqlmodel import Session, col
 
 from tillbridge.core.i18n import _
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.schema import audit
+from tillbridge.ledger.models import AuditEntry, all_rows
 
 FIRST = "0" * 64  # what the first entry follows
 _HEAD = "audit_head"
+_AT_ONCE = 1000  # entries in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +35,6 @@ class Act:
     store: str = ""
     target: str = ""
     detail: Mapping[str, Any] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """An entry of the trail; `at` in ms since the epoch, `previous` the hash it follows."""
-
-    id: int
-    at: int
-    act: Act
-    previous: str
-    hash: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,42 +56,29 @@ class Checked:
 
 def append(connection: Connection, act: Act, *, at: int) -> AuditEntry:
     """Add an entry; call it inside a job of the ledger's one writer."""
-    last = connection.execute(
-        select(audit.c.id, audit.c.hash).order_by(audit.c.id.desc()).limit(1)
-    ).first()
-    number, previous = (1, FIRST) if last is None else (last.id + 1, last.hash)
-    digest = chained(number, at, act, previous)
-    connection.execute(
-        insert(audit).values(
-            id=number,
-            at=at,
-            who=act.who,
-            role=act.role,
-            action=act.action,
-            store=act.store,
-            target=act.target,
-            detail=_canonical(act.detail or {}),
-            previous=previous,
-            hash=digest,
-        )
+    query = select(col(AuditEntry.id), col(AuditEntry.hash)).order_by(col(AuditEntry.id).desc())
+    number, previous = connection.execute(query.limit(1)).one_or_none() or (0, FIRST)
+    entry = AuditEntry(
+        id=number + 1,
+        at=at,
+        who=act.who,
+        role=act.role,
+        action=act.action,
+        store=act.store,
+        target=act.target,
+        detail=_canonical(act.detail or {}),
+        previous=previous,
+        hash="",
     )
-    put_fact(connection, "", _HEAD, {"id": number, "hash": digest}, at=at)
-    return AuditEntry(number, at, act, previous, digest)
+    entry.hash = chained(entry)
+    connection.execute(insert(AuditEntry).values(dict(entry)))
+    put_fact(connection, "", _HEAD, {"id": entry.id, "hash": entry.hash}, at=at)
+    return entry
 
 
-def chained(number: int, at: int, act: Act, previous: str) -> str:
+def chained(entry: AuditEntry) -> str:
     """Return the entry's hash: SHA-256 over its canonical JSON, the previous hash included."""
-    fields = {
-        "id": number,
-        "at": at,
-        "who": act.who,
-        "role": act.role,
-        "action": act.action,
-        "store": act.store,
-        "target": act.target,
-        "detail": act.detail or {},
-        "previous": previous,
-    }
+    fields = {**entry.model_dump(exclude={"hash"}), "detail": entry.details}
     return hashlib.sha256(_canonical(fields).encode()).hexdigest()
 
 
@@ -108,20 +86,22 @@ def latest(
     connection: Connection, limit: int = 100, *, before: int | None = None
 ) -> list[AuditEntry]:
     """Return the last entries, newest first; those before the entry `before` for more."""
-    query = select(audit).order_by(audit.c.id.desc()).limit(limit)
-    return list(_entries(connection, query if before is None else query.where(audit.c.id < before)))
+    query = select(AuditEntry).order_by(col(AuditEntry.id).desc()).limit(limit)
+    return all_rows(
+        connection, query if before is None else query.where(col(AuditEntry.id) < before)
+    )
 
 
 def check(connection: Connection) -> Checked:
     """Walk the whole chain, and say where it breaks first."""
     number, head = 0, FIRST
-    for entry in _entries(connection, select(audit).order_by(audit.c.id)):
+    for entry in _walk(connection):
         fault = ""
         if entry.id != number + 1:
             fault = _("Entries are missing before this one.")
         elif entry.previous != head:
             fault = _("It does not follow the entry before it: one of the two was changed.")
-        elif entry.hash != chained(entry.id, entry.at, entry.act, entry.previous):
+        elif entry.hash != chained(entry):
             fault = _("It was changed after it was written.")
         if fault:
             return Checked(number, head, Break(entry.id, fault))
@@ -133,18 +113,12 @@ def check(connection: Connection) -> Checked:
     return Checked(number, head)
 
 
-def _entries(connection: Connection, query: Select[Any]) -> Iterator[AuditEntry]:
-    for row in connection.execute(query):
-        yield _entry(row)
-
-
-def _entry(row: Row[Any]) -> AuditEntry:
-    try:
-        detail = json.loads(row.detail)
-    except ValueError:
-        detail = {"unreadable": True}  # then the hash does not fit either
-    act = Act(row.action, row.who, row.role, row.store, row.target, detail)
-    return AuditEntry(row.id, row.at, act, row.previous, row.hash)
+def _walk(connection: Connection) -> Iterator[AuditEntry]:
+    with Session(connection) as session:
+        entries = session.scalars(select(AuditEntry).order_by(col(AuditEntry.id)))
+        for portion in entries.partitions(_AT_ONCE):
+            yield from portion
+            session.expunge_all()
 
 
 def _canonical(value: Mapping[str, Any]) -> str:

@@ -3,14 +3,14 @@
 Instants are ms since the epoch; an hour is counted from `from_ms`, not by the clock on the wall.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, func, select
+from sqlmodel import col
 
-from tillbridge.ledger.orders import UNWRITTEN, TicketState
-from tillbridge.ledger.problems import PastProblem, past_problems
-from tillbridge.ledger.schema import inbox, orders, pushes
+from tillbridge.ledger.models import Delivery, OrderRow, PastProblem, Push, TicketState
+from tillbridge.ledger.orders import UNWRITTEN
+from tillbridge.ledger.problems import past_problems
 from tillbridge.model.order import OrderState
 
 HOURS = 24
@@ -54,9 +54,11 @@ class Day:
 def read_day(connection: Connection, now_ms: int, *, limit: int = 50) -> Day:
     """Return the day up to now; at most `limit` waiting orders, the oldest first."""
     day = Day(now_ms - HOURS * HOUR_MS)
-    failed = (orders.c.wanted == OrderState.CANCELLED) | (orders.c.ticket == TicketState.REFUSED)
+    failed = (col(OrderRow.desired_state) == OrderState.CANCELLED) | (
+        col(OrderRow.ticket) == TicketState.REFUSED
+    )
     for received_at, is_failed in connection.execute(
-        select(orders.c.received_at, failed).where(orders.c.received_at > day.from_ms)
+        select(col(OrderRow.received_at), failed).where(col(OrderRow.received_at) > day.from_ms)
     ):
         place = min(HOURS - 1, (received_at - day.from_ms) // HOUR_MS)
         if is_failed:
@@ -66,44 +68,38 @@ def read_day(connection: Connection, now_ms: int, *, limit: int = 50) -> Day:
     day.past.extend(past_problems(connection, ended_after=day.from_ms))
     day.waiting.extend(_waiting(connection, limit))
     for store, at in connection.execute(
-        select(inbox.c.store, inbox.c.received_at).order_by(inbox.c.id.desc()).limit(_LOOK_BACK)
+        select(col(Delivery.store), col(Delivery.received_at))
+        .order_by(col(Delivery.id).desc())
+        .limit(_LOOK_BACK)
     ):
         day.last_delivery[store] = max(at, day.last_delivery.get(store, 0))
-    for store, at in connection.execute(
-        select(orders.c.store, func.max(orders.c.written_at))
-        .where(orders.c.received_at > day.from_ms)
-        .group_by(orders.c.store)
+    for store, written_at in connection.execute(
+        select(col(OrderRow.store), func.max(col(OrderRow.written_at)))
+        .where(col(OrderRow.received_at) > day.from_ms)
+        .group_by(col(OrderRow.store))
     ):
-        if at is not None:
-            day.last_ticket[store] = at
+        if written_at is not None:
+            day.last_ticket[store] = written_at
     for store, count in connection.execute(
-        select(pushes.c.store, func.count())
-        .where(pushes.c.started_at > day.from_ms, pushes.c.state == "failed")
-        .group_by(pushes.c.store)
+        select(col(Push.store), func.count())
+        .filter_by(state="failed")
+        .where(col(Push.started_at) > day.from_ms)
+        .group_by(col(Push.store))
     ):
         day.failed_pushes[store] = count
     return day
 
 
-def _waiting(connection: Connection, limit: int) -> Collection[WaitingOrder]:
+def _waiting(connection: Connection, limit: int) -> list[WaitingOrder]:
+    columns = ("store", "order_id", "order_number", "received_at", "attempts", "last_failure")
     rows = connection.execute(
-        select(orders)
+        select(*(col(getattr(OrderRow, name)) for name in columns))
         .where(
-            orders.c.closed_at.is_(None),
-            orders.c.ticket.in_([each.value for each in UNWRITTEN]),
-            orders.c.wanted != OrderState.CANCELLED.value,
+            col(OrderRow.closed_at).is_(None),
+            col(OrderRow.ticket).in_(UNWRITTEN),
+            col(OrderRow.desired_state) != OrderState.CANCELLED,
         )
-        .order_by(orders.c.received_at)
+        .order_by(col(OrderRow.received_at))
         .limit(limit)
     )
-    return [
-        WaitingOrder(
-            row.store,
-            row.order_id,
-            row.order_number,
-            row.received_at,
-            row.attempts,
-            row.last_failure,
-        )
-        for row in rows
-    ]
+    return [WaitingOrder(*row) for row in rows]

@@ -4,45 +4,43 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, delete, select
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, delete, func, select
+from sqlmodel import col
 
-from tillbridge.ledger.schema import facts
+from tillbridge.ledger.models import Fact, upsert
 
 
 def get_fact(connection: Connection, store: str, name: str) -> Any:  # noqa: ANN401 -- any JSON value
     """Return the fact's value; None where it is not known."""
-    text = connection.execute(
-        select(facts.c.value).where(facts.c.store == store, facts.c.name == name)
-    ).scalar()
-    return None if text is None else json.loads(text)
+    value = connection.scalar(select(col(Fact.value)).filter_by(store=store, name=name))
+    return None if value is None else json.loads(value)
 
 
 def all_facts(connection: Connection) -> dict[str, dict[str, Any]]:
     """Return every fact: by store, then by name."""
     known: dict[str, dict[str, Any]] = {}
-    for store, name, value in connection.execute(
-        select(facts.c.store, facts.c.name, facts.c.value)
-    ):
+    query = select(col(Fact.store), col(Fact.name), col(Fact.value))
+    for store, name, value in connection.execute(query):
         known.setdefault(store, {})[name] = json.loads(value)
     return known
+
+
+def last_change(connection: Connection) -> int | None:
+    """Return when (ms) a fact was remembered last; None where there is none."""
+    return connection.scalar(select(func.max(col(Fact.at))))
 
 
 def put_fact(connection: Connection, store: str, name: str, value: Any, *, at: int) -> None:  # noqa: ANN401 -- any JSON value
     """Remember the fact, in place of what was known."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    statement = insert(facts).values(store=store, name=name, value=text, at=at)
     connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[facts.c.store, facts.c.name],
-            set_={"value": statement.excluded.value, "at": statement.excluded.at},
-        )
+        upsert(Fact, "value", "at"), {"store": store, "name": name, "value": text, "at": at}
     )
 
 
 def drop_fact(connection: Connection, store: str, name: str) -> None:
     """Forget the fact."""
-    connection.execute(delete(facts).where(facts.c.store == store, facts.c.name == name))
+    connection.execute(delete(Fact).filter_by(store=store, name=name))
 
 
 # -- the addresses of the bridge: what was seen before they changed proves nothing of them

@@ -4,38 +4,15 @@ A delivery is known by its signed event id; the delivery id of its header is not
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from sqlalchemy import Connection, select, update
+from sqlmodel import col
 
 from tillbridge.ledger.database import driver_of
-from tillbridge.ledger.schema import inbox
+from tillbridge.ledger.models import Delivery, all_rows
 
 _COLUMNS = ("store", "delivery_id", "event_id", "event_type", "received_at", "body")
-
-
-@dataclass(frozen=True, slots=True)
-class Delivery:
-    """One webhook delivery as received. Specification: Events, Transport.
-
-    `delivery_id` is "" where the sender gave none; `body` is the raw request body.
-    """
-
-    store: str
-    delivery_id: str
-    event_id: str
-    event_type: str
-    received_at: int
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class OpenDelivery:
-    """A delivery that waits to be handled."""
-
-    id: int
-    delivery: Delivery
 
 
 def record(connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]:
@@ -46,18 +23,7 @@ def record(connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]
     """
     if not deliveries:
         return []
-    parameters = tuple(
-        value
-        for each in deliveries
-        for value in (
-            each.store,
-            each.delivery_id,
-            each.event_id,
-            each.event_type,
-            each.received_at,
-            each.body,
-        )
-    )
+    parameters = tuple(getattr(each, name) for each in deliveries for name in _COLUMNS)
     # Straight to the driver: this is the one statement that every acknowledgement waits for.
     done = driver_of(connection).execute(_insert_sql(len(deliveries)), parameters)
     if done.rowcount == len(deliveries):
@@ -75,7 +41,9 @@ def record(connection: Connection, deliveries: Sequence[Delivery]) -> list[bool]
 def _inserted(connection: Connection, *, last: int, count: int) -> set[tuple[str, str]]:
     """Return store and event of the rows just inserted: ids have no gaps within one insert."""
     rows = connection.execute(
-        select(inbox.c.store, inbox.c.event_id).where(inbox.c.id > last - count, inbox.c.id <= last)
+        select(col(Delivery.store), col(Delivery.event_id)).where(
+            col(Delivery.id) > last - count, col(Delivery.id) <= last
+        )
     )
     return {(row.store, row.event_id) for row in rows} if count else set()
 
@@ -93,44 +61,31 @@ def _insert_sql(rows: int) -> str:
 
 def open_deliveries(
     connection: Connection, limit: int, *, store: str | None = None, after: int = 0
-) -> list[OpenDelivery]:
+) -> list[Delivery]:
     """Return the oldest deliveries that wait to be handled, in the order they came.
 
     `store` leaves out those of other stores, `after` those up to this row id.
     """
     query = (
-        select(inbox)
-        .where(inbox.c.handled_at.is_(None), inbox.c.id > after)
-        .order_by(inbox.c.id)
+        select(Delivery)
+        .where(col(Delivery.handled_at).is_(None), col(Delivery.id) > after)
+        .order_by(col(Delivery.id))
         .limit(limit)
     )
-    rows = connection.execute(query if store is None else query.where(inbox.c.store == store))
-    return [
-        OpenDelivery(
-            row.id,
-            Delivery(
-                row.store,
-                row.delivery_id,
-                row.event_id,
-                row.event_type,
-                row.received_at,
-                bytes(row.body),
-            ),
-        )
-        for row in rows
-    ]
+    return all_rows(connection, query if store is None else query.filter_by(store=store))
 
 
 def handled(connection: Connection, delivery: int, outcome: str, at: int) -> None:
     """Mark the delivery with this row id as handled; `outcome` is a short dotted name."""
     connection.execute(
-        update(inbox)
-        .where(inbox.c.id == delivery, inbox.c.handled_at.is_(None))
+        update(Delivery)
+        .filter_by(id=delivery)
+        .where(col(Delivery.handled_at).is_(None))
         .values(handled_at=at, outcome=outcome)
     )
 
 
 def has_delivery(connection: Connection, store: str, delivery_id: str) -> bool:
     """Whether a delivery with this id (of its header) is on disk."""
-    query = select(inbox.c.id).where(inbox.c.store == store, inbox.c.delivery_id == delivery_id)
+    query = select(col(Delivery.id)).filter_by(store=store, delivery_id=delivery_id)
     return connection.execute(query.limit(1)).first() is not None

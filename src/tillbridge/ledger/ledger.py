@@ -28,8 +28,8 @@ from tillbridge.ledger.database import (
     reader_engine,
     writer_engine,
 )
-from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.migrate import bring_up_to_date
+from tillbridge.ledger.models import Delivery
 from tillbridge.ledger.recover import rebuild_if_damaged
 from tillbridge.ledger.vault import Vault
 from tillbridge.ledger.writer import Storage, Writer

@@ -2,8 +2,7 @@
 
 Written only after the service accepted (invariant 3). Instants are ms since the epoch, money is
 minor units. Large acknowledgements are handed over in portions, so that a delivery that has to be
-committed never waits long behind them. Prices over time are in `menu_prices`, what the service
-refused is in `menu_refused`.
+committed never waits long behind them. How items and prices were before is in `menu_past`.
 """
 
 from array import array
@@ -12,8 +11,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, literal_column, select
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, Select, delete, func, literal_column, select
+from sqlmodel import col
 
 from tillbridge.ledger import menu_codec
 from tillbridge.ledger.facts import get_fact, put_fact
@@ -25,8 +24,8 @@ from tillbridge.ledger.menu_codec import (
     portions,
 )
 from tillbridge.ledger.menu_past import keep_past, remember_prices
-from tillbridge.ledger.overrides import mark_told
-from tillbridge.ledger.schema import menu_items, menu_parts, menu_refused
+from tillbridge.ledger.models import MenuItem, MenuPart, RefusedItem, upsert
+from tillbridge.ledger.overrides import mark_sent
 
 # -- what the service refused, by the record: not sent again as it is
 
@@ -54,16 +53,8 @@ def refuse_items(
     """Remember that the service refused these records; they are not sent again as they are."""
     if not refused:
         return
-    statement = insert(menu_refused)
     connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[menu_refused.c.store, menu_refused.c.external_id],
-            set_={
-                "fingerprint": statement.excluded.fingerprint,
-                "reason": statement.excluded.reason,
-                "at": statement.excluded.at,
-            },
-        ),
+        upsert(RefusedItem, "fingerprint", "reason", "at"),
         [
             {
                 "store": store,
@@ -80,22 +71,22 @@ def refuse_items(
     put_fact(connection, store, _NAMES, dict(list(named.items())[:_MOST_NAMES]), at=at)
 
 
-def forgive_items(connection: Connection, store: str, external_ids: Collection[str]) -> None:
+def clear_refusals(connection: Connection, store: str, external_ids: Collection[str]) -> None:
     """Forget refusals: the item was accepted, is gone, or shall be tried again."""
     for portion in portions(external_ids):
         connection.execute(
-            delete(menu_refused).where(
-                menu_refused.c.store == store, menu_refused.c.external_id.in_(portion)
-            )
+            delete(RefusedItem)
+            .filter_by(store=store)
+            .where(col(RefusedItem.external_id).in_(portion))
         )
 
 
 def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
     """Return the refusals by external id, oldest first."""
     rows = connection.execute(
-        select(menu_refused.c.external_id, menu_refused.c.fingerprint, menu_refused.c.reason)
-        .where(menu_refused.c.store == store)
-        .order_by(menu_refused.c.at, menu_refused.c.external_id)
+        select(col(RefusedItem.external_id), col(RefusedItem.fingerprint), col(RefusedItem.reason))
+        .filter_by(store=store)
+        .order_by(col(RefusedItem.at), col(RefusedItem.external_id))
     )
     names = get_fact(connection, store, _NAMES) or {}
     return {
@@ -128,7 +119,7 @@ def acknowledge_items(
         prices[each.item.external_id] = each.item.price
         prices.update((variant.external_id, variant.price) for variant in each.item.variants)
     remember_prices(connection, store, prices, at=at)
-    forgive_items(connection, store, [each.item.external_id for each in accepted])
+    clear_refusals(connection, store, [each.item.external_id for each in accepted])
 
 
 def refresh_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:
@@ -160,14 +151,7 @@ def acknowledge_parts(connection: Connection, store: str, parts: Parts, *, at: i
     ]
     if not rows:
         return
-    statement = insert(menu_parts)
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[menu_parts.c.store, menu_parts.c.kind, menu_parts.c.external_id],
-            set_={"body": statement.excluded.body},
-        ),
-        rows,
-    )
+    connection.execute(upsert(MenuPart, "body"), rows)
     remember_prices(
         connection, store, {each.external_id: each.price for each in parts.add_ons.values()}, at=at
     )
@@ -181,9 +165,7 @@ def forget_items(
         keep_past(connection, store, dict.fromkeys(external_ids), at=at)
     for portion in portions(external_ids):
         connection.execute(
-            delete(menu_items).where(
-                menu_items.c.store == store, menu_items.c.external_id.in_(portion)
-            )
+            delete(MenuItem).filter_by(store=store).where(col(MenuItem.external_id).in_(portion))
         )
 
 
@@ -192,15 +174,13 @@ def forget_parts(connection: Connection, store: str, gone: Mapping[str, Collecti
     for kind, (name, _) in _KINDS.items():
         for portion in portions(gone.get(name, ())):
             connection.execute(
-                delete(menu_parts).where(
-                    menu_parts.c.store == store,
-                    menu_parts.c.kind == kind,
-                    menu_parts.c.external_id.in_(portion),
-                )
+                delete(MenuPart)
+                .filter_by(store=store, kind=kind)
+                .where(col(MenuPart.external_id).in_(portion))
             )
 
 
-def doubt_items(connection: Connection, store: str, external_ids: Collection[str]) -> None:
+def mark_unconfirmed(connection: Connection, store: str, external_ids: Collection[str]) -> None:
     """Mark items whose state at the service is unknown: the next plan tells them again."""
     known = items_by_id(connection, store, external_ids)
     _put_items(
@@ -216,12 +196,13 @@ def doubt_items(connection: Connection, store: str, external_ids: Collection[str
 def known_fingerprints(connection: Connection, store: str) -> "array[int]":
     """Return the fingerprints of the accepted and the refused records, sorted, each once."""
     accepted = connection.execute(
-        select(menu_items.c.fingerprint)
+        select(col(MenuItem.fingerprint))
         .distinct()
-        .where(menu_items.c.store == store, menu_items.c.fingerprint.is_not(None))
-        .order_by(menu_items.c.fingerprint)
+        .filter_by(store=store)
+        .where(col(MenuItem.fingerprint).is_not(None))
+        .order_by(col(MenuItem.fingerprint))
     )
-    known = array("q", accepted.scalars())
+    known = array("q", (each for each in accepted.scalars() if each is not None))
     for refusal in refused_items(connection, store).values():
         place = bisect_left(known, refusal.fingerprint)
         if known[place : place + 1] != array("q", [refusal.fingerprint]):
@@ -231,67 +212,55 @@ def known_fingerprints(connection: Connection, store: str) -> "array[int]":
 
 def item_count(connection: Connection, store: str) -> int:
     """Return how many items the service has accepted."""
-    return connection.execute(
-        select(func.count()).select_from(menu_items).where(menu_items.c.store == store)
-    ).scalar_one()
+    return _count(connection, select(func.count()).select_from(MenuItem).filter_by(store=store))
 
 
 def count_having(connection: Connection, store: str, name: str) -> int:
     """Return how many accepted items have that field of their own: sizes, a tax, choices, ..."""
-    value = func.json_extract(menu_items.c.body, f"$.{name}")
-    return connection.execute(
-        select(func.count())
-        .select_from(menu_items)
-        .where(menu_items.c.store == store, value.is_not(None))
-    ).scalar_one()
+    value = func.json_extract(col(MenuItem.body), f"$.{name}")
+    items = select(func.count()).select_from(MenuItem).filter_by(store=store)
+    return _count(connection, items.where(value.is_not(None)))
 
 
 def count_parts(connection: Connection, store: str, name: str) -> int:
     """Return how many parts of a kind (`Parts`' field names) the service has accepted."""
     kind = next(kind for kind, (each, _decode) in _KINDS.items() if each == name)
-    return connection.execute(
-        select(func.count())
-        .select_from(menu_parts)
-        .where(menu_parts.c.store == store, menu_parts.c.kind == kind)
-    ).scalar_one()
+    parts = select(func.count()).select_from(MenuPart).filter_by(store=store, kind=kind)
+    return _count(connection, parts)
 
 
 def item_names(connection: Connection, store: str) -> Iterator[tuple[str, str]]:
     """Yield external id and name of every accepted item."""
+    name = func.json_extract(col(MenuItem.body), "$.name")
     for row in connection.execute(
-        select(
-            menu_items.c.external_id, func.json_extract(menu_items.c.body, "$.name").label("name")
-        ).where(menu_items.c.store == store)
+        select(col(MenuItem.external_id), name).where(col(MenuItem.store) == store)
     ):
-        yield row.external_id, row.name
+        yield row[0], row[1]
 
 
 def count_off_by_pos(connection: Connection, store: str) -> int:
     """Return how many accepted items the export itself has off sale."""
-    return connection.execute(
-        select(func.count())
-        .select_from(menu_items)
-        .where(menu_items.c.store == store, ~menu_items.c.pos_available)
-    ).scalar_one()
+    items = select(func.count()).select_from(MenuItem)
+    return _count(connection, items.filter_by(store=store, pos_available=False))
 
 
 def count_in_category(connection: Connection, store: str, category: str, *, at_most: int) -> int:
     """Return how many accepted items are in the category, counting no further than `at_most`."""
-    listed = func.json_each(menu_items.c.body, "$.categories").table_valued("value")
+    listed = func.json_each(col(MenuItem.body), "$.categories").table_valued("value")
     found = (
-        select(menu_items.c.external_id)
-        .select_from(menu_items)
+        select(col(MenuItem.external_id))
+        .select_from(MenuItem)
         .join(listed, listed.c.value == category)
-        .where(menu_items.c.store == store)
+        .where(col(MenuItem.store) == store)
         .limit(at_most)
         .subquery()
     )
-    return connection.execute(select(func.count()).select_from(found)).scalar_one()
+    return _count(connection, select(func.count()).select_from(found))
 
 
 def all_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
     """Return everything accepted, by external id."""
-    return _items(connection, menu_items.c.store == store)
+    return _items(connection, col(MenuItem.store) == store)
 
 
 def items_by_id(
@@ -301,7 +270,7 @@ def items_by_id(
     found: dict[str, AcceptedItem] = {}
     for portion in portions(external_ids):
         found |= _items(
-            connection, menu_items.c.store == store, menu_items.c.external_id.in_(portion)
+            connection, col(MenuItem.store) == store, col(MenuItem.external_id).in_(portion)
         )
     return found
 
@@ -313,7 +282,7 @@ def items_by_fingerprint(
     found: dict[str, AcceptedItem] = {}
     for portion in portions(fingerprints):
         found |= _items(
-            connection, menu_items.c.store == store, menu_items.c.fingerprint.in_(portion)
+            connection, col(MenuItem.store) == store, col(MenuItem.fingerprint).in_(portion)
         )
     return found
 
@@ -329,16 +298,12 @@ def overlaid_items(connection: Connection, store: str) -> dict[str, AcceptedItem
 
 def unrecorded_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
     """Return the items of which no record of the export is known: each reading tells them anew."""
-    return _items(connection, menu_items.c.store == store, menu_items.c.fingerprint.is_(None))
+    return _items(connection, col(MenuItem.store) == store, col(MenuItem.fingerprint).is_(None))
 
 
 def all_ids(connection: Connection, store: str) -> frozenset[str]:
     """Return the external ids of all accepted items."""
-    return frozenset(
-        connection.execute(
-            select(menu_items.c.external_id).where(menu_items.c.store == store)
-        ).scalars()
-    )
+    return frozenset(connection.scalars(select(col(MenuItem.external_id)).filter_by(store=store)))
 
 
 def accepted_ids(
@@ -347,45 +312,35 @@ def accepted_ids(
     """Return which of the ids are those of accepted items."""
     found: set[str] = set()
     for portion in portions(external_ids):
-        found.update(
-            connection.execute(
-                select(menu_items.c.external_id).where(
-                    menu_items.c.store == store, menu_items.c.external_id.in_(portion)
-                )
-            ).scalars()
-        )
+        query = select(col(MenuItem.external_id)).filter_by(store=store)
+        found.update(connection.scalars(query.where(col(MenuItem.external_id).in_(portion))))
     return frozenset(found)
 
 
 def menu_ids(connection: Connection, store: str) -> frozenset[str]:
     """Return the ids of the accepted menus."""
-    return frozenset(
-        connection.execute(
-            select(menu_parts.c.external_id).where(
-                menu_parts.c.store == store, menu_parts.c.kind == "menu"
-            )
-        ).scalars()
-    )
+    query = select(col(MenuPart.external_id)).filter_by(store=store, kind="menu")
+    return frozenset(connection.scalars(query))
 
 
 def items_off_by_pos(connection: Connection, store: str) -> dict[str, AcceptedItem]:
     """Return the items that the export itself has off sale."""
-    return _items(connection, menu_items.c.store == store, ~menu_items.c.pos_available)
+    return _items(connection, col(MenuItem.store) == store, ~col(MenuItem.pos_available))
 
 
 def variant_owners(
     connection: Connection, store: str, variant_ids: Collection[str]
 ) -> dict[str, str]:
     """Return, by variant id, the external id of the accepted item that has it."""
-    listed = func.json_each(menu_items.c.body, "$.variants").table_valued("value")
+    listed = func.json_each(col(MenuItem.body), "$.variants").table_valued("value")
     variant_id = func.json_extract(listed.c.value, "$[0]")
     found: dict[str, str] = {}
     for portion in portions(variant_ids):
         rows = connection.execute(
-            select(variant_id.label("variant_id"), menu_items.c.external_id)
-            .select_from(menu_items)
+            select(variant_id.label("variant_id"), col(MenuItem.external_id))
+            .select_from(MenuItem)
             .join(listed, variant_id.in_(portion))
-            .where(menu_items.c.store == store)
+            .where(col(MenuItem.store) == store)
         )
         found.update((row.variant_id, row.external_id) for row in rows)
     return found
@@ -393,7 +348,12 @@ def variant_owners(
 
 def all_parts(connection: Connection, store: str) -> Parts:
     """Return all parts the service has accepted."""
-    return _parts(connection, store)
+    found: dict[str, dict[str, Any]] = {name: {} for name, _ in _KINDS.values()}
+    query = select(col(MenuPart.kind), col(MenuPart.external_id), col(MenuPart.body))
+    for kind, external_id, body in connection.execute(query.filter_by(store=store)):
+        name, decode = _KINDS[kind]
+        found[name][external_id] = decode(body)
+    return Parts(**found)
 
 
 def parts_like(connection: Connection, store: str, wanted: Parts) -> Parts:
@@ -402,22 +362,11 @@ def parts_like(connection: Connection, store: str, wanted: Parts) -> Parts:
     for kind, (name, decode) in _KINDS.items():
         for portion in portions(getattr(wanted, name)):
             rows = connection.execute(
-                select(menu_parts.c.external_id, menu_parts.c.body).where(
-                    menu_parts.c.store == store,
-                    menu_parts.c.kind == kind,
-                    menu_parts.c.external_id.in_(portion),
-                )
+                select(col(MenuPart.external_id), col(MenuPart.body))
+                .filter_by(store=store, kind=kind)
+                .where(col(MenuPart.external_id).in_(portion))
             )
             found[name].update((row.external_id, decode(row.body)) for row in rows)
-    return Parts(**found)
-
-
-def _parts(connection: Connection, store: str) -> Parts:
-    found: dict[str, dict[str, Any]] = {name: {} for name, _ in _KINDS.values()}
-    rows = connection.execute(select(menu_parts).where(menu_parts.c.store == store))
-    for row in rows:
-        name, decode = _KINDS[row.kind]
-        found[name][row.external_id] = decode(row.body)
     return Parts(**found)
 
 
@@ -427,35 +376,29 @@ def _keep_past(
     """Keep how the items were, and note which overrides the storefront has from now on."""
     told = {each.item.external_id: each.item for each in accepted}
     keep_past(connection, store, told, at=at)
-    mark_told(connection, store, told.values(), at=at)
+    mark_sent(connection, store, told.values(), at=at)
 
 
 def _put_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:
     if not accepted:
         return
-    statement = insert(menu_items)
-    new = statement.excluded
     connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[menu_items.c.store, menu_items.c.external_id],
-            set_={
-                "body": new.body,
-                "fingerprint": new.fingerprint,
-                "pos_available": new.pos_available,
-                "overlaid": new.overlaid,
-            },
-        ),
+        upsert(MenuItem, "body", "fingerprint", "pos_available", "overlaid"),
         [{"store": store, **encode_accepted(each)} for each in accepted],
     )
+
+
+def _count(connection: Connection, query: Select[int]) -> int:
+    return connection.execute(query).scalar_one()
 
 
 def _items(connection: Connection, *where: Any) -> dict[str, AcceptedItem]:  # noqa: ANN401 -- SQL expressions
     rows = connection.execute(
         select(
-            menu_items.c.external_id,
-            menu_items.c.body,
-            menu_items.c.fingerprint,
-            menu_items.c.pos_available,
+            col(MenuItem.external_id),
+            col(MenuItem.body),
+            col(MenuItem.fingerprint),
+            col(MenuItem.pos_available),
         ).where(*where)
     )
     return {

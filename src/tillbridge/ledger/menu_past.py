@@ -8,10 +8,11 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.sqlite import insert
+from sqlmodel import col
 
 from tillbridge.ledger import menu_codec
 from tillbridge.ledger.menu_codec import decode_accepted, portions
-from tillbridge.ledger.schema import menu_items, menu_past, menu_prices
+from tillbridge.ledger.models import MenuItem, MenuPrice, PastItem
 from tillbridge.model.catalogue import Item
 
 _GONE = ""
@@ -25,7 +26,7 @@ def keep_past(
     Call it before they are changed. None: the service has removed it.
     """
     has_past = connection.execute(
-        select(menu_past.c.store).where(menu_past.c.store == store).limit(1)
+        select(col(PastItem.store)).filter_by(store=store).limit(1)
     ).first()
     rows = []
     for portion in portions(list(now)):
@@ -37,7 +38,7 @@ def keep_past(
             back = [each for each in portion if each not in before and now[each] is not None]
             rows += [(each, _GONE) for each in _known(connection, store, back)]
     if rows:
-        statement = insert(menu_past).on_conflict_do_nothing()
+        statement = insert(PastItem).on_conflict_do_nothing()
         connection.execute(
             statement,
             [
@@ -64,9 +65,9 @@ def items_then(
 def ids_ever(connection: Connection, store: str) -> list[str]:
     """Return the ids of all items that the storefront has or had, as long as history is kept."""
     query = (
-        select(menu_items.c.external_id)
-        .where(menu_items.c.store == store)
-        .union(select(menu_past.c.external_id).where(menu_past.c.store == store))
+        select(col(MenuItem.external_id))
+        .filter_by(store=store)
+        .union(select(col(PastItem.external_id)).filter_by(store=store))
     )
     return list(connection.execute(query).scalars())
 
@@ -76,9 +77,10 @@ def off_since(connection: Connection, store: str, external_ids: Collection[str])
     found: dict[str, int] = {}
     for portion in portions(external_ids):
         rows = connection.execute(
-            select(menu_past.c.external_id, func.max(menu_past.c.until_ms))
-            .where(menu_past.c.store == store, menu_past.c.external_id.in_(portion))
-            .group_by(menu_past.c.external_id)
+            select(col(PastItem.external_id), func.max(col(PastItem.until_ms)))
+            .where(col(PastItem.store) == store)
+            .where(col(PastItem.external_id).in_(portion))
+            .group_by(col(PastItem.external_id))
         )
         found.update((row[0], row[1]) for row in rows)
     return found
@@ -88,13 +90,10 @@ def _past(
     connection: Connection, store: str, external_ids: Collection[str], at_ms: int
 ) -> dict[str, Item | None]:
     rows = connection.execute(
-        select(menu_past.c.external_id, func.min(menu_past.c.until_ms), menu_past.c.body)
-        .where(
-            menu_past.c.store == store,
-            menu_past.c.external_id.in_(external_ids),
-            menu_past.c.until_ms > at_ms,
-        )
-        .group_by(menu_past.c.external_id)
+        select(col(PastItem.external_id), func.min(col(PastItem.until_ms)), col(PastItem.body))
+        .where(col(PastItem.store) == store)
+        .where(col(PastItem.external_id).in_(external_ids), col(PastItem.until_ms) > at_ms)
+        .group_by(col(PastItem.external_id))
     )
     return {row.external_id: _item(row.body) for row in rows}
 
@@ -102,11 +101,13 @@ def _past(
 def _told(connection: Connection, store: str, external_ids: Collection[str]) -> dict[str, Item]:
     rows = connection.execute(
         select(
-            menu_items.c.external_id,
-            menu_items.c.body,
-            menu_items.c.fingerprint,
-            menu_items.c.pos_available,
-        ).where(menu_items.c.store == store, menu_items.c.external_id.in_(external_ids))
+            col(MenuItem.external_id),
+            col(MenuItem.body),
+            col(MenuItem.fingerprint),
+            col(MenuItem.pos_available),
+        )
+        .filter_by(store=store)
+        .where(col(MenuItem.external_id).in_(external_ids))
     )
     return {
         row.external_id: decode_accepted(
@@ -118,9 +119,10 @@ def _told(connection: Connection, store: str, external_ids: Collection[str]) -> 
 
 def _known(connection: Connection, store: str, external_ids: Collection[str]) -> list[str]:
     rows = connection.execute(
-        select(menu_past.c.external_id)
+        select(col(PastItem.external_id))
         .distinct()
-        .where(menu_past.c.store == store, menu_past.c.external_id.in_(external_ids))
+        .filter_by(store=store)
+        .where(col(PastItem.external_id).in_(external_ids))
     )
     return list(rows.scalars())
 
@@ -129,9 +131,10 @@ def _first_seen(
     connection: Connection, store: str, external_ids: Collection[str]
 ) -> dict[str, int]:
     rows = connection.execute(
-        select(menu_prices.c.external_id, func.min(menu_prices.c.from_ms))
-        .where(menu_prices.c.store == store, menu_prices.c.external_id.in_(external_ids))
-        .group_by(menu_prices.c.external_id)
+        select(col(MenuPrice.external_id), func.min(col(MenuPrice.from_ms)))
+        .where(col(MenuPrice.store) == store)
+        .where(col(MenuPrice.external_id).in_(external_ids))
+        .group_by(col(MenuPrice.external_id))
     )
     return {row[0]: row[1] for row in rows}
 
@@ -171,7 +174,7 @@ def remember_prices(
                     }
                 )
     if rows:
-        connection.execute(insert(menu_prices), rows)
+        connection.execute(insert(MenuPrice), rows)
 
 
 def prices_around(
@@ -187,12 +190,10 @@ def prices_around(
     ids = list(history)
     for start in range(0, len(ids), _PORTION):
         rows = connection.execute(
-            select(menu_prices.c.external_id, menu_prices.c.from_ms, menu_prices.c.price)
-            .where(
-                menu_prices.c.store == store,
-                menu_prices.c.external_id.in_(ids[start : start + _PORTION]),
-            )
-            .order_by(menu_prices.c.external_id, menu_prices.c.from_ms)
+            select(col(MenuPrice.external_id), col(MenuPrice.from_ms), col(MenuPrice.price))
+            .filter_by(store=store)
+            .where(col(MenuPrice.external_id).in_(ids[start : start + _PORTION]))
+            .order_by(col(MenuPrice.external_id), col(MenuPrice.from_ms))
         )
         for row in rows:
             history[row.external_id].append((row.from_ms, row.price))
@@ -222,18 +223,19 @@ def _latest(
     connection: Connection, store: str, external_ids: list[str]
 ) -> dict[str, tuple[int, int]]:
     newest = (
-        select(menu_prices.c.external_id, func.max(menu_prices.c.from_ms).label("from_ms"))
-        .where(menu_prices.c.store == store, menu_prices.c.external_id.in_(external_ids))
-        .group_by(menu_prices.c.external_id)
+        select(col(MenuPrice.external_id), func.max(col(MenuPrice.from_ms)).label("from_ms"))
+        .where(col(MenuPrice.store) == store)
+        .where(col(MenuPrice.external_id).in_(external_ids))
+        .group_by(col(MenuPrice.external_id))
         .subquery()
     )
     rows = connection.execute(
-        select(menu_prices.c.external_id, menu_prices.c.from_ms, menu_prices.c.price)
+        select(col(MenuPrice.external_id), col(MenuPrice.from_ms), col(MenuPrice.price))
         .join(
             newest,
-            (menu_prices.c.external_id == newest.c.external_id)
-            & (menu_prices.c.from_ms == newest.c.from_ms),
+            (col(MenuPrice.external_id) == newest.c.external_id)
+            & (col(MenuPrice.from_ms) == newest.c.from_ms),
         )
-        .where(menu_prices.c.store == store)
+        .where(col(MenuPrice.store) == store)
     )
     return {row.external_id: (row.from_ms, row.price) for row in rows}

@@ -16,7 +16,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import LEDGER_FILE, sync_folder, writer_engine
-from tillbridge.ledger.schema import metadata
+from tillbridge.ledger.models import metadata
 
 log = get_logger()
 

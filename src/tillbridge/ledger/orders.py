@@ -1,33 +1,16 @@
-"""Orders, one row each: how far the ticket is, what is wanted, what the service was told."""
+"""Orders, one row each: how far the ticket is, what it shall be, what it is for the service."""
 
-import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select, update
+from sqlalchemy import Connection, select, update
 from sqlalchemy.dialects.sqlite import insert
+from sqlmodel import col
 
-from tillbridge.ledger.schema import order_log, orders
-from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.ledger.models import LogEntry, OrderRow, TicketState, all_rows, first_row
+from tillbridge.model.order import OrderState
 
 # -- orders
-
-
-class TicketState(StrEnum):
-    """How far an order's ticket is.
-
-    A row that was once `writing` never goes back to `waiting`: the POS may have the ticket, and is
-    asked before it is written again (invariant 2).
-    """
-
-    WAITING = "waiting"
-    WRITING = "writing"
-    WRITTEN = "written"
-    REFUSED = "refused"  # the POS does not have it, and never will
-    WITHDRAWN = "withdrawn"  # it was taken back out of the POS, or is left to a person
-
 
 UNWRITTEN = frozenset({TicketState.WAITING, TicketState.WRITING})
 
@@ -36,37 +19,6 @@ UNWRITTEN = frozenset({TicketState.WAITING, TicketState.WRITING})
 ON_PAPER = "not in till"
 PERHAPS_ON_PAPER_ONLY = "perhaps not in till"  # the till did not say whether it has it too
 BY_HAND = "by hand"  # the reference of a ticket that a person typed
-
-
-@dataclass(frozen=True, slots=True)
-class OrderRow:
-    """An order as the ledger has it. Instants are ms since the epoch.
-
-    `payload` is the event's data as JSON ("" once pruned); `last_failure` is "kind" or
-    "kind: the POS's words"; `reason_code` and `message` belong to a cancel. `refused` holds the
-    calls that the service refused for good, each with its words; `unseen` what a person has not
-    seen yet, by problem code, each with `at` (ms) and what the problem tells.
-    """
-
-    store: str
-    order_id: str
-    received_at: int
-    payload: str = field(repr=False)
-    wanted: OrderState
-    told: OrderState
-    ticket: TicketState = TicketState.WAITING
-    order_number: str = ""
-    placed_at: int | None = None
-    ticket_reference: str = ""
-    written_at: int | None = None
-    attempts: int = 0
-    last_failure: str = ""
-    reason_code: ReasonCode | None = None
-    message: str = ""
-    closed_at: int | None = None
-    updated_at: int = 0
-    refused: Mapping[str, str] = field(default_factory=dict)
-    unseen: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def is_on_paper(row: OrderRow) -> bool:
@@ -79,35 +31,30 @@ def is_on_paper(row: OrderRow) -> bool:
 
 def insert_order(connection: Connection, row: OrderRow) -> bool:
     """Insert the order; False where the store has one with that id already: the first stays."""
-    statement = insert(orders).values(
-        **{column.name: _plain(getattr(row, column.name)) for column in orders.columns}
-    )
-    inserted = connection.execute(
-        statement.on_conflict_do_nothing().returning(orders.c.order_id)
-    ).first()
-    return inserted is not None
+    statement = insert(OrderRow).values(dict(row)).on_conflict_do_nothing()
+    return connection.execute(statement.returning(col(OrderRow.order_id))).first() is not None
 
 
 def get_order(connection: Connection, store: str, order_id: str) -> OrderRow | None:
     """Return the order, None where it is not known."""
-    row = connection.execute(
-        select(orders).where(orders.c.store == store, orders.c.order_id == order_id)
-    ).first()
-    return None if row is None else order_row(row)
+    return first_row(
+        connection,
+        select(OrderRow).filter_by(store=store, order_id=order_id),
+    )
 
 
 def find_orders(connection: Connection, order_id: str) -> list[OrderRow]:
     """Return the order with this id, of whichever store."""
-    return _all(connection, select(orders).where(orders.c.order_id == order_id))
+    return all_rows(connection, select(OrderRow).filter_by(order_id=order_id))
 
 
 def find_by_number(connection: Connection, order_number: str, limit: int = 20) -> list[OrderRow]:
     """Return the orders that people know by this number, of any store, newest first."""
-    return _all(
+    return all_rows(
         connection,
-        select(orders)
-        .where(orders.c.order_number == order_number)
-        .order_by(orders.c.received_at.desc(), orders.c.order_id)
+        select(OrderRow)
+        .filter_by(order_number=order_number)
+        .order_by(col(OrderRow.received_at).desc(), col(OrderRow.order_id))
         .limit(limit),
     )
 
@@ -119,21 +66,23 @@ def find_called(connection: Connection, name: str) -> list[OrderRow]:
 
 def unseen_orders(connection: Connection, store: str) -> list[OrderRow]:
     """Return the store's orders with something that a person has not seen, oldest first."""
-    return _all(
+    return all_rows(
         connection,
-        select(orders)
-        .where(orders.c.store == store, orders.c.unseen != "{}")
-        .order_by(orders.c.received_at, orders.c.order_id),
+        select(OrderRow)
+        .filter_by(store=store)
+        .where(col(OrderRow.unseen) != {})
+        .order_by(col(OrderRow.received_at), col(OrderRow.order_id)),
     )
 
 
 def open_orders(connection: Connection, store: str) -> list[OrderRow]:
     """Return the store's orders with something left to do, in the order they were received."""
-    return _all(
+    return all_rows(
         connection,
-        select(orders)
-        .where(orders.c.store == store, orders.c.closed_at.is_(None))
-        .order_by(orders.c.received_at, orders.c.order_id),
+        select(OrderRow)
+        .filter_by(store=store)
+        .where(col(OrderRow.closed_at).is_(None))
+        .order_by(col(OrderRow.received_at), col(OrderRow.order_id)),
     )
 
 
@@ -144,11 +93,9 @@ def cancelled_among(connection: Connection, store: str, order_ids: Collection[st
     for start in range(0, len(ids), 500):
         found.update(
             connection.scalars(
-                select(orders.c.order_id).where(
-                    orders.c.store == store,
-                    orders.c.order_id.in_(ids[start : start + 500]),
-                    orders.c.wanted == OrderState.CANCELLED.value,
-                )
+                select(col(OrderRow.order_id))
+                .filter_by(store=store, desired_state=OrderState.CANCELLED)
+                .where(col(OrderRow.order_id).in_(ids[start : start + 500]))
             )
         )
     return found
@@ -159,28 +106,22 @@ def never_written_since(connection: Connection, store: str, since_ms: int) -> li
 
     A write whose outcome is unknown may take effect after that.
     """
-    return _all(
+    return all_rows(
         connection,
-        select(orders).where(
-            orders.c.store == store,
-            orders.c.closed_at >= since_ms,
-            orders.c.ticket == TicketState.REFUSED.value,
-            orders.c.wanted == OrderState.CANCELLED.value,
-            orders.c.attempts > 0,
-        ),
+        select(OrderRow)
+        .filter_by(store=store, ticket=TicketState.REFUSED, desired_state=OrderState.CANCELLED)
+        .where(col(OrderRow.closed_at) >= since_ms, col(OrderRow.attempts) > 0),
     )
 
 
 def orders_on_paper(connection: Connection, store: str) -> list[OrderRow]:
     """Return the store's orders that are on paper and that nobody has seen to, over or not."""
     references = (ON_PAPER, PERHAPS_ON_PAPER_ONLY)
-    return _all(
+    return all_rows(
         connection,
-        select(orders).where(
-            orders.c.store == store,
-            orders.c.ticket == TicketState.WRITTEN.value,
-            orders.c.ticket_reference.in_(references),
-        ),
+        select(OrderRow)
+        .filter_by(store=store, ticket=TicketState.WRITTEN)
+        .where(col(OrderRow.ticket_reference).in_(references)),
     )
 
 
@@ -188,96 +129,49 @@ def latest_orders(
     connection: Connection, stores: Collection[str] | None = None, limit: int = 100
 ) -> list[OrderRow]:
     """Return the orders received last, newest first; of all stores where none are named."""
-    query = select(orders).order_by(orders.c.received_at.desc(), orders.c.order_id).limit(limit)
-    return _all(connection, query if stores is None else query.where(orders.c.store.in_(stores)))
+    query = (
+        select(OrderRow)
+        .order_by(col(OrderRow.received_at).desc(), col(OrderRow.order_id))
+        .limit(limit)
+    )
+    return all_rows(
+        connection, query if stores is None else query.where(col(OrderRow.store).in_(stores))
+    )
 
 
 def update_order(connection: Connection, store: str, order_id: str, at: int, **values: Any) -> None:  # noqa: ANN401 -- columns of several types
     """Set the named columns of the order."""
     connection.execute(
-        update(orders)
-        .where(orders.c.store == store, orders.c.order_id == order_id)
-        .values(updated_at=at, **{name: _plain(value) for name, value in values.items()})
+        update(OrderRow).filter_by(store=store, order_id=order_id).values(updated_at=at, **values)
     )
-
-
-def _all(connection: Connection, query: Select[Any]) -> list[OrderRow]:
-    return [order_row(row) for row in connection.execute(query)]
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 -- columns of several types
-    if isinstance(value, Mapping):
-        return json.dumps(value, sort_keys=True)
-    return value.value if isinstance(value, StrEnum) else value
-
-
-def order_row(row: Row[Any]) -> OrderRow:
-    """Return the order of a whole row of the table."""
-    return OrderRow(
-        **{
-            **row._mapping,  # noqa: SLF001 -- the documented way to read a row by name
-            "ticket": TicketState(row.ticket),
-            "wanted": OrderState(row.wanted),
-            "told": OrderState(row.told),
-            "reason_code": None if row.reason_code is None else ReasonCode(row.reason_code),
-            "refused": _mapping(row.refused),
-            "unseen": _mapping(row.unseen),
-        }
-    )
-
-
-def _mapping(text: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:  # saved from a damaged ledger
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 # -- the log of an order, for people: dotted events, never a customer's data
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
-    """One thing that happened to an order; `at` in ms since the epoch."""
-
-    at: int
-    event: str
-    detail: Mapping[str, Any]
-
-
 def log_event(
     connection: Connection, store: str, order_id: str, event: str, at: int, **detail: object
 ) -> None:
-    """Add to the order's life."""
+    """Add to the log of the order."""
     connection.execute(
-        insert(order_log).values(
+        insert(LogEntry).values(
             store=store,
             order_id=order_id,
             at=at,
             event=event,
-            detail=json.dumps(detail, default=str),
+            detail=detail,
         )
     )
 
 
-def life(connection: Connection, store: str, order_id: str) -> list[LogEntry]:
+def read_log(connection: Connection, store: str, order_id: str) -> list[LogEntry]:
     """Return all that happened to the order, oldest first."""
-    rows = connection.execute(
-        select(order_log.c.at, order_log.c.event, order_log.c.detail)
-        .where(order_log.c.store == store, order_log.c.order_id == order_id)
-        .order_by(order_log.c.id)
-    )
-    return [log_entry(row.at, row.event, row.detail) for row in rows]
-
-
-def log_entry(at: int, event: str, detail: str) -> LogEntry:
-    """Return the entry of its columns."""
-    return LogEntry(at, event, json.loads(detail))
+    of_order = (col(LogEntry.store) == store, col(LogEntry.order_id) == order_id)
+    return all_rows(connection, select(LogEntry).where(*of_order).order_by(col(LogEntry.id)))
 
 
 def event_of(entries: Sequence[LogEntry]) -> str:
-    """Return the id of the event that brought the order, "" where its life does not tell."""
+    """Return the id of the event that brought the order, "" where its log does not tell."""
     found = (each.detail.get("event_id") for each in entries)
     return next((each for each in found if isinstance(each, str)), "")
 
@@ -285,13 +179,9 @@ def event_of(entries: Sequence[LogEntry]) -> str:
 def last_at(connection: Connection, store: str, order_id: str, event: str) -> int | None:
     """Return when `event` last happened to the order (ms since the epoch); None: never."""
     at = connection.execute(
-        select(order_log.c.at)
-        .where(
-            order_log.c.store == store,
-            order_log.c.order_id == order_id,
-            order_log.c.event == event,
-        )
-        .order_by(order_log.c.id.desc())
+        select(col(LogEntry.at))
+        .filter_by(store=store, order_id=order_id, event=event)
+        .order_by(col(LogEntry.id).desc())
         .limit(1)
     ).scalar()
     return None if at is None else int(at)
@@ -300,12 +190,6 @@ def last_at(connection: Connection, store: str, order_id: str, event: str) -> in
 def has_event(connection: Connection, store: str, order_id: str, event: str) -> bool:
     """Return whether `event` has happened to the order."""
     found = connection.execute(
-        select(order_log.c.id)
-        .where(
-            order_log.c.store == store,
-            order_log.c.order_id == order_id,
-            order_log.c.event == event,
-        )
-        .limit(1)
+        select(col(LogEntry.id)).filter_by(store=store, order_id=order_id, event=event).limit(1)
     ).first()
     return found is not None

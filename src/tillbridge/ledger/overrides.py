@@ -1,83 +1,61 @@
-"""Overrides: items taken off sale over what the POS says. Instants are ms since the epoch."""
+"""Overrides of stores and communities: items off sale over what the POS or the merchant says."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from typing import TypeVar
 
 from sqlalchemy import Connection, delete, select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlmodel import col
 
-from tillbridge.ledger.schema import overrides
+from tillbridge.ledger.models import CommunityOverride, StoreOverride, all_rows, upsert
 from tillbridge.model.catalogue import Item
 from tillbridge.model.instant import end_or_never
 
-
-@dataclass(frozen=True, slots=True)
-class Override:
-    """Off sale until `until` (None: until lifted), set at `at` by `by` ("order": the till itself).
-
-    `told_at` is when the storefront had it, None while it does not; no later than `at` where the
-    item was off sale already.
-    """
-
-    until: int | None
-    by: str
-    at: int = 0
-    told_at: int | None = None
+T = TypeVar("T", StoreOverride, CommunityOverride)
 
 
-def put_override(
+def put_override(connection: Connection, override: StoreOverride | CommunityOverride) -> None:
+    """Set the override, in place of an older one of that item."""
+    kind = type(override)
+    values = {name: value for name, value in override if name not in {"store", "external_id"}}
+    connection.execute(upsert(kind, *values), dict(override))
+
+
+def get_overrides(connection: Connection, store: str) -> dict[str, StoreOverride]:
+    """Return a store's overrides by external id; those whose time is over are among them."""
+    return _all(connection, StoreOverride, store)
+
+
+def community_overrides(connection: Connection, community: str) -> dict[str, CommunityOverride]:
+    """Return a community's overrides by item id; those whose time is over are among them."""
+    return _all(connection, CommunityOverride, community)
+
+
+def _all(connection: Connection, kind: type[T], store: str) -> dict[str, T]:
+    rows = all_rows(connection, select(kind).filter_by(store=store).order_by(col(kind.external_id)))
+    for row in rows:
+        row.until = end_or_never(row.until)
+    return {row.external_id: row for row in rows}
+
+
+def drop_overrides(
     connection: Connection,
     store: str,
-    external_id: str,
-    *,
-    until: int | None,
-    by: str,
-    at: int,
-) -> None:
-    """Take the item off sale, in place of an older override of it."""
-    statement = insert(overrides).values(
-        store=store, external_id=external_id, until=until, by=by, at=at
-    )
-    new = statement.excluded
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[overrides.c.store, overrides.c.external_id],
-            set_={"until": new.until, "by": new.by, "at": new.at, "told_at": None},
-        )
-    )
-
-
-def drop_overrides(connection: Connection, store: str, external_ids: Collection[str]) -> int:
+    external_ids: Collection[str],
+    kind: type[StoreOverride] | type[CommunityOverride] = StoreOverride,
+) -> int:
     """Lift overrides; return how many there were."""
-    return connection.execute(
-        delete(overrides).where(
-            overrides.c.store == store, overrides.c.external_id.in_(list(external_ids))
-        )
-    ).rowcount
+    chosen = col(kind.external_id).in_(list(external_ids))
+    return connection.execute(delete(kind).filter_by(store=store).where(chosen)).rowcount
 
 
-def get_overrides(connection: Connection, store: str) -> dict[str, Override]:
-    """Return the overrides by external id; those whose time is over are among them."""
-    rows = connection.execute(select(overrides).where(overrides.c.store == store))
-    return {
-        row.external_id: Override(end_or_never(row.until), row.by, row.at, row.told_at)
-        for row in rows
-    }
-
-
-def mark_told(connection: Connection, store: str, items: Collection[Item], *, at: int) -> None:
+def mark_sent(connection: Connection, store: str, items: Collection[Item], *, at: int) -> None:
     """Note that the storefront has these items as they are now: which overrides it has from `at`.
 
     An override may name an item or a variant.
     """
-    open_ = set(
-        connection.execute(
-            select(overrides.c.external_id).where(
-                overrides.c.store == store, overrides.c.told_at.is_(None)
-            )
-        ).scalars()
-    )
-    if not open_:
+    waiting = select(col(StoreOverride.external_id)).filter_by(store=store, sent_at=None)
+    unsent = set(connection.scalars(waiting))
+    if not unsent:
         return
     off = {each.external_id for each in items if not each.available}
     off |= {
@@ -86,9 +64,19 @@ def mark_told(connection: Connection, store: str, items: Collection[Item], *, at
         for variant in each.variants
         if not (each.available and variant.available)
     }
-    if told := open_ & off:
+    if sent := unsent & off:
         connection.execute(
-            update(overrides)
-            .where(overrides.c.store == store, overrides.c.external_id.in_(told))
-            .values(told_at=at)
+            update(StoreOverride)
+            .filter_by(store=store)
+            .where(col(StoreOverride.external_id).in_(sent))
+            .values(sent_at=at)
         )
+
+
+def settle_override(connection: Connection, sent: CommunityOverride, *, at: int) -> None:
+    """Note that the service has taken this very override; one that puts on sale is done with."""
+    same = {name: getattr(sent, name) for name in ("store", "external_id", "at", "available")}
+    if sent.available:
+        connection.execute(delete(CommunityOverride).filter_by(**same))
+    else:
+        connection.execute(update(CommunityOverride).filter_by(**same).values(sent_at=at))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
-from sqlalchemy import Connection, delete, select
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, Select, delete, insert, select
+from sqlmodel import col
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
@@ -16,7 +16,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Found, OpenProblem, Scope
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.schema import problem_history, problems
+from tillbridge.ledger.models import PastProblem, ProblemRow, all_rows, json_text, upsert
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, by_problem, row_of
 from tillbridge.ledger.writer import Storage, publish
 from tillbridge.model.texts import is_storable, printable
@@ -24,39 +24,16 @@ from tillbridge.model.texts import is_storable, printable
 # -- problems that are over, for the history of a day
 
 
-@dataclass(frozen=True, slots=True)
-class PastProblem:
-    """A problem that was open from `since` to `until`."""
-
-    code: str
-    store: str
-    subject: str
-    since: int
-    until: int
-
-
 def keep_past(connection: Connection, past: PastProblem) -> None:
     """Remember a problem that is over; of one that ended before it began nothing is left."""
     if past.until > past.since:
-        connection.execute(
-            insert(problem_history).values(
-                code=past.code,
-                store=past.store,
-                subject=past.subject,
-                since=past.since,
-                until=past.until,
-            )
-        )
+        connection.execute(insert(PastProblem).values(past.model_dump(exclude={"id"})))
 
 
 def past_problems(connection: Connection, *, ended_after: int) -> list[PastProblem]:
     """Return what ended after that instant, oldest first."""
-    rows = connection.execute(
-        select(problem_history)
-        .where(problem_history.c.until > ended_after)
-        .order_by(problem_history.c.since)
-    )
-    return [PastProblem(row.code, row.store, row.subject, row.since, row.until) for row in rows]
+    query = select(PastProblem).where(col(PastProblem.until) > ended_after)
+    return all_rows(connection, query.order_by(col(PastProblem.since)))
 
 
 # -- problems that follow from what is in the ledger: reported in the transaction that changes it
@@ -82,16 +59,15 @@ def report(connection: Connection, scope: Scope, found: Iterable[Found], at: int
         if not scope.covers(each.code, scope.store, each.subject):
             msg = f"{each.code} of {each.subject!r} is outside the scope of the report"
             raise ValueError(msg)
-        now[each.code, each.subject] = _json(each.detail)
+        now[each.code, each.subject] = json.loads(json_text(each.detail))
     before = {(each.code, each.subject): each for each in _in_scope(connection, scope)}
     over = tuple(problem for key, problem in before.items() if key not in now)
     for gone in over:
         close_problem(connection, gone.code, gone.store, gone.subject)
-        keep_past(connection, PastProblem(gone.code, gone.store, gone.subject, gone.since, at))
+        keep_past(connection, _over(gone, at))
     present = []
-    for (code, subject), text in now.items():
+    for (code, subject), detail in now.items():
         known = before.get((code, subject))
-        detail = json.loads(text)
         if known is None or known.detail != detail:
             since = at if known is None else known.since
             open_problem(connection, code, scope.store, subject, detail, since)
@@ -101,15 +77,28 @@ def report(connection: Connection, scope: Scope, found: Iterable[Found], at: int
 
 
 def _in_scope(connection: Connection, scope: Scope) -> list[OpenProblem]:
-    query = select(problems).where(
-        problems.c.store == scope.store, problems.c.code.in_(sorted(scope.codes))
-    )
+    query = select(ProblemRow).filter_by(store=scope.store)
+    query = query.where(col(ProblemRow.code).in_(sorted(scope.codes)))
     if scope.subject is not None:
-        query = query.where(problems.c.subject == scope.subject)
+        query = query.filter_by(subject=scope.subject)
+    return _open(connection, query)
+
+
+def _open(connection: Connection, query: Select[ProblemRow]) -> list[OpenProblem]:
     return [
-        OpenProblem(row.code, row.store, row.subject, row.since, json.loads(row.detail))
-        for row in connection.execute(query)
+        OpenProblem(row.code, row.store, row.subject, row.since, row.detail)
+        for row in all_rows(connection, query)
     ]
+
+
+def _over(problem: OpenProblem, at: int) -> PastProblem:
+    return PastProblem(
+        code=problem.code,
+        store=problem.store,
+        subject=problem.subject,
+        since=problem.since,
+        until=at,
+    )
 
 
 def open_problem(
@@ -119,41 +108,21 @@ def open_problem(
 
     KeyError for a code that the registry does not know.
     """
-    kind = PROBLEMS[code]
-    statement = insert(problems).values(
-        code=kind.code, store=store, subject=subject, since=at, detail=_json(detail)
+    row = ProblemRow(
+        code=PROBLEMS[code].code, store=store, subject=subject, since=at, detail=detail
     )
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[problems.c.code, problems.c.store, problems.c.subject],
-            set_={"detail": statement.excluded.detail},
-        )
-    )
+    connection.execute(upsert(ProblemRow, "detail"), dict(row))
 
 
 def close_problem(connection: Connection, code: str, store: str, subject: str) -> None:
     """Close the problem, if it is open."""
-    connection.execute(
-        delete(problems).where(
-            problems.c.code == code, problems.c.store == store, problems.c.subject == subject
-        )
-    )
+    connection.execute(delete(ProblemRow).filter_by(code=code, store=store, subject=subject))
 
 
 def open_problems(connection: Connection) -> tuple[OpenProblem, ...]:
     """Return the open problems, oldest first; codes this version does not know are left out."""
-    rows = connection.execute(select(problems).order_by(problems.c.since, problems.c.code))
-    return tuple(
-        OpenProblem(row.code, row.store, row.subject, row.since, json.loads(row.detail))
-        for row in rows
-        if row.code in PROBLEMS
-    )
-
-
-def _json(detail: Mapping[str, Any]) -> str:
-    # Halves of characters, as JSON allows them and SQLite does not, become question marks.
-    text = json.dumps(dict(detail), ensure_ascii=False, default=str)
-    return text.encode("utf-8", "replace").decode()
+    query = select(ProblemRow).order_by(col(ProblemRow.since), col(ProblemRow.code))
+    return tuple(each for each in _open(connection, query) if each.code in PROBLEMS)
 
 
 # -- acknowledgements: of the very problem that was open then, told by `since` from a later one
@@ -256,7 +225,7 @@ class ProblemDesk:
         over = self._open.pop(key, None)
         if over is not None:
             until = self._clock.now_ms()
-            self._past.append(PastProblem(code, store, subject, over.since, until))
+            self._past.append(_over(over, until))
             log.info("problem.closed", code=code, store=store, subject=subject)
             self.noticed()
             self._write_down(key)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from sqlalchemy import (
     Connection,
     Integer,
-    Table,
     Update,
     delete,
     inspect,
@@ -21,18 +20,21 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.sql import ColumnElement
+from sqlmodel import col
 
-from tillbridge.ledger.schema import (
-    community_children,
-    community_orders,
-    inbox,
-    menu_past,
+from tillbridge.ledger.models import (
+    AcceptedTable,
+    CommunityChild,
+    CommunityOrder,
+    Delivery,
+    LogEntry,
+    OrderRow,
+    PastItem,
+    PastProblem,
+    Push,
+    Row,
+    TicketState,
     metadata,
-    order_log,
-    orders,
-    problem_history,
-    pushes,
-    tables,
 )
 
 _DAY_MS = 86_400_000
@@ -80,56 +82,62 @@ def prune(connection: Connection, before: CutOffs, limit: int = BATCH) -> Pruned
         + connection.execute(_empty_parents(before, limit)).rowcount
     )
     forgotten = (
-        _forget(connection, order_log, order_log.c.at < before.history, limit)
-        + _forget(connection, orders, orders.c.closed_at < before.history, limit)
-        + _forget(connection, inbox, inbox.c.handled_at < before.history, limit)
-        + _forget(connection, pushes, pushes.c.finished_at < before.history, limit)
-        + _forget(connection, menu_past, menu_past.c.until_ms < before.history, limit)
+        _forget(connection, LogEntry, col(LogEntry.at) < before.history, limit)
+        + _forget(connection, OrderRow, col(OrderRow.closed_at) < before.history, limit)
+        + _forget(connection, Delivery, col(Delivery.handled_at) < before.history, limit)
+        + _forget(connection, Push, col(Push.finished_at) < before.history, limit)
+        + _forget(connection, PastItem, col(PastItem.until_ms) < before.history, limit)
         + _forget(
-            connection, community_orders, community_orders.c.changed_at < before.history, limit
+            connection, CommunityOrder, col(CommunityOrder.changed_at) < before.history, limit
         )
-        + _forget(connection, community_children, ~_has_parent(), limit)
-        + _forget(connection, problem_history, problem_history.c.until < before.history, limit)
+        + _forget(connection, CommunityChild, ~_has_parent(), limit)
+        + _forget(connection, PastProblem, col(PastProblem.until) < before.history, limit)
     )
     return Pruned(emptied, forgotten)
 
 
 def _empty_deliveries(before: CutOffs, limit: int) -> Update:
-    rows = select(inbox.c.id).where(inbox.c.handled_at < before.personal_data, inbox.c.body != b"")
-    return update(inbox).where(inbox.c.id.in_(rows.limit(limit))).values(body=b"")
+    rows = select(col(Delivery.id)).where(
+        col(Delivery.handled_at) < before.personal_data, col(Delivery.body) != b""
+    )
+    return update(Delivery).where(col(Delivery.id).in_(rows.limit(limit))).values(body=b"")
 
 
 def _empty_orders(before: CutOffs, limit: int) -> Update:
     # An order that the POS has may stay open for ever, if nobody says that it was delivered.
-    done = (orders.c.closed_at < before.personal_data) | (
-        (orders.c.ticket == "written") & (orders.c.updated_at < before.personal_data)
+    done = (col(OrderRow.closed_at) < before.personal_data) | (
+        (col(OrderRow.ticket) == TicketState.WRITTEN)
+        & (col(OrderRow.updated_at) < before.personal_data)
     )
-    rows = select(orders.c.store, orders.c.order_id).where(done, orders.c.payload != "")
-    key = tuple_(orders.c.store, orders.c.order_id)
-    return update(orders).where(key.in_(rows.limit(limit))).values(payload="")
+    rows = select(col(OrderRow.store), col(OrderRow.order_id)).where(
+        done, col(OrderRow.payload) != ""
+    )
+    key = tuple_(col(OrderRow.store), col(OrderRow.order_id))
+    return update(OrderRow).where(key.in_(rows.limit(limit))).values(payload="")
 
 
 def _empty_parents(before: CutOffs, limit: int) -> Update:
-    columns = community_orders.c
-    rows = select(columns.community, columns.order_id).where(
-        columns.changed_at < before.personal_data, columns.payload != ""
+    rows = select(col(CommunityOrder.community), col(CommunityOrder.order_id)).where(
+        col(CommunityOrder.changed_at) < before.personal_data, col(CommunityOrder.payload) != ""
     )
-    key = tuple_(columns.community, columns.order_id)
-    return update(community_orders).where(key.in_(rows.limit(limit))).values(payload="")
+    key = tuple_(col(CommunityOrder.community), col(CommunityOrder.order_id))
+    return update(CommunityOrder).where(key.in_(rows.limit(limit))).values(payload="")
 
 
 def _has_parent() -> ColumnElement[bool]:
     return (
-        select(community_orders.c.order_id)
+        select(col(CommunityOrder.order_id))
         .where(
-            community_orders.c.community == community_children.c.community,
-            community_orders.c.order_id == community_children.c.parent_id,
+            col(CommunityOrder.community) == col(CommunityChild.community),
+            col(CommunityOrder.order_id) == col(CommunityChild.parent_id),
         )
         .exists()
     )
 
 
-def _forget(connection: Connection, table: Table, is_old: ColumnElement[bool], limit: int) -> int:
+def _forget(
+    connection: Connection, table: type[Row], is_old: ColumnElement[bool], limit: int
+) -> int:
     rowid = literal_column("rowid", Integer)
     rows = select(rowid).select_from(table).where(is_old).limit(limit)
     return connection.execute(delete(table).where(rowid.in_(rows))).rowcount
@@ -158,16 +166,18 @@ def payloads(connection: Connection) -> Iterator[str | bytes]:
     """Yield what the service sent of orders and is still here, as JSON, with customers' data."""
     there = set(inspect(connection).get_table_names())
     for table, column in (
-        (orders, orders.c.payload),
-        (inbox, inbox.c.body),
-        (community_orders, community_orders.c.payload),
+        ("orders", "payload"),
+        ("inbox", "body"),
+        ("community_orders", "payload"),
     ):
-        if table.name in there:
-            yield from connection.execute(select(column)).scalars()
+        if table in there:
+            yield from connection.scalars(select(metadata.tables[table].c[column]))
 
 
 def table_codes(connection: Connection) -> Iterator[str]:
     """Yield the codes of tables, and the addresses that hold them."""
-    if inspect(connection).has_table(tables.name):
-        for row in connection.execute(select(tables.c.qr_token, tables.c.qr_url)):
+    if inspect(connection).has_table("tables"):
+        for row in connection.execute(
+            select(col(AcceptedTable.qr_token), col(AcceptedTable.qr_url))
+        ):
             yield from row

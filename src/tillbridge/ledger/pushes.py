@@ -4,34 +4,15 @@ A push is written down before it is sent, so that after a crash the bridge knows
 reached the service. Instants are ms since the epoch.
 """
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
+from sqlmodel import col
 
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
-from tillbridge.ledger.schema import holds, pushes
-
-
-@dataclass(frozen=True, slots=True)
-class Push:
-    """A push.
-
-    `kind`: full, batch, patch, availability; `state`: running, success, partial, failed, lost.
-    """
-
-    id: int
-    kind: str
-    started_at: int
-    finished_at: int | None
-    state: str
-    summary: Mapping[str, Any]
-    message: str
-    job_id: str | None
-    poll_url: str | None
+from tillbridge.ledger.models import Hold, Push, all_rows, first_row, upsert
 
 
 def begin_push(
@@ -44,19 +25,18 @@ def begin_push(
     at: int,
 ) -> int:
     """Write down that a push is about to be sent; return its id."""
-    push_id: int = connection.execute(
-        insert(pushes)
+    return connection.execute(
+        insert(Push)
         .values(
             store=store,
             kind=kind,
             started_at=at,
             state="running",
-            summary=json.dumps(dict(summary), ensure_ascii=False),
+            summary=summary,
             pending=pending,
         )
-        .returning(pushes.c.id)
+        .returning(col(Push.id))
     ).scalar_one()
-    return push_id
 
 
 def push_became_job(
@@ -64,62 +44,47 @@ def push_became_job(
 ) -> None:
     """The service took the push as a job; `pending` is what is acknowledged when it succeeds."""
     connection.execute(
-        update(pushes)
-        .where(pushes.c.id == push_id)
-        .values(job_id=job_id, poll_url=poll_url, pending=pending)
+        update(Push).filter_by(id=push_id).values(job_id=job_id, poll_url=poll_url, pending=pending)
     )
 
 
 def end_push(connection: Connection, push_id: int, state: str, message: str, *, at: int) -> None:
     """Write down how the push ended, with the service's own words."""
     connection.execute(
-        update(pushes)
-        .where(pushes.c.id == push_id)
+        update(Push)
+        .filter_by(id=push_id)
         .values(state=state, message=message, finished_at=at, pending=None)
     )
 
 
-def running_pushes(connection: Connection, store: str) -> tuple[Push, ...]:
+def running_pushes(connection: Connection, store: str) -> list[Push]:
     """Return the pushes of which the end is not known, oldest first."""
-    return _pushes(
+    return all_rows(
         connection,
-        select(pushes)
-        .where(pushes.c.store == store, pushes.c.state == "running")
-        .order_by(pushes.c.id),
+        select(Push).filter_by(store=store, state="running").order_by(col(Push.id)),
     )
 
 
 def pending_of(connection: Connection, push_id: int) -> str | None:
     """Return what the push carries while its end is open."""
-    return connection.execute(select(pushes.c.pending).where(pushes.c.id == push_id)).scalar()
+    return connection.scalar(select(col(Push.pending)).filter_by(id=push_id))
 
 
 def push_page(
     connection: Connection, store: str, limit: int, *, before: int | None = None
-) -> tuple[Push, ...]:
+) -> list[Push]:
     """Return the latest pushes before the one with this id, newest first."""
-    query = select(pushes).where(pushes.c.store == store)
+    query = select(Push).filter_by(store=store)
     if before is not None:
-        query = query.where(pushes.c.id < before)
-    return _pushes(connection, query.order_by(pushes.c.id.desc()).limit(limit))
+        query = query.where(col(Push.id) < before)
+    return all_rows(connection, query.order_by(col(Push.id).desc()).limit(limit))
 
 
-def _pushes(connection: Connection, query: Any) -> tuple[Push, ...]:  # noqa: ANN401 -- a select of any columns
-    return tuple(_push(row) for row in connection.execute(query))
-
-
-def _push(row: Row[Any]) -> Push:
-    return Push(
-        id=row.id,
-        kind=row.kind,
-        started_at=row.started_at,
-        finished_at=row.finished_at,
-        state=row.state,
-        summary=json.loads(row.summary),
-        message=row.message,
-        job_id=row.job_id,
-        poll_url=row.poll_url,
-    )
+def push_counts(connection: Connection) -> list[tuple[str, str, int]]:
+    """Return how many pushes each store has in each state."""
+    key = col(Push.store), col(Push.state)
+    rows = connection.execute(select(*key, func.count()).group_by(*key))
+    return [(store, state, count) for store, state, count in rows]
 
 
 # -- holds: a plan that waits for a person, at most one a store
@@ -128,29 +93,9 @@ def _push(row: Row[Any]) -> Push:
 DISMISSED = "menu_dismissed"  # the fact: the plan a person did not want {digest, by, at}
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """A plan that waits. `digest` names its content; `approved` tells that a person released it."""
-
-    digest: str
-    since: int
-    reasons: tuple[str, ...]
-    summary: Mapping[str, Any]
-    approved: bool
-
-
 def get_hold(connection: Connection, store: str) -> Hold | None:
     """Return the plan that waits, or is released and not yet pushed."""
-    row = connection.execute(select(holds).where(holds.c.store == store)).one_or_none()
-    if row is None:
-        return None
-    return Hold(
-        digest=row.digest,
-        since=row.since,
-        reasons=tuple(json.loads(row.reasons)),
-        summary=json.loads(row.summary),
-        approved=row.approved_digest == row.digest,
-    )
+    return first_row(connection, select(Hold).filter_by(store=store))
 
 
 def put_hold(
@@ -163,28 +108,13 @@ def put_hold(
     at: int,
 ) -> None:
     """Let the plan wait, in place of an older one; another content loses an approval."""
-    statement = insert(holds).values(
-        store=store,
-        digest=digest,
-        since=at,
-        reasons=json.dumps(list(reasons), ensure_ascii=False),
-        summary=json.dumps(dict(summary), ensure_ascii=False),
-        approved_digest=None,
-    )
-    new = statement.excluded
-    connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=[holds.c.store],
-            set_={"digest": new.digest, "reasons": new.reasons, "summary": new.summary},
-        )
-    )
+    hold = Hold(store=store, digest=digest, since=at, reasons=list(reasons), summary=summary)
+    connection.execute(upsert(Hold, "digest", "reasons", "summary"), dict(hold))
 
 
 def approve_hold(connection: Connection, store: str) -> Hold | None:
     """Release the plan that waits; None where none does."""
-    connection.execute(
-        update(holds).where(holds.c.store == store).values(approved_digest=holds.c.digest)
-    )
+    connection.execute(update(Hold).filter_by(store=store).values(approved_digest=col(Hold.digest)))
     drop_fact(connection, store, DISMISSED)
     return get_hold(connection, store)
 
@@ -192,8 +122,9 @@ def approve_hold(connection: Connection, store: str) -> Hold | None:
 def carry_approval(connection: Connection, store: str, digest: str) -> None:
     """Let an approval stand for what is left of its plan after a part was accepted."""
     connection.execute(
-        update(holds)
-        .where(holds.c.store == store, holds.c.approved_digest == holds.c.digest)
+        update(Hold)
+        .filter_by(store=store)
+        .where(col(Hold.approved_digest) == col(Hold.digest))
         .values(digest=digest, approved_digest=digest)
     )
 
@@ -219,4 +150,4 @@ def is_dismissed(connection: Connection, store: str, digest: str) -> bool:
 
 def drop_hold(connection: Connection, store: str) -> None:
     """Nothing waits any more."""
-    connection.execute(delete(holds).where(holds.c.store == store))
+    connection.execute(delete(Hold).filter_by(store=store))

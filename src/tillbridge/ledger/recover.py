@@ -21,7 +21,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger.backup import back_ups, stamp
 from tillbridge.ledger.database import LEDGER_FILE, is_damage, is_read_failure
 from tillbridge.ledger.migrate import bring_up_to_date
-from tillbridge.ledger.schema import metadata
+from tillbridge.ledger.models import metadata
 
 # What no one else can tell us again. The menu comes back from the POS and the service.
 _WORTH_SAVING = (

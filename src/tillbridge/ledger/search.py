@@ -4,21 +4,23 @@ import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Select, and_, case, exists, func, or_, select
+from sqlalchemy import Connection, and_, case, exists, func, or_, select
 from sqlalchemy.sql import ColumnElement
+from sqlmodel import col
 
 from tillbridge.ledger import menu_codec
 from tillbridge.ledger.menu import items_by_id
 from tillbridge.ledger.menu_codec import AcceptedItem
-from tillbridge.ledger.orders import (
-    UNWRITTEN,
+from tillbridge.ledger.models import (
+    Delivery,
     LogEntry,
+    MenuItem,
     OrderRow,
     TicketState,
-    log_entry,
-    order_row,
+    all_rows,
+    first_row,
 )
-from tillbridge.ledger.schema import inbox, menu_items, order_log, orders
+from tillbridge.ledger.orders import UNWRITTEN
 from tillbridge.model.order import OrderState
 
 # -- orders, page by page
@@ -56,30 +58,20 @@ class OrderPage:
     handled: Mapping[str, LogEntry]
 
 
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """The delivery that brought an order; `handled_at` None: not looked at yet."""
-
-    event_id: str
-    delivery_id: str
-    received_at: int
-    handled_at: int | None
-
-
 def find_page(
     connection: Connection, wanted: OrderFilter, *, page: int = 1, per_page: int = PER_PAGE
 ) -> OrderPage:
     """Return a page of the orders that are wanted, and how many there are in all."""
     where = _where(wanted)
-    count = connection.execute(select(func.count()).select_from(orders).where(where)).scalar_one()
-    rows = connection.execute(
-        select(orders)
+    count = connection.execute(select(func.count()).select_from(OrderRow).where(where)).scalar_one()
+    found = all_rows(
+        connection,
+        select(OrderRow)
         .where(where)
-        .order_by(orders.c.received_at.desc(), orders.c.order_id)
+        .order_by(col(OrderRow.received_at).desc(), col(OrderRow.order_id))
         .limit(per_page)
-        .offset((page - 1) * per_page)
+        .offset((page - 1) * per_page),
     )
-    found = [order_row(row) for row in rows]
     return OrderPage(found, count, _handled(connection, found))
 
 
@@ -88,48 +80,43 @@ def handled_entry(connection: Connection, store: str, order_id: str) -> LogEntry
     return _handled_query(connection, [order_id], [store]).get(order_id)
 
 
-def arrived(connection: Connection, store: str, event_id: str) -> Arrived | None:
+def arrived(connection: Connection, store: str, event_id: str) -> Delivery | None:
     """Return the delivery of an event; None once it is forgotten."""
-    row = connection.execute(
-        select(
-            inbox.c.event_id, inbox.c.delivery_id, inbox.c.received_at, inbox.c.handled_at
-        ).where(inbox.c.store == store, inbox.c.event_id == event_id)
-    ).first()
-    return None if row is None else Arrived(*row)
+    return first_row(connection, select(Delivery).filter_by(store=store, event_id=event_id))
 
 
 def received_since(
     connection: Connection, at: int, *, stores: Collection[str] | None = None
 ) -> int:
     """Return how many orders were received after `at` (ms)."""
-    query = select(func.count()).select_from(orders).where(orders.c.received_at > at)
+    query = select(func.count()).select_from(OrderRow).where(col(OrderRow.received_at) > at)
     if stores is not None:
-        query = query.where(orders.c.store.in_(stores))
+        query = query.where(col(OrderRow.store).in_(stores))
     return connection.execute(query).scalar_one()
 
 
 def _where(wanted: OrderFilter) -> ColumnElement[bool]:
-    parts: list[ColumnElement[bool]] = [orders.c.received_at.is_not(None)]
+    parts: list[ColumnElement[bool]] = [col(OrderRow.received_at).is_not(None)]
     if wanted.stores is not None:
-        parts.append(orders.c.store.in_(wanted.stores))
+        parts.append(col(OrderRow.store).in_(wanted.stores))
     if text := wanted.text.strip()[:_LONGEST_QUERY]:
         parts.append(
             or_(
                 *(
                     column.icontains(text, autoescape=True)
                     for column in (
-                        orders.c.order_id,
-                        orders.c.order_number,
-                        orders.c.ticket_reference,
+                        col(OrderRow.order_id),
+                        col(OrderRow.order_number),
+                        col(OrderRow.ticket_reference),
                     )
                 )
             )
         )
-    cancelled = orders.c.wanted == OrderState.CANCELLED
-    is_open = orders.c.closed_at.is_(None)
+    cancelled = col(OrderRow.desired_state) == OrderState.CANCELLED
+    is_open = col(OrderRow.closed_at).is_(None)
     match wanted.state:
         case "waiting":
-            unwritten = orders.c.ticket.in_([each.value for each in UNWRITTEN])
+            unwritten = col(OrderRow.ticket).in_(UNWRITTEN)
             parts += [is_open, unwritten, ~cancelled]
         case "open":
             parts.append(is_open)
@@ -138,7 +125,7 @@ def _where(wanted: OrderFilter) -> ColumnElement[bool]:
         case "cancelled":
             parts.append(cancelled)
         case "failed":
-            parts.append(cancelled | (orders.c.ticket == TicketState.REFUSED))
+            parts.append(cancelled | (col(OrderRow.ticket) == TicketState.REFUSED))
         case "by_hand":
             parts.append(_by_hand())
         case _:
@@ -147,15 +134,17 @@ def _where(wanted: OrderFilter) -> ColumnElement[bool]:
 
 
 def _of_order() -> ColumnElement[bool]:
-    return and_(order_log.c.store == orders.c.store, order_log.c.order_id == orders.c.order_id)
+    return and_(
+        col(LogEntry.store) == col(OrderRow.store), col(LogEntry.order_id) == col(OrderRow.order_id)
+    )
 
 
 def _by_hand() -> ColumnElement[bool]:
     asked = and_(
-        order_log.c.event == "order.to_cancel",
-        func.json_extract(order_log.c.detail, "$.by").is_not(None),
+        col(LogEntry.event) == "order.to_cancel",
+        func.json_extract(col(LogEntry.detail), "$.by").is_not(None),
     )
-    return exists().where(_of_order(), order_log.c.event.in_(_HANDS) | asked).correlate(orders)
+    return exists().where(_of_order(), col(LogEntry.event).in_(_HANDS) | asked).correlate(OrderRow)
 
 
 def _handled(connection: Connection, rows: Sequence[OrderRow]) -> dict[str, LogEntry]:
@@ -167,16 +156,13 @@ def _handled(connection: Connection, rows: Sequence[OrderRow]) -> dict[str, LogE
 def _handled_query(
     connection: Connection, order_ids: Collection[str], stores: Collection[str]
 ) -> dict[str, LogEntry]:
-    query: Select[tuple[str, int, str, str]] = select(
-        order_log.c.order_id, order_log.c.at, order_log.c.event, order_log.c.detail
-    ).where(
-        order_log.c.store.in_(stores),
-        order_log.c.order_id.in_(order_ids),
-        order_log.c.event.in_(("order.handled", "order.retried")),
+    query = select(LogEntry).where(
+        col(LogEntry.store).in_(stores),
+        col(LogEntry.order_id).in_(order_ids),
+        col(LogEntry.event).in_(("order.handled", "order.retried")),
     )
-    found: dict[str, LogEntry] = {}
-    for row in connection.execute(query.order_by(order_log.c.id)):
-        found[row.order_id] = log_entry(row.at, row.event, row.detail)
+    entries = all_rows(connection, query.order_by(col(LogEntry.id)))
+    found = {each.order_id: each for each in entries}
     # Whoever has it tried again afterwards takes it out of that person's hands.
     return {key: each for key, each in found.items() if each.event == "order.handled"}
 
@@ -259,11 +245,11 @@ def rank_of(wanted: str, name: str, external_id: str) -> int | None:
 
 def _names(connection: Connection, store: str) -> Iterator[tuple[str, str, str]]:
     """Yield id, id of its item, and name of all items and variants."""
-    variants = case((func.instr(menu_items.c.body, '"variants":') > 0, menu_items.c.body))
+    variants = case((func.instr(col(MenuItem.body), '"variants":') > 0, col(MenuItem.body)))
     rows = connection.execute(
         select(
-            menu_items.c.external_id, func.json_extract(menu_items.c.body, "$.name"), variants
-        ).where(menu_items.c.store == store)
+            col(MenuItem.external_id), func.json_extract(col(MenuItem.body), "$.name"), variants
+        ).where(col(MenuItem.store) == store)
     )
     for external_id, name, body in rows:
         yield external_id, external_id, name

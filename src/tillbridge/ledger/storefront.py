@@ -7,18 +7,23 @@ own fact. Instants are ms since the epoch.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-import xxhash
-from sqlalchemy import Connection, delete, select, update
-from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy import Connection, delete, insert, select, update
+from sqlmodel import col
 
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
+from tillbridge.ledger.models import (
+    AcceptedTable,
+    MenuPart,
+    Push,
+    RefusedItem,
+    StoreOverride,
+    all_rows,
+)
 from tillbridge.ledger.pushes import DISMISSED, drop_hold
-from tillbridge.ledger.schema import menu_parts, menu_refused, overrides, pushes, tables
-from tillbridge.model.table import Table
 
 MENU, TABLES = "storefront", "tables_storefront"  # the facts
 WHOLE_DUE = "menu_whole_due"  # the fact: only a full push brings both in line, {since}
@@ -99,14 +104,14 @@ def begin_anew(connection: Connection, store: str, *, parts: bool, pending: int,
     `pending` changes wait until then.
     """
     if parts:
-        connection.execute(delete(menu_parts).where(menu_parts.c.store == store))
-    connection.execute(delete(menu_refused).where(menu_refused.c.store == store))
+        connection.execute(delete(MenuPart).filter_by(store=store))
+    connection.execute(delete(RefusedItem).filter_by(store=store))
     connection.execute(
-        update(pushes)
-        .where(pushes.c.store == store, pushes.c.state == "running")
+        update(Push)
+        .filter_by(store=store, state="running")
         .values(state="lost", finished_at=at, pending=None)
     )
-    connection.execute(update(overrides).where(overrides.c.store == store).values(told_at=None))
+    connection.execute(update(StoreOverride).filter_by(store=store).values(sent_at=None))
     drop_hold(connection, store)
     for fact in (DISMISSED, "last_synced_at"):
         drop_fact(connection, store, fact)
@@ -137,58 +142,16 @@ def _mapping(value: object) -> Mapping[str, Any]:
 # -- the floor plan as accepted, with the QR ordering address of each table
 
 
-@dataclass(frozen=True, slots=True)
-class AcceptedTable:
-    """A table and what the service calls it; `qr_url` is what guests open."""
-
-    table: Table
-    table_id: str = ""
-    qr_token: str = field(default="", repr=False)
-    qr_url: str = field(default="", repr=False)
-
-    @property
-    def code(self) -> str:
-        """A short digest of what guests scan, another one when that changes; "" for no code."""
-        if not self.qr_url:
-            return ""
-        return xxhash.xxh3_64_hexdigest(
-            f"{self.qr_token}\n{self.qr_url}".encode("utf-8", "surrogatepass")
-        )
-
-
 def get_tables(connection: Connection, store: str) -> tuple[AcceptedTable, ...]:
     """Return the accepted tables, by external id."""
-    rows = connection.execute(
-        select(tables).where(tables.c.store == store).order_by(tables.c.external_id)
-    )
-    return tuple(
-        AcceptedTable(
-            Table(row.external_id, row.name, row.seats, row.zone),
-            row.table_id,
-            row.qr_token,
-            row.qr_url,
-        )
-        for row in rows
-    )
+    query = select(AcceptedTable).filter_by(store=store).order_by(col(AcceptedTable.external_id))
+    return tuple(all_rows(connection, query))
 
 
 def put_tables(connection: Connection, store: str, accepted: Sequence[AcceptedTable]) -> None:
     """Remember these tables, and only these, as accepted."""
-    connection.execute(delete(tables).where(tables.c.store == store))
+    connection.execute(delete(AcceptedTable).filter_by(store=store))
     if accepted:
         connection.execute(
-            insert(tables),
-            [
-                {
-                    "store": store,
-                    "external_id": each.table.external_id,
-                    "name": each.table.name,
-                    "seats": each.table.seats,
-                    "zone": each.table.zone,
-                    "table_id": each.table_id,
-                    "qr_token": each.qr_token,
-                    "qr_url": each.qr_url,
-                }
-                for each in accepted
-            ],
+            insert(AcceptedTable), [{**dict(each), "store": store} for each in accepted]
         )

@@ -27,6 +27,7 @@ from tillbridge.ledger.database import (
     is_read_only,
     is_storage_failure,
 )
+from tillbridge.ledger.models import Delivery
 
 # -- events that follow from a write: handed out after its commit; an undone write publishes none
 
@@ -151,7 +152,7 @@ class Storage:
 class _Delivery:
     """A delivery to be kept, and who waits for it."""
 
-    delivery: inbox.Delivery
+    delivery: Delivery
     waiter: asyncio.Future[Any]
 
 
@@ -198,7 +199,7 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
         self._thread.start()
 
-    def deliver(self, delivery: inbox.Delivery) -> asyncio.Future[bool]:
+    def deliver(self, delivery: Delivery) -> asyncio.Future[bool]:
         """Queue a delivery; the future tells after the commit whether it is new."""
         waiter: asyncio.Future[bool] = self._loop.create_future()
         self._ask(_Delivery(delivery, waiter))

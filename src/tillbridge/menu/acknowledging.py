@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from tillbridge.ledger import menu
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.menu import forgive_items
+from tillbridge.ledger.menu import clear_refusals
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.menu.compare import Record
 from tillbridge.menu.pending import Pending
@@ -29,7 +29,7 @@ async def acknowledge(ledger: Ledger, store: str, told: Pending, *, at: int) -> 
     def rest(connection: Connection) -> None:
         menu.acknowledge_parts(connection, store, told.parts, at=at)
         menu.forget_items(connection, store, told.ids, at=at)
-        forgive_items(connection, store, told.ids)
+        clear_refusals(connection, store, told.ids)
 
     await ledger.write(rest)
 
@@ -122,7 +122,7 @@ def _acknowledge_items(
 
 
 def _doubt_items(store: str, external_ids: Sequence[str], connection: Connection) -> None:
-    menu.doubt_items(connection, store, external_ids)
+    menu.mark_unconfirmed(connection, store, external_ids)
 
 
 def _refresh_items(store: str, accepted: Sequence[AcceptedItem], connection: Connection) -> None:

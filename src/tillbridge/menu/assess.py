@@ -10,8 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from tillbridge.ledger.models import Hold
 from tillbridge.ledger.overrides import get_overrides
-from tillbridge.ledger.pushes import Hold, get_hold
+from tillbridge.ledger.pushes import get_hold
 from tillbridge.menu.compare import (
     Comparison,
     compare_availability,

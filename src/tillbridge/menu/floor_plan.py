@@ -17,7 +17,7 @@ import xxhash
 
 from tillbridge.adapter import BadRow, TablesReading
 from tillbridge.core.i18n import _
-from tillbridge.ledger.storefront import AcceptedTable
+from tillbridge.ledger.models import AcceptedTable
 from tillbridge.menu.describe import listed
 from tillbridge.model.table import Table
 

@@ -18,8 +18,9 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import items_by_id, variant_owners
-from tillbridge.ledger.overrides import drop_overrides, mark_told, put_override
-from tillbridge.ledger.pushes import Hold, approve_hold, dismiss_hold
+from tillbridge.ledger.models import Hold, StoreOverride
+from tillbridge.ledger.overrides import drop_overrides, mark_sent, put_override
+from tillbridge.ledger.pushes import approve_hold, dismiss_hold
 from tillbridge.menu.assess import Assessment, Assessor, Rules
 from tillbridge.menu.availability_round import SUBJECT as AVAILABILITY
 from tillbridge.menu.availability_round import AvailabilityRounds
@@ -247,11 +248,14 @@ class CatalogueFlow:
 
         def put(connection: Connection) -> None:
             for external_id in external_ids:
-                put_override(connection, self._store, external_id, until=until, by=by, at=at)
+                override = StoreOverride(
+                    store=self._store, external_id=external_id, until=until, by=by, at=at
+                )
+                put_override(connection, override)
             owners = variant_owners(connection, self._store, external_ids)
             known = items_by_id(connection, self._store, {*external_ids, *owners.values()})
             # What was off sale already has nothing to reach the storefront any more.
-            mark_told(connection, self._store, [each.item for each in known.values()], at=at)
+            mark_sent(connection, self._store, [each.item for each in known.values()], at=at)
 
         await self._shared.ledger.write(put)
         log.info("item.taken_off", store=self._store, items=len(external_ids), by=by)

@@ -17,7 +17,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger import pushes
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.pushes import Push
+from tillbridge.ledger.models import Push
 from tillbridge.menu.ports import CatalogueService
 from tillbridge.service.types import PushAccepted
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import pushes
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.menu import forgive_items, refused_items
+from tillbridge.ledger.menu import clear_refusals, refused_items
 from tillbridge.menu.acknowledging import refresh
 from tillbridge.menu.assess import Assessment, Rules
 from tillbridge.menu.compare import SOURCE, accepted_source
@@ -43,7 +43,7 @@ class MenuNotes:
         at = self._shared.clock.now_ms()
 
         def note(connection: Connection) -> None:
-            forgive_items(connection, self._store, comparison.forgiven)
+            clear_refusals(connection, self._store, comparison.forgiven)
             fact = {"read_at": at, "items": comparison.items_read}
             put_fact(connection, self._store, "export", fact, at=at)
             pending = max(int(whole_due), sum(counts_of(comparison.changes).values()))

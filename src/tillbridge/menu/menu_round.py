@@ -9,7 +9,7 @@ from tillbridge.core.errors import LedgerError, ServiceError
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.facts import put_fact
-from tillbridge.ledger.menu import forgive_items, refused_items
+from tillbridge.ledger.menu import clear_refusals, refused_items
 from tillbridge.ledger.storefront import is_whole_due, whole_is_done, whole_is_due
 from tillbridge.menu.assess import Assessment, Rules
 from tillbridge.menu.compare import Comparison
@@ -185,7 +185,7 @@ class MenuRounds:
         """
 
         def forgive(connection: Connection) -> None:
-            forgive_items(connection, self._store, refused_items(connection, self._store).keys())
+            clear_refusals(connection, self._store, refused_items(connection, self._store).keys())
 
         await self._ledger.write(forgive)
         self._in_vain = ""

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import pushes
 from tillbridge.ledger.facts import put_fact
-from tillbridge.ledger.pushes import Push
+from tillbridge.ledger.models import Push
 from tillbridge.menu.acknowledging import acknowledge, doubt
 from tillbridge.menu.jobs import Jobs
 from tillbridge.menu.pending import pending_from

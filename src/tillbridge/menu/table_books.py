@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
-from tillbridge.ledger.storefront import AcceptedTable, get_tables, put_tables
+from tillbridge.ledger.models import AcceptedTable
+from tillbridge.ledger.storefront import get_tables, put_tables
 
 HOLD, PRINTED, DEAD, SYNCED = "tables_hold", "tables_printed", "tables_dead", "tables_synced_at"
 

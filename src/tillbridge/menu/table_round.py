@@ -10,7 +10,8 @@ from tillbridge.adapter import TablesReading
 from tillbridge.core.errors import Conflict, LedgerError, Refused, ServiceError
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import storefront as storefronts
-from tillbridge.ledger.storefront import AcceptedTable, Kinship, Storefront, kinship
+from tillbridge.ledger.models import AcceptedTable
+from tillbridge.ledger.storefront import Kinship, Storefront, kinship
 from tillbridge.menu import table_books
 from tillbridge.menu.describe import listed
 from tillbridge.menu.exports import ExportReader, read_now
@@ -294,8 +295,10 @@ def accepted_after(
     for table in wanted:
         answer, was = told.get(table.external_id), known.get(table.external_id)
         if answer is not None:
-            codes = AcceptedTable(table, answer.table_id, answer.qr_token, answer.qr_url)
+            codes = AcceptedTable.of(table, answer.table_id, answer.qr_token, answer.qr_url)
+        elif was is not None:
+            codes = AcceptedTable.of(table, was.table_id, was.qr_token, was.qr_url)
         else:
-            codes = AcceptedTable(table) if was is None else replace(was, table=table)
+            codes = AcceptedTable.of(table)
         accepted.append(codes)
     return tuple(accepted)

@@ -6,7 +6,7 @@ else changes a row of `orders`.
 
 import asyncio
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -18,7 +18,7 @@ from tillbridge.core.supervision import Supervisor
 from tillbridge.core.tally import Tally
 from tillbridge.ledger import orders
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.orders import OrderRow
+from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.problems import ProblemDesk, report
 from tillbridge.orders.problems import OF_ONE, OF_SEVERAL, problems_of, problems_of_several
 from tillbridge.orders.state import Change, Event, Seen, decide
@@ -28,7 +28,6 @@ T = TypeVar("T")
 
 _FIRST_WAIT_S = 0.25
 _LONGEST_WAIT_S = 5.0
-_FIELDS = [each.name for each in fields(OrderRow)]
 
 
 def commit(
@@ -39,8 +38,7 @@ def commit(
     if row is None:
         return None
     change = decide(row, event, now_ms)
-    after = {name: getattr(change.after, name) for name in _FIELDS}
-    differs = {name: value for name, value in after.items() if value != getattr(row, name)}
+    differs = {name: value for name, value in change.after if value != getattr(row, name)}
     if differs:
         orders.update_order(connection, store, order_id, now_ms, **differs)
     for name, detail in change.entries:

@@ -18,7 +18,7 @@ from tillbridge.config import StoreSettings
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Ends, Scope
 from tillbridge.ledger import orders
-from tillbridge.ledger.orders import OrderRow
+from tillbridge.ledger.models import OrderRow
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.commit import OrderRepository, end_unseen, report_all
 from tillbridge.orders.intake import Delivered, Intake, IntakePolicy, NewOrder, TakenIn

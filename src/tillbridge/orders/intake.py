@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import Connection
@@ -16,7 +16,7 @@ from tillbridge.core.supervision import backoff_s
 from tillbridge.ledger import inbox, menu, orders
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu_past import prices_around
-from tillbridge.ledger.orders import OrderRow, TicketState
+from tillbridge.ledger.models import Delivery, OrderRow, TicketState
 from tillbridge.ledger.problems import report
 from tillbridge.model.order import Order, OrderState
 from tillbridge.orders.checks import (
@@ -123,16 +123,16 @@ def take_in(
 
 
 def take_one(
-    connection: Connection, policy: IntakePolicy, waiting: inbox.OpenDelivery, now_ms: int
+    connection: Connection, policy: IntakePolicy, waiting: Delivery, now_ms: int
 ) -> TakenIn:
     """Take in this delivery, and mark it handled."""
-    outcome, result = _take_one(connection, policy, waiting.delivery, now_ms)
+    outcome, result = _take_one(connection, policy, waiting, now_ms)
     inbox.handled(connection, waiting.id, outcome, now_ms)
     return result
 
 
 def _take_one(
-    connection: Connection, policy: IntakePolicy, delivery: inbox.Delivery, now_ms: int
+    connection: Connection, policy: IntakePolicy, delivery: Delivery, now_ms: int
 ) -> tuple[str, TakenIn]:
     match read_event(delivery.event_type, delivery.body):
         case OrderCreated(order, payload):
@@ -153,7 +153,7 @@ def _created(
     policy: IntakePolicy,
     order: Order,
     payload: str,
-    delivery: inbox.Delivery,
+    delivery: Delivery,
     now_ms: int,
 ) -> tuple[str, TakenIn]:
     store, received_at = policy.store, delivery.received_at
@@ -169,9 +169,9 @@ def _created(
     if completed:
         row = _completed(row, now_ms)
     else:
-        row = replace(row, unseen=_unseen(found, policy.currency, cancelled, now_ms))
+        row = row.replace(unseen=_unseen(found, policy.currency, cancelled, now_ms))
         if cancelled is None and _may_be_in_pos(connection, order, received_at):
-            row = replace(row, ticket=TicketState.WRITING)
+            row = row.replace(ticket=TicketState.WRITING)
     if not insert(connection, row, now_ms):
         return "duplicate", Duplicate(order.id)
     report_unknown(connection, store, order.id, now_ms, unknown=False)
@@ -212,8 +212,8 @@ def _first_row(
         placed_at=order.placed_at,
         received_at=received_at,
         ticket=TicketState.WAITING if cancelled is None else TicketState.REFUSED,
-        wanted=OrderState.CREATED if cancelled is None else OrderState.CANCELLED,
-        told=OrderState.ACCEPTED if policy.auto_accept_orders else OrderState.CREATED,
+        desired_state=OrderState.CREATED if cancelled is None else OrderState.CANCELLED,
+        service_state=OrderState.ACCEPTED if policy.auto_accept_orders else OrderState.CREATED,
         reason_code=None if cancelled is None else cancelled.code,
         message="" if cancelled is None else cancelled.message,
         updated_at=now_ms,
@@ -232,7 +232,9 @@ def _unseen(
 def _completed(row: OrderRow, now_ms: int) -> OrderRow:
     """Return the row of an order that is over before it came."""
     done = OrderState.COMPLETED
-    return replace(row, ticket=TicketState.REFUSED, wanted=done, told=done, closed_at=now_ms)
+    return row.replace(
+        ticket=TicketState.REFUSED, desired_state=done, service_state=done, closed_at=now_ms
+    )
 
 
 def _menu_then(connection: Connection, store: str, order: Order, at_ms: int) -> MenuThen | None:
@@ -392,8 +394,8 @@ class Intake:
         now = self._orders.clock.monotonic()
         return frozenset(key for key, each in self._set_aside.items() if each.again_at > now)
 
-    def _put_aside(self, delivery: inbox.OpenDelivery, failure: Exception) -> None:
-        name = delivery.delivery.event_id
+    def _put_aside(self, delivery: Delivery, failure: Exception) -> None:
+        name = delivery.event_id
         self._set_aside[delivery.id] = self._later(self._set_aside.get(delivery.id), name)
         self._orders.supervisor.failed("intake", failure, order=name)
 

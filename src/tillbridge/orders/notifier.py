@@ -14,7 +14,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger import orders
-from tillbridge.ledger.orders import OrderRow
+from tillbridge.ledger.models import OrderRow
 from tillbridge.model.order import ReasonCode
 from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.lifecycle import (
@@ -160,7 +160,7 @@ class ServiceNotifier:
     async def _report_next(self, row: OrderRow) -> None:
         """Make the next call of the order, if there is one; its row is taken again after it."""
         standing = self._standings.get(row.order_id) or standing_after_restart(
-            row.told, row.wanted, auto_accepted=self._auto_accepted
+            row.service_state, row.desired_state, auto_accepted=self._auto_accepted
         )
         call = call_for(row, standing)
         if call is None:
@@ -271,7 +271,7 @@ class ServiceNotifier:
         if self._orders.clock.now_ms() - row.updated_at <= self._late_report_ms:
             return False
         entries = await self._orders.ledger.read(
-            lambda connection: orders.life(connection, row.store, row.order_id)
+            lambda connection: orders.read_log(connection, row.store, row.order_id)
         )
         return any(
             each.event == _UNREPORTED

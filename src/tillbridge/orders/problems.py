@@ -9,7 +9,8 @@ from datetime import datetime
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
-from tillbridge.ledger.orders import UNWRITTEN, OrderRow, is_on_paper
+from tillbridge.ledger.models import OrderRow
+from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import OrderState, parse_order
@@ -134,7 +135,7 @@ def _money(amount: int, currency: str) -> str:
 
 
 def _is_wanted(row: OrderRow) -> bool:
-    return row.wanted is not OrderState.CANCELLED
+    return row.desired_state is not OrderState.CANCELLED
 
 
 def _for_a_command(row: OrderRow) -> str:

@@ -22,7 +22,8 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger import orders
-from tillbridge.ledger.orders import BY_HAND, LogEntry, OrderRow, TicketState, is_on_paper
+from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
+from tillbridge.ledger.orders import BY_HAND, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.events import order_of
@@ -60,7 +61,7 @@ def surplus_of(
     Of a cancelled order all are, but for one that was left to a person. The writer takes back the
     ticket of an order that is being cancelled.
     """
-    if row.wanted is not OrderState.CANCELLED:
+    if row.desired_state is not OrderState.CANCELLED:
         return Surplus(tuple(live[1:]), _("the till has carried out a write twice"))
     if is_to_be_withdrawn(row):
         return Surplus(())
@@ -76,7 +77,7 @@ def missing(rows: Sequence[OrderRow], tickets: Sequence[ListedTicket]) -> list[O
         row
         for row in rows
         if row.ticket is TicketState.WRITTEN
-        and row.wanted is not OrderState.CANCELLED
+        and row.desired_state is not OrderState.CANCELLED
         and row.ticket_reference != BY_HAND
         and not is_on_paper(row)
         and row.order_id not in listed
@@ -185,7 +186,7 @@ class TicketReconciler:
         return await self._orders.ledger.read(
             lambda connection: (
                 orders.get_order(connection, store, order_id),
-                orders.life(connection, store, order_id),
+                orders.read_log(connection, store, order_id),
             )
         )
 
@@ -213,7 +214,7 @@ class TicketReconciler:
             self._refused[each.record] for each in surplus.tickets if each.record in self._refused
         ]
         failure = failures[0] if failures else None
-        if row.wanted is OrderState.CANCELLED:
+        if row.desired_state is OrderState.CANCELLED:
             await self._left_in_pos(row, failure)
             return []
         detail = {

@@ -3,7 +3,8 @@
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState, is_on_paper
+from tillbridge.ledger.models import OrderRow, TicketState
+from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.lifecycle import Call, Standing, is_final, next_call
@@ -40,12 +41,12 @@ class StaffRequests:
         """
         row = await self._known(order_id)
         order = called(row)
-        if row.told is OrderState.CANCELLED:
+        if row.service_state is OrderState.CANCELLED:
             raise BridgeError(
                 _("Order {order} is cancelled at the service.").format(order=order),
                 fix=_("Ask the customer to order again."),
             )
-        if row.told is OrderState.COMPLETED:
+        if row.service_state is OrderState.COMPLETED:
             raise BridgeError(_("Order {order} is completed.").format(order=order))
         cancel_again = Call.CANCEL.value in row.refused
         if row.ticket is TicketState.WITHDRAWN and not cancel_again:
@@ -75,7 +76,7 @@ class StaffRequests:
         Raises BridgeError where the service has finished it already.
         """
         row = await self._known(order_id)
-        if is_final(row.told):
+        if is_final(row.service_state):
             raise _over(row)
         cancelled = cancellation(ByPerson(code))
         await self._presence.cancelled(cancelled)
@@ -94,7 +95,7 @@ class StaffRequests:
         if row.closed_at is not None and not on_paper and not row.unseen:
             raise _over(row)
         waits = (row.ticket in UNWRITTEN and row.closed_at is None) or on_paper
-        if how == "typed" and (not waits or row.wanted is OrderState.CANCELLED):
+        if how == "typed" and (not waits or row.desired_state is OrderState.CANCELLED):
             raise BridgeError(
                 _("Order {order} does not wait for the till.").format(order=called(row)),
                 fix=_fix(row),
@@ -121,8 +122,8 @@ class StaffRequests:
 
 def _all_told(row: OrderRow) -> bool:
     """Return whether the service knows all that was wanted, or nobody is to tell it any more."""
-    standing = Standing(row.told, frozenset({row.told}))
-    return is_on_paper(row) or next_call(standing, row.wanted) is None
+    standing = Standing(row.service_state, frozenset({row.service_state}))
+    return is_on_paper(row) or next_call(standing, row.desired_state) is None
 
 
 def _over(row: OrderRow) -> BridgeError:

@@ -5,11 +5,12 @@ notifier's next call all follow from the row after the change, and from nothing 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tillbridge.adapter import TicketStatus
-from tillbridge.ledger.orders import BY_HAND, UNWRITTEN, OrderRow, TicketState, is_on_paper
+from tillbridge.ledger.models import OrderRow, TicketState
+from tillbridge.ledger.orders import BY_HAND, UNWRITTEN, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.lifecycle import (
     Call,
@@ -246,11 +247,11 @@ class Change:
 def decide(row: OrderRow, event: Event, now_ms: int) -> Change:
     """Return what `event` makes of the order. Total: one that comes too late changes nothing."""
     after, entries = _next(row, event, now_ms)
-    if is_final(after.told) and after.refused:
-        after = replace(after, refused={})
+    if is_final(after.service_state) and after.refused:
+        after = after.replace(refused={})
     settles = isinstance(event, CancelWanted | Withdrawn | ServiceKnows)
     if settles and after.closed_at is None and is_done(after):
-        after = replace(after, closed_at=now_ms)
+        after = after.replace(closed_at=now_ms)
     return Change(row, after, tuple(entries))
 
 
@@ -258,85 +259,83 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
     waits = row.ticket in UNWRITTEN
     match event:
         case WriteBegun() if can_be_written(row) and row.ticket is TicketState.WAITING:
-            return replace(row, ticket=TicketState.WRITING, attempts=1), []
+            return row.replace(ticket=TicketState.WRITING, attempts=1), []
         case Written():
             return _written(row, event, now_ms)
         case Printed(reference, why, accepts) if waits:
-            after = replace(
-                row,
+            after = row.replace(
                 ticket=TicketState.WRITTEN,
                 ticket_reference=reference,
                 written_at=now_ms,
-                wanted=_accepted(row, accepts=accepts),
+                desired_state=_accepted(row, accepts=accepts),
             )
             return after, [("order.on_paper", {"why": why})]
         case WriteFailed(note, counts) if waits:
-            after = replace(row, attempts=row.attempts + counts)
+            after = row.replace(attempts=row.attempts + counts)
             if note == row.last_failure or is_held(row):  # held, it waits for a person above all
                 return after, []
-            return replace(after, last_failure=note), [("order.wait", {"reason": note})]
+            return after.replace(last_failure=note), [("order.wait", {"reason": note})]
         case Held(note) if waits:
             entries: list[Entry] = [] if is_held(row) else [("order.held", {})]
-            return replace(row, last_failure=note), entries
-        case CancelWanted() if not is_final(row.told):
+            return row.replace(last_failure=note), entries
+        case CancelWanted() if not is_final(row.service_state):
             return _to_cancel(row, event, now_ms)
         case Withdrawn() if is_to_be_withdrawn(row):
             return _withdrawn(row, event, now_ms)
-        case TicketLeft() if row.wanted is OrderState.CANCELLED:
-            return replace(row, unseen=_left(row, event, now_ms)), [("ticket.left", {})]
+        case TicketLeft() if row.desired_state is OrderState.CANCELLED:
+            return row.replace(unseen=_left(row, event, now_ms)), [("ticket.left", {})]
         case TicketTakenBack(reference, record, why):
             ticket = f"{reference} ({record})" if record != reference else reference
             unseen = _unseen(row, TAKEN_BACK, now_ms, ticket=ticket, why=why)
             entry = ("ticket.taken_back", {"record": record, "why": why})
-            return replace(row, unseen=unseen), [entry]
-        case ServiceKnows(state, name, detail) if row.told is not OrderState.COMPLETED:
+            return row.replace(unseen=unseen), [entry]
+        case ServiceKnows(state, name, detail) if row.service_state is not OrderState.COMPLETED:
             refused = {
                 call: words
                 for call, words in row.refused.items()
                 if not overtaken(Call(call), state)
             }
-            return replace(row, told=state, refused=refused), [(name, dict(detail))]
+            return row.replace(service_state=state, refused=refused), [(name, dict(detail))]
         case CallRefused(call, words, detail) if row.closed_at is None:
             refused = {**row.refused, call.value: words}
-            return replace(row, refused=refused), [
+            return row.replace(refused=refused), [
                 ("order.call_refused", {"call": call.value, **detail})
             ]
         case ReportsTooLate(words) if row.closed_at is None:
             late = reports_due(row)
             refused = {**row.refused, **{call.value: words for call in late}}
-            return replace(row, refused=refused), [
+            return row.replace(refused=refused), [
                 ("order.too_late", {"call": call.value}) for call in late
             ]
         case ServiceClosed(detail):
             unseen = _unseen(row, CLOSED_BY_SERVICE, now_ms)
-            after = replace(row, closed_at=now_ms, refused={}, unseen=unseen)
+            after = row.replace(closed_at=now_ms, refused={}, unseen=unseen)
             return after, [("order.closed", dict(detail))]
-        case PosSaid(status) if row.closed_at is None and not is_final(row.told):
+        case PosSaid(status) if row.closed_at is None and not is_final(row.service_state):
             return _pos_said(row, _NEWS[status], now_ms)
-        case Delivered() if row.told is not OrderState.COMPLETED or row.closed_at is None:
+        case Delivered() if row.service_state is not OrderState.COMPLETED or row.closed_at is None:
             return _delivered(row, now_ms)
         case Handled(how, by) if row.closed_at is None or is_on_paper(row) or row.unseen:
             return _handled(row, how, now_ms), [("order.handled", {"how": how, "by": by})]
-        case Retried(by) if not is_final(row.told):
+        case Retried(by) if not is_final(row.service_state):
             return _retried(row), [("order.retried", {"by": by})]
         case Seen(codes, by):
             left = {code: what for code, what in row.unseen.items() if code not in codes}
             gone = sorted(row.unseen.keys() - left.keys())
             seen: Entry = ("order.seen", {"what": gone, "by": by})
-            return replace(row, unseen=left), [seen] if gone and by else []
+            return row.replace(unseen=left), [seen] if gone and by else []
         case Lapsed() if row.closed_at is None and (is_done(row) or is_stale(row, now_ms)):
-            return replace(row, closed_at=now_ms), [("order.closed", {"why": "over"})]
+            return row.replace(closed_at=now_ms), [("order.closed", {"why": "over"})]
     return row, []
 
 
 def _written(row: OrderRow, event: Written, now_ms: int) -> _Next:
     first = row.ticket in UNWRITTEN
-    after = replace(
-        row,
+    after = row.replace(
         ticket=TicketState.WRITTEN if first else row.ticket,
         ticket_reference=event.reference or row.ticket_reference,
         written_at=row.written_at or now_ms,
-        wanted=_accepted(row, accepts=event.accepts),
+        desired_state=_accepted(row, accepts=event.accepts),
         last_failure="",
     )
     return after, [("order.written", {"reference": event.reference})] if first else []
@@ -354,19 +353,18 @@ def _to_cancel(row: OrderRow, event: CancelWanted, now_ms: int) -> _Next:
     none = event.pos_has_none or row.ticket is TicketState.WAITING
     ticket = TicketState.REFUSED if none else row.ticket
     again = by_person and Call.CANCEL.value in row.refused
-    if row.wanted is OrderState.CANCELLED and not again and row.closed_at is None:
+    if row.desired_state is OrderState.CANCELLED and not again and row.closed_at is None:
         unseen = _without(row.unseen, CANCELLED_UNSEEN) if by_person else row.unseen
-        return replace(row, ticket=ticket, unseen=unseen), []
-    if not by_person and is_final(row.wanted):
-        return replace(row, ticket=ticket), []
+        return row.replace(ticket=ticket, unseen=unseen), []
+    if not by_person and is_final(row.desired_state):
+        return row.replace(ticket=ticket), []
     unseen = (
         _without(row.unseen, CANCELLED_UNSEEN)
         if by_person
         else _unseen(row, CANCELLED_UNSEEN, now_ms, cause=event.cause)
     )
-    after = replace(
-        row,
-        wanted=OrderState.CANCELLED,
+    after = row.replace(
+        desired_state=OrderState.CANCELLED,
         reason_code=event.code,
         message=event.message,
         ticket=ticket,
@@ -384,7 +382,7 @@ def _withdrawn(row: OrderRow, event: Withdrawn, now_ms: int) -> _Next:
     unseen = _left(row, event, now_ms) if left else row.unseen
     why = {"why": event.why} if event.why else {}
     entry = ("order.withdrawn", {"how": event.how, **why})
-    return replace(row, ticket=ticket, unseen=unseen), [entry]
+    return row.replace(ticket=ticket, unseen=unseen), [entry]
 
 
 def _left(row: OrderRow, event: Withdrawn | TicketLeft, now_ms: int) -> Mapping[str, Any]:
@@ -405,9 +403,8 @@ def _pos_said(row: OrderRow, state: OrderState, now_ms: int) -> _Next:
         TicketState.WRITING: TicketState.WRITTEN,
     }.get(row.ticket, row.ticket)
     written = ticket is TicketState.WRITTEN and row.ticket is not TicketState.WRITTEN
-    after = replace(
-        row,
-        wanted=merge_wanted(row.wanted, state),
+    after = row.replace(
+        desired_state=merge_wanted(row.desired_state, state),
         ticket=ticket,
         written_at=now_ms if written else row.written_at,
     )
@@ -418,15 +415,14 @@ def _delivered(row: OrderRow, now_ms: int) -> _Next:
     """Close it; what was believed of a cancel was wrong."""
     done = OrderState.COMPLETED
     gone = (CANCELLED_UNSEEN, NOT_WITHDRAWN, CLOSED_BY_SERVICE)
-    after = replace(
-        row,
-        told=done,
-        wanted=done,
+    after = row.replace(
+        service_state=done,
+        desired_state=done,
         closed_at=now_ms,
         ticket=TicketState.REFUSED if row.ticket is TicketState.WAITING else row.ticket,
         unseen=_without(row.unseen, *gone),
     )
-    return after, [] if row.told is done else [("order.completed", {})]
+    return after, [] if row.service_state is done else [("order.completed", {})]
 
 
 def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
@@ -435,21 +431,20 @@ def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
     Typed into the till it is accepted like any order that is written; settled it is closed. One
     that is on paper may be over meanwhile.
     """
-    row = replace(row, unseen={}, refused=row.refused if how == "typed" else {})
+    row = row.replace(unseen={}, refused=row.refused if how == "typed" else {})
     typed = how == "typed"
     if is_on_paper(row):
         closed = row.closed_at if typed or row.closed_at is not None else now_ms
         wanted = _accepted(row, accepts=typed)
-        return replace(row, ticket_reference=BY_HAND, wanted=wanted, closed_at=closed)
+        return row.replace(ticket_reference=BY_HAND, desired_state=wanted, closed_at=closed)
     if typed and row.ticket in UNWRITTEN and row.closed_at is None:
-        return replace(
-            row,
+        return row.replace(
             ticket=TicketState.WRITTEN,
             ticket_reference=BY_HAND,
             written_at=now_ms,
-            wanted=_accepted(row, accepts=True),
+            desired_state=_accepted(row, accepts=True),
         )
-    return replace(row, closed_at=row.closed_at or now_ms, refused={})
+    return row.replace(closed_at=row.closed_at or now_ms, refused={})
 
 
 def _retried(row: OrderRow) -> OrderRow:
@@ -459,15 +454,16 @@ def _retried(row: OrderRow) -> OrderRow:
     that is taken up the POS is asked whether it has it before anything is written.
     """
     cancel_refused = Call.CANCEL.value in row.refused
-    after = replace(row, refused={}, last_failure="asked_for" if is_held(row) else row.last_failure)
-    given_up = row.wanted is OrderState.CANCELLED or row.closed_at is not None
+    after = row.replace(refused={}, last_failure="asked_for" if is_held(row) else row.last_failure)
+    given_up = row.desired_state is OrderState.CANCELLED or row.closed_at is not None
     if cancel_refused or not given_up:
         return after
-    return replace(
-        after,
+    return after.replace(
         ticket=TicketState.WRITING,
         attempts=min(row.attempts, 1),
-        wanted=OrderState.CREATED if row.wanted is OrderState.CANCELLED else row.wanted,
+        desired_state=OrderState.CREATED
+        if row.desired_state is OrderState.CANCELLED
+        else row.desired_state,
         reason_code=None,
         message="",
         closed_at=None,
@@ -476,7 +472,7 @@ def _retried(row: OrderRow) -> OrderRow:
 
 
 def _accepted(row: OrderRow, *, accepts: bool) -> OrderState:
-    return merge_wanted(row.wanted, OrderState.ACCEPTED) if accepts else row.wanted
+    return merge_wanted(row.desired_state, OrderState.ACCEPTED) if accepts else row.desired_state
 
 
 def _unseen(row: OrderRow, code: str, now_ms: int, **detail: object) -> Mapping[str, Any]:
@@ -493,7 +489,9 @@ def _without(values: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 def can_be_written(row: OrderRow) -> bool:
     """Return whether the POS is still to get the ticket."""
     return (
-        row.closed_at is None and row.wanted is not OrderState.CANCELLED and row.ticket in UNWRITTEN
+        row.closed_at is None
+        and row.desired_state is not OrderState.CANCELLED
+        and row.ticket in UNWRITTEN
     )
 
 
@@ -504,7 +502,7 @@ def is_held(row: OrderRow) -> bool:
 
 def is_to_be_withdrawn(row: OrderRow) -> bool:
     """Return whether the POS has, or may have, the ticket of an order that is cancelled."""
-    return row.wanted is OrderState.CANCELLED and row.ticket in {
+    return row.desired_state is OrderState.CANCELLED and row.ticket in {
         TicketState.WRITING,
         TicketState.WRITTEN,
     }
@@ -512,7 +510,7 @@ def is_to_be_withdrawn(row: OrderRow) -> bool:
 
 def may_be_told(row: OrderRow) -> bool:
     """Return whether the service may hear of this order: the POS has it, or it is cancelled."""
-    return row.wanted is OrderState.CANCELLED or row.ticket is TicketState.WRITTEN
+    return row.desired_state is OrderState.CANCELLED or row.ticket is TicketState.WRITTEN
 
 
 def refused_calls(row: OrderRow) -> frozenset[Call]:
@@ -524,28 +522,32 @@ def call_for(row: OrderRow, standing: Standing) -> Call | None:
     """Return the next call to the service for the order; None where nothing is to be told."""
     if row.closed_at is not None or not may_be_told(row):
         return None
-    return next_call(standing, row.wanted, refused_calls(row))
+    return next_call(standing, row.desired_state, refused_calls(row))
 
 
 def reports_due(row: OrderRow) -> list[Call]:
     """Return the calls, but for a cancel, that the service has still to hear, in order."""
-    if row.wanted is OrderState.CANCELLED:
+    if row.desired_state is OrderState.CANCELLED:
         return []
-    return [call for call in calls_between(row.told, row.wanted) if call.value not in row.refused]
+    return [
+        call
+        for call in calls_between(row.service_state, row.desired_state)
+        if call.value not in row.refused
+    ]
 
 
 def is_done(row: OrderRow) -> bool:
     """Return whether the service has finished the order, and the POS has no ticket too many."""
-    if row.told is OrderState.CANCELLED:
+    if row.service_state is OrderState.CANCELLED:
         return not is_to_be_withdrawn(row)
-    return row.told is OrderState.COMPLETED
+    return row.service_state is OrderState.COMPLETED
 
 
 def is_stale(row: OrderRow, now_ms: int) -> bool:
     """Return whether all that was wanted has been told, and nothing has happened for a day."""
-    standing = Standing(row.told, frozenset({row.told}))
+    standing = Standing(row.service_state, frozenset({row.service_state}))
     return (
-        next_call(standing, row.wanted) is None
+        next_call(standing, row.desired_state) is None
         and row.ticket is TicketState.WRITTEN
         and now_ms - max(row.updated_at, row.received_at) > STALE_MS
     )

@@ -21,7 +21,8 @@ from tillbridge.adapter import (
 from tillbridge.core import supervision
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY, OrderRow, TicketState
+from tillbridge.ledger.models import OrderRow, TicketState
+from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY
 from tillbridge.model.order import Order
 from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.events import order_of
@@ -385,7 +386,7 @@ class TicketWriter:
         cause = lapsed(
             self._policy.patience,
             written=row.ticket is TicketState.WRITTEN,
-            wanted=row.wanted,
+            wanted=row.desired_state,
             offline=was_offline(row.last_failure) or not self._presence.online,
             note=row.last_failure,
         )

@@ -14,7 +14,8 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger import orders
-from tillbridge.ledger.orders import ON_PAPER, OrderRow, TicketState
+from tillbridge.ledger.models import OrderRow, TicketState
+from tillbridge.ledger.orders import ON_PAPER
 from tillbridge.model.order import Order, ReasonCode
 from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.events import order_of

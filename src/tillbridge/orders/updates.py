@@ -13,7 +13,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.supervision import backoff_s
 from tillbridge.ledger import orders
-from tillbridge.ledger.orders import OrderRow
+from tillbridge.ledger.models import OrderRow
 from tillbridge.orders.commit import OrderRepository, commit, report_unknown
 from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import Cancellation, cancellation, failure_note

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
-from tillbridge.ledger.orders import UNWRITTEN, OrderRow, TicketState
+from tillbridge.ledger.models import OrderRow, TicketState
+from tillbridge.ledger.orders import UNWRITTEN
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.lifecycle import is_confirmed
 from tillbridge.orders.reasons import Lapse, Lapsed
@@ -78,11 +79,11 @@ def phase_of(row: OrderRow, accept: Literal["when_written", "when_confirmed"]) -
         return None
     if is_to_be_withdrawn(row):
         return Phase.WITHDRAW
-    if row.wanted is OrderState.CANCELLED:
+    if row.desired_state is OrderState.CANCELLED:
         return None
     if row.ticket in UNWRITTEN:
         return Phase.WRITE
-    unconfirmed = accept == "when_confirmed" and not is_confirmed(row.wanted)
+    unconfirmed = accept == "when_confirmed" and not is_confirmed(row.desired_state)
     return Phase.CONFIRM if row.ticket is TicketState.WRITTEN and unconfirmed else None
 
 

@@ -15,8 +15,8 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.tally import Tally
-from tillbridge.ledger.inbox import Delivery
 from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.models import Delivery
 from tillbridge.receiver.connections import SERVER, trust
 from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
 from tillbridge.receiver.refusals import Refusals

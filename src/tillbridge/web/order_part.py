@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tillbridge.core.i18n import _
-from tillbridge.ledger.orders import UNWRITTEN, LogEntry, OrderRow, TicketState, is_on_paper
-from tillbridge.ledger.search import Arrived
+from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, TicketState
+from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import UNCLEAR, OrderLine, OrderState, parse_order
 from tillbridge.web.order_words import sentence, who
@@ -26,8 +26,8 @@ def order_part(row: OrderRow, handled: LogEntry | None = None) -> dict[str, Any]
         "id": row.order_id,
         "store": row.store,
         "order_number": row.order_number,
-        "state": row.told.value,
-        "wanted": row.wanted.value,
+        "state": row.service_state.value,
+        "wanted": row.desired_state.value,
         "ticket": row.ticket.value,
         "ticket_reference": row.ticket_reference,
         "on_paper": is_on_paper(row),
@@ -52,11 +52,13 @@ def order_part(row: OrderRow, handled: LogEntry | None = None) -> dict[str, Any]
 
 def may_be_done(row: OrderRow) -> dict[str, bool]:
     """Return which actions make sense for the order: `retry`, `cancel`, `typed`, `settled`."""
-    over = row.told in _FINAL
+    over = row.service_state in _FINAL
     closed = row.closed_at is not None
     unwritten = row.ticket in UNWRITTEN
-    cancelled = row.wanted is OrderState.CANCELLED
-    left = unwritten or row.ticket is TicketState.REFUSED or row.wanted is not row.told
+    cancelled = row.desired_state is OrderState.CANCELLED
+    left = (
+        unwritten or row.ticket is TicketState.REFUSED or row.desired_state is not row.service_state
+    )
     not_cancelled = "cancel" in row.refused  # the service would not: one may ask it again
     return {
         "retry": not over
@@ -70,7 +72,7 @@ def may_be_done(row: OrderRow) -> dict[str, bool]:
 
 
 def life_part(
-    row: OrderRow, entries: Sequence[LogEntry], delivery: Arrived | None
+    row: OrderRow, entries: Sequence[LogEntry], delivery: Delivery | None
 ) -> list[dict[str, Any]]:
     """Return all that happened to the order, oldest first.
 

@@ -26,6 +26,7 @@ from tillbridge.diagnostics.checks.machine import versions
 from tillbridge.diagnostics.log_lines import LogFilter, latest
 from tillbridge.ledger import audit
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
+from tillbridge.ledger.models import AuditEntry
 from tillbridge.ledger.problems import past_problems
 from tillbridge.ledger.prune import payloads, row_counts, schema_version, table_codes
 from tillbridge.model.instant import to_iso
@@ -227,7 +228,7 @@ def _read(connection: Connection, found: _Ledger, now_ms: int) -> None:
         "rows": row_counts(connection),
     }
     past = past_problems(connection, ended_after=now_ms - _PAST_MS)[-_PAST_PROBLEMS:]
-    found.past = [asdict(each) for each in past]
+    found.past = [each.model_dump(exclude={"id"}) for each in past]
     checked = audit.check(connection)
     found.audit = {
         "entries": checked.entries,
@@ -244,12 +245,12 @@ def _personal(payload: str | bytes) -> set[str]:
         return set()
 
 
-def _entry(entry: audit.AuditEntry) -> Answer:
+def _entry(entry: AuditEntry) -> Answer:
     return {
         "id": entry.id,
         "at": to_iso(entry.at),
-        **{name: value for name, value in asdict(entry.act).items() if name != "detail"},
-        "detail": dict(entry.act.detail or {}),
+        **entry.model_dump(include={"action", "who", "role", "store", "target"}),
+        "detail": dict(entry.details),
         "hash": entry.hash,
     }
 

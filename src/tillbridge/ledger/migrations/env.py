@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from tillbridge.ledger.schema import metadata
+from tillbridge.ledger.models import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],
