@@ -10,7 +10,7 @@ from tests.support.bridge_process import until
 from tests.support.page_house import PASSWORD, PageHouse, page_house, users
 from tests.support.page_sample import busy
 from tests.support.world import make_world
-from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.authenticator import AccessRules
 
 pytestmark = pytest.mark.browser
 

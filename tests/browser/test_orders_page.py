@@ -9,7 +9,7 @@ from playwright.async_api import Browser, expect
 
 from tests.support.page_house import PASSWORD, PageHouse, page_house, users
 from tests.support.page_sample import busy
-from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.authenticator import AccessRules
 
 pytestmark = pytest.mark.browser
 

@@ -16,7 +16,7 @@ from tests.support.page_house import PASSWORD, PageHouse, page_house, users
 from tests.support.page_sample import busy, crowded
 from tests.support.world import make_world
 from tillbridge.core.problems import OpenProblem
-from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.authenticator import AccessRules
 
 LONG = "W" * 120  # a name without a place to break
 pytestmark = pytest.mark.browser

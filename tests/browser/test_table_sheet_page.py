@@ -8,8 +8,7 @@ import pytest
 import zxingcpp
 from playwright.async_api import Browser, Page
 
-from tillbridge.qr_sheets.paper import Paper
-from tillbridge.qr_sheets.sheet import QrTable, make_sheet
+from tillbridge.qr_sheets.sheet import Paper, QrTable, make_sheet
 
 NAMES = ["Table 1", "<b>Bar</b> & 'co'", "W" * 120, "Stammtisch am Fenster ganz links", "طاولة ٤"]
 GREY = """async (png) => {

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.cli import demo_stage
-from tillbridge.cli.demo_stage import DemoFailed, set_up
+from tillbridge.demo import stage
+from tillbridge.demo.stage import DemoFailed, set_up
 from tillbridge.sandbox import SandboxSettings
 
 
 async def test_a_bridge_that_ends_is_told_at_once_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(demo_stage, "_CONFIG", demo_stage._CONFIG + "\nnonsense = 1\n")
+    monkeypatch.setattr(stage, "_CONFIG", stage._CONFIG + "\nnonsense = 1\n")
     with pytest.raises(DemoFailed) as caught:
         async with set_up(tmp_path, SandboxSettings(), cooking_s=0.1, usual_ports=False):
             pytest.fail("it cannot be on stage")

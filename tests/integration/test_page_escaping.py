@@ -90,7 +90,7 @@ async def test_only_web_addresses_become_links(house: PageHouse, link: str) -> N
 
 async def test_names_on_the_way_to_the_password_are_text() -> None:
     from tests.support.page_house import users
-    from tillbridge.web.doorkeeper import AccessRules
+    from tillbridge.web.authenticator import AccessRules
 
     async with page_house(AccessRules(users=users())) as house:
         harmless = await house.get(path_of("/login", {}, {"next": "/x"}))

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 
 from tests.support.page_house import PageHouse, page_house, users
-from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.authenticator import AccessRules
 from tillbridge.web.live import LiveHub
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tests.support.page_house import page_house, users
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.snapshot import Figures, StoreFigures
-from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.authenticator import AccessRules
 
 DIFFERS = OpenProblem("integration.differs", "main", "", 1, {"detail": "webhook_url"})
 SECRET = OpenProblem("integration.secret_missing", "main", "", 1)

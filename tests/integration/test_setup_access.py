@@ -6,7 +6,7 @@ from tests.support.hostile import CORPUS, Planted, shape_of
 from tests.support.page_house import page_house, users
 from tests.support.page_sample import busy
 from tests.support.pretend_setup import beside_a_bridge
-from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.authenticator import AccessRules
 from tillbridge.web.site import setup
 
 PATHS = [action.path for action in setup.SUBJECT.actions]

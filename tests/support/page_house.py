@@ -12,7 +12,7 @@ from tests.support.pretend_control import PretendControl
 from tillbridge.core.clock import Clock
 from tillbridge.core.tally import Tally
 from tillbridge.web.acting import actor
-from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.authenticator import AccessRules
 from tillbridge.web.listener import StatusListener
 from tillbridge.web.passwords import password_hash
 from tillbridge.web.roles import Role, User

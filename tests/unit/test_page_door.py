@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tillbridge.web.authenticator import Sessions, Throttle, source_of
 from tillbridge.web.door import foreign_write, host_allowed, proxy_header, safe_return
 from tillbridge.web.roles import Role, Visitor
-from tillbridge.web.sessions import Sessions
-from tillbridge.web.throttle import Throttle, source_of
 
 HOST = {"Host": "till.lan:8089"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tillbridge.cli import service_steps
-from tillbridge.cli.service_plan import (
+from tillbridge.cli.service_steps import (
     MARK,
     SYSTEM,
     Found,

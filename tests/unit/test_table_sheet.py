@@ -13,9 +13,19 @@ from hypothesis import strategies as st
 from tillbridge.core.errors import BridgeError
 from tillbridge.qr_sheets.codes import code_of, modules_across, png_file
 from tillbridge.qr_sheets.files import sheet_name, single_files, write_files
-from tillbridge.qr_sheets.paper import MARGIN, PADDING, Paper, cut_marks, grid_for, name_size
-from tillbridge.qr_sheets.sheet import QrTable, in_order, make_sheet
-from tillbridge.qr_sheets.texts import file_stems, printable
+from tillbridge.qr_sheets.sheet import (
+    MARGIN,
+    PADDING,
+    Paper,
+    QrTable,
+    cut_marks,
+    file_stems,
+    grid_for,
+    in_order,
+    make_sheet,
+    name_size,
+    printable,
+)
 
 NASTY = [
     "<script>alert(1)</script>",

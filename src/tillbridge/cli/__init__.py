@@ -24,6 +24,6 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except Exception as failure:  # noqa: BLE001 -- the last place: told in words, kept in a file
-        from tillbridge.cli.unexpected import report
+        from tillbridge.cli.exits import report
 
         sys.exit(report(failure))

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.adapter_modifiers import write_modifiers
-from tillbridge.cli.adapter_till import Name, record_adapter, try_adapter
+from tillbridge.cli.adapter_till import Name, record_adapter, try_adapter, write_modifiers
 from tillbridge.cli.exits import Exit
 from tillbridge.cli.menu import Json
 from tillbridge.core.errors import ConfigError

@@ -13,7 +13,7 @@ from tillbridge.cli import (
     community,
     config,
     connect,
-    demonstrate,
+    demo,
     doctor,
     fleet,
     integration,
@@ -110,4 +110,4 @@ app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("password")(password.password)
 app.command("sandbox")(sandbox.sandbox)
-app.command("demo")(demonstrate.demo)
+app.command("demo")(demo.demo)

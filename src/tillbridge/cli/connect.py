@@ -1,13 +1,190 @@
-"""`tillbridge connect`: the merchant consents, and the store is integrated with this bridge."""
+"""`tillbridge connect`, and what it shares with `signup`: the merchant's consent."""
 
-from typing import Annotated
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tillbridge.cli.consenting import Wish, connect_store
+from tillbridge.cli import say
+from tillbridge.cli.control import NotRunning, RunningBridge, find_running
+from tillbridge.cli.exits import CommandFailed
+from tillbridge.cli.reach import Answer
+from tillbridge.core.i18n import _
+
+if TYPE_CHECKING:
+    from tillbridge.config import LoadedSettings
+from typing import Annotated
+
 from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.core.i18n import _
+
+_POLL_S = 0.5
+CONSENT_S = 600.0
+SIGNUP_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a person wants connected. `form` and `flow_type` belong to a signup."""
+
+    store: str
+    store_id: str = ""
+    email: str = ""
+    reintegrate: bool = False
+    form: dict[str, str] | None = None
+    flow_type: str = ""
+    as_json: bool = False
+
+    def tell(self, text: str) -> None:
+        """Tell the person something; beside the answer where that is JSON."""
+        if self.as_json:
+            say.aside(text)
+        else:
+            say.line(text)
+
+    @property
+    def wait_s(self) -> float:
+        """How long the merchant may take."""
+        return CONSENT_S if self.form is None else SIGNUP_S
+
+
+def connect_store(loaded: "LoadedSettings", wish: Wish, *, browser: bool) -> None:
+    """Carry a connection through, by the running bridge or here, and say what came of it."""
+    running = find_running(loaded.data_dir)
+    answer = (
+        _by_itself(loaded, wish, browser=browser)
+        if running is None
+        else _through(running, wish, browser=browser)
+    )
+    if not answer.get("ok"):
+        raise CommandFailed(str(answer.get("text", "")), fix=str(answer.get("fix", "")))
+    if wish.as_json:
+        say.document(answer)
+        return
+    say.answered(answer)
+    if answer.get("rotate"):
+        from tillbridge.cli.integration import rotate_now
+
+        rotate_now(loaded, wish.store)
+    if wish.store_id or "chosen" in answer:
+        say.line(
+            _('So that everybody sees it, put into [stores.{store}]: store_id = "{id}"').format(
+                store=wish.store, id=answer["store_id"]
+            )
+        )
+    if answer.get("webhook_url"):
+        say.line(_("Deliveries go to: {url}").format(url=answer["webhook_url"]))
+    if running is None:
+        say.line(_("Next: tillbridge run, or start the service."))
+
+
+def invite(wish: Wish, url: str, *, browser: bool, as_login: bool) -> None:
+    """Tell the person the address, on a line of its own, and open it in a browser if wanted."""
+    if as_login:
+        wish.tell(_("A merchant with this e-mail exists already, and signs in instead."))
+    wish.tell(_("Open: {url}").format(url=url))
+    if browser:
+        import webbrowser
+
+        try:
+            webbrowser.open(url)
+        except webbrowser.Error:
+            wish.tell(_("No browser could be opened here: open the address yourself."))
+    wish.tell(
+        _(
+            "Waiting for the merchant's consent, for up to {minutes} minutes (Ctrl-C ends it)."
+        ).format(minutes=round(wish.wait_s / 60))
+    )
+
+
+def choose(wish: Wish, stores: list[dict[str, Any]]) -> str:
+    """Let a person choose one of the merchant's stores; "" where nobody is there to ask."""
+    if not sys.stdin.isatty():
+        return ""
+    wish.tell(_("The merchant has several stores. Which one is this?"))
+    for number, store in enumerate(stores, 1):
+        name = say.clean(store["name"] or "?")
+        states = ", ".join(
+            say.clean(store[key]) for key in ("status", "integration_status") if store[key]
+        )
+        wish.tell(f"  {number}. {name}  {say.clean(store['store_id'])}  ({states})")
+    while True:
+        number = typer.prompt(_("Number"), err=wish.as_json).strip()
+        if number.isdecimal() and 1 <= int(number) <= len(stores):
+            return str(stores[int(number) - 1]["store_id"])
+        wish.tell(_("Type a number from 1 to {last}.").format(last=len(stores)))
+
+
+def _through(running: RunningBridge, wish: Wish, *, browser: bool) -> Answer:
+    begun = _begin(running, wish)
+    invite(wish, begun["url"], browser=browser, as_login=begun.get("as_login") is True)
+    answer = _waited(running, begun["state"], wish.wait_s)
+    if "choose" not in answer or not (store_id := choose(wish, answer["choose"])):
+        return answer
+    body = {"store": wish.store, "store_id": store_id, "reintegrate": wish.reintegrate}
+    return {**running.ask("POST", "connect", "choose", body=body), "chosen": store_id}
+
+
+def _begin(running: RunningBridge, wish: Wish) -> Answer:
+    body: dict[str, Any]
+    if wish.form is not None:
+        body = {"store": wish.store, "form": wish.form, "flow_type": wish.flow_type}
+        return running.ask("POST", "signup", body=body)
+    body = {
+        "store": wish.store,
+        "reintegrate": wish.reintegrate,
+        "store_id": wish.store_id,
+        "email": wish.email,
+    }
+    return running.ask("POST", "connect", body=body)
+
+
+def _waited(running: RunningBridge, state: str, wait_s: float) -> Answer:
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        try:
+            answer = running.ask("GET", "connect", state)
+        except NotRunning:
+            raise CommandFailed(
+                _("The bridge stopped while the merchant was asked."),
+                fix=_("Start it and try again."),
+            ) from None
+        if answer.get("done"):
+            return answer
+        time.sleep(_POLL_S)
+    raise CommandFailed(
+        _("Nobody consented in time."), fix=_("Try again when the merchant is there.")
+    )
+
+
+def _by_itself(loaded: "LoadedSettings", wish: Wish, *, browser: bool) -> Answer:
+    import asyncio
+
+    from tillbridge import daemon
+
+    chosen: list[str] = []
+
+    def chooser(stores: list[dict[str, Any]]) -> str:
+        chosen.append(choose(wish, stores))
+        return chosen[0]
+
+    def inviter(request: "daemon.ConsentRequest") -> None:
+        invite(wish, request.url, browser=browser, as_login=request.as_login)
+
+    answer = asyncio.run(
+        daemon.connect_alone(
+            loaded,
+            daemon.Wanted(wish.store, wish.reintegrate, wish.store_id, wish.email),
+            invite=inviter,
+            choose=chooser,
+            wait_s=wish.wait_s,
+            signing_up=None if wish.form is None else daemon.SigningUp(wish.form, wish.flow_type),
+        )
+    )
+    return {**answer, "chosen": chosen[0]} if chosen else answer
+
 
 NoBrowser = Annotated[
     bool, typer.Option("--no-browser", help=_("Only print the address; open no browser."))

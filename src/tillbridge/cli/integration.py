@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.confirming import Yes, confirm
 from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.reach import Answer, ask
+from tillbridge.cli.say import Yes, confirm
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.i18n import _, ngettext
 

@@ -1,14 +1,15 @@
-"""How commands speak: answers on stdout, troubles on stderr, colour only on a terminal."""
+"""What commands print: lines, tables, problems, questions, JSON."""
 
 import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.journal import goes_to_journal, with_priority
 from tillbridge.model.instant import from_iso
@@ -111,3 +112,21 @@ def _coloured(text: str, level: str, terminal: bool) -> str:
 
 def _speaks_unicode() -> bool:
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+
+
+Yes = Annotated[bool, typer.Option("--yes", help=_("Do it without asking."))]
+
+
+def confirm(effects: Iterable[str], *, yes: bool) -> None:
+    """Let a person agree; ends with 1 where they do not. Raises ConfigError without a terminal."""
+    if yes:
+        return
+    for effect in effects:
+        typer.echo("- " + clean(effect), err=True)
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            _("This asks for a person's word, and there is no terminal to ask on."),
+            fix=_("Add --yes to do it without asking."),
+        )
+    if not typer.confirm(_("Do it?"), err=True):
+        raise typer.Exit(1)

@@ -14,7 +14,7 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.cli.service_plan import Step
+    from tillbridge.cli.service_steps import Step
 
 app = typer.Typer(help=_("The bridge as a service of this machine."), no_args_is_help=True)
 
@@ -44,12 +44,12 @@ def install(
 
     Example: tillbridge --config /etc/tillbridge/bridge.toml service install --dry-run
     """
-    from tillbridge.cli import service_plan, service_steps
+    from tillbridge.cli import service_steps
 
     loaded = load_settings(context)
     found = service_steps.look(loaded, _checked(name))
-    steps = service_plan.plan_install(found, start=not no_start)
-    service = service_plan.unit_names(name)[0]
+    steps = service_steps.plan_install(found, start=not no_start)
+    service = service_steps.unit_names(name)[0]
     text = _("{unit} is installed.").format(unit=service)
     fix = _("See how it is with: tillbridge service status")
     _carry_out(steps, dry_run=dry_run, as_json=as_json, text=text, fix=fix)
@@ -67,10 +67,10 @@ def uninstall(
 
     Example: tillbridge service uninstall --dry-run
     """
-    from tillbridge.cli import service_plan, service_steps
+    from tillbridge.cli import service_steps
 
-    steps = service_plan.plan_uninstall(_checked(name), service_steps.ours(name))
-    service = service_plan.unit_names(name)[0]
+    steps = service_steps.plan_uninstall(_checked(name), service_steps.ours(name))
+    service = service_steps.unit_names(name)[0]
     text = _("{unit} is taken off.").format(unit=service)
     fix = _("Configuration, credentials and data are still there; delete them where you want.")
     _carry_out(steps, dry_run=dry_run, as_json=as_json, text=text, fix=fix)
@@ -82,9 +82,9 @@ def status(name: Name = "", as_json: Json = False) -> None:
 
     Example: tillbridge service status
     """
-    from tillbridge.cli import service_plan, service_steps
+    from tillbridge.cli import service_steps
 
-    service, timer = service_plan.unit_names(_checked(name))
+    service, timer = service_steps.unit_names(_checked(name))
     found, backup = service_steps.state_of(service), service_steps.state_of(timer)
     active = found["ActiveState"] == "active"
     if as_json:

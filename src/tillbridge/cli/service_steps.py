@@ -1,31 +1,230 @@
-"""Looking at the machine for `tillbridge service`, and doing the steps."""
+"""Installs, starts and removes the service: what is put where, and the steps that do it."""
 
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tillbridge
-from tillbridge.cli import service_plan as plan
-from tillbridge.core.errors import BridgeError
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
 
+MARK = "# Written by tillbridge service install.\n"
+USER = "tillbridge"
+SYSTEM = Path("/etc/systemd/system")
+SYSUSERS = Path("/etc/sysusers.d/tillbridge.conf")
+# What the units say, and what is put there instead.
+_PROGRAM = "/usr/bin/tillbridge"
+_HOME = "/etc/tillbridge"
+_DATA = "/var/lib/tillbridge"
+# The service sees none of these (ProtectHome=).
+_HIDDEN = tuple(Path(each) for each in ("/home", "/root", "/run/user"))
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Put a file in place."""
+
+    path: Path
+    text: str
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Make a folder, where there is none."""
+
+    path: Path
+    mode: int
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Put the ledger's key among the credentials: the one beside the ledger, else a new one."""
+
+    path: Path
+    beside: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Run a command."""
+
+    command: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Delete a file that installing has written."""
+
+    path: Path
+
+
+Step = Write | Folder | Key | Run | Remove
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What there is: the program, its configuration, and the state of the machine.
+
+    `units` are the texts of the units by name; `packaged` says that a package has put them in
+    place. `writable` are the tills' folders that the bridge writes, `readable` those it reads.
+    """
+
+    program: Path
+    config: Path
+    data_dir: Path
+    units: Mapping[str, str]
+    name: str = ""
+    packaged: bool = False
+    has_user: bool = False
+    has_key: bool = False
+    key_beside: bool = False
+    has_vault: bool = False
+    writable: Sequence[Path] = field(default_factory=tuple)
+    readable: Sequence[Path] = field(default_factory=tuple)
+
+
+def unit_names(name: str) -> tuple[str, str]:
+    """Return the service and the timer of a bridge; "" is the only one of its machine."""
+    instance = f"@{name}" if name else ""
+    return f"tillbridge{instance}.service", f"tillbridge-backup{instance}.timer"
+
+
+def plan_install(found: Found, *, start: bool) -> list[Step]:
+    """Return the steps. Raises ConfigError where the service could not run like this."""
+    _check(found)
+    steps: list[Step] = []
+    if not found.has_user:
+        steps.append(Write(SYSUSERS, MARK + found.units["tillbridge.sysusers"]))
+        steps.append(Run(("systemd-sysusers", str(SYSUSERS))))
+    credentials = found.config.parent / "credentials"
+    steps.append(Folder(credentials, 0o700))
+    if not found.has_key and (found.key_beside or not found.has_vault):
+        beside = found.data_dir / "ledger.key" if found.key_beside else None
+        steps.append(Key(credentials / "ledger_key", beside))
+    steps.append(Folder(found.data_dir, 0o700))
+    steps.append(Run(("chown", "-R", f"{USER}:{USER}", str(found.data_dir))))
+    steps.append(Run(("chgrp", USER, str(found.config))))
+    steps.append(Run(("chmod", "g+r", str(found.config))))
+    if not found.packaged or _rendered(found) != _as_packaged(found):
+        steps += [
+            Write(SYSTEM / name, MARK + text) for name, text in sorted(_rendered(found).items())
+        ]
+    service, timer = unit_names(found.name)
+    if drop_in := folders_drop_in(found):
+        steps.append(Write(SYSTEM / f"{service}.d" / "folders.conf", MARK + drop_in))
+    steps.append(Run(("systemctl", "daemon-reload")))
+    steps.append(Run(("systemctl", "enable", service)))
+    if start:
+        # One that runs already sees the folders that are opened for it only once it starts anew.
+        steps.append(Run(("systemctl", "restart", service)))
+    steps.append(Run(("systemctl", "enable", *(("--now",) if start else ()), timer)))
+    return steps
+
+
+def plan_uninstall(name: str, ours: Sequence[Path]) -> list[Step]:
+    """Return the steps; `ours` are the files that installing has written."""
+    service, timer = unit_names(name)
+    return [
+        Run(("systemctl", "disable", "--now", service, timer)),
+        *(Remove(path) for path in ours),
+        Run(("systemctl", "daemon-reload")),
+    ]
+
+
+def folders_drop_in(found: Found) -> str:
+    """Return the drop-in that opens the folders of the tills, "" where none is needed."""
+    hidden = [path for path in (*found.writable, *found.readable) if _is_hidden(path)]
+    lines = ["ProtectHome=tmpfs"] if hidden else []
+    lines += [
+        f"{'BindPaths' if _is_hidden(path) else 'ReadWritePaths'}=-{_quoted(path)}"
+        for path in sorted({*found.writable, *_elsewhere(found)})
+    ]
+    lines += [
+        f"BindReadOnlyPaths=-{_quoted(path)}"
+        for path in sorted({*found.readable} - {*found.writable})
+        if _is_hidden(path)
+    ]
+    return "\n".join(("[Service]", *lines, "")) if lines else ""
+
+
+def _check(found: Found) -> None:
+    for path, fix in (
+        (
+            found.program,
+            _("Install the package, or make the virtual environment in /opt/tillbridge."),
+        ),
+        (found.config, _("Move the configuration to /etc/tillbridge, and name it with --config.")),
+        (found.data_dir, _('Let data_dir in [bridge] be "/var/lib/tillbridge".')),
+    ):
+        if _is_hidden(path):
+            raise ConfigError(_("The service cannot see {path}.").format(path=path), fix=fix)
+    expected = Path(_HOME) / "bridges" / found.name / "bridge.toml"
+    if found.name and found.config != expected:
+        raise ConfigError(
+            _("The bridge {name} has its configuration in {path}.").format(
+                name=found.name, path=expected
+            ),
+            fix=_("Put it there, and name it with --config."),
+        )
+
+
+def _elsewhere(found: Found) -> list[Path]:
+    """Return the data folder where systemd does not open it by itself (StateDirectory=)."""
+    usual = Path(_DATA) / "bridges" / found.name if found.name else Path(_DATA)
+    return [] if found.data_dir == usual else [found.data_dir]
+
+
+def _rendered(found: Found) -> dict[str, str]:
+    """Return the units of this bridge, with its program and its places."""
+    texts = {}
+    for name, text in _as_packaged(found).items():
+        changed = text.replace(_PROGRAM, str(found.program))
+        if not found.name:
+            changed = changed.replace(f"{_HOME}/bridge.toml", str(found.config))
+            changed = changed.replace(
+                f"{_HOME}/credentials/", f"{found.config.parent}/credentials/"
+            ).replace(f"{_DATA}/ledger.db", f"{found.data_dir}/ledger.db")
+        texts[name] = changed
+    return texts
+
+
+def _as_packaged(found: Found) -> dict[str, str]:
+    return {
+        name: text
+        for name, text in found.units.items()
+        if name.endswith((".service", ".timer")) and ("@" in name) == bool(found.name)
+    }
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(path.is_relative_to(each) for each in _HIDDEN)
+
+
+def _quoted(path: Path) -> str:
+    """Return a path as a unit writes it: spaces and specifiers mean something there."""
+    text = str(path).replace("\\", "\\\\").replace("%", "%%").replace('"', '\\"')
+    return text.replace(" ", "\\x20")
+
+
 _PACKAGED = Path("/usr/lib/systemd/system/tillbridge.service")
 _SHOWN = "LoadState,ActiveState,SubState,UnitFileState,MainPID,NRestarts,Result,StatusText"
 
 
-def look(loaded: "LoadedSettings", name: str) -> plan.Found:
+def look(loaded: "LoadedSettings", name: str) -> Found:
     """Return what there is on this machine. Raises ConfigError where an adapter is not there."""
     data_dir = loaded.data_dir
     credentials = loaded.base_dir / "credentials"
     writable, readable = _folders(loaded)
-    return plan.Found(
+    return Found(
         program=Path(sys.argv[0]).absolute(),
         config=loaded.path,
         data_dir=data_dir,
@@ -43,14 +242,12 @@ def look(loaded: "LoadedSettings", name: str) -> plan.Found:
 
 def ours(name: str) -> list[Path]:
     """Return the files that installing has written for this bridge."""
-    service, timer = plan.unit_names(name)
+    service, timer = unit_names(name)
     kind = service if not name else "tillbridge@.service"
-    others = list(plan.SYSTEM.glob("tillbridge@*.service.d/folders.conf")) if name else []
-    shared = [
-        plan.SYSTEM / each for each in (kind, timer if not name else "tillbridge-backup@.timer")
-    ]
-    backup = plan.SYSTEM / ("tillbridge-backup@.service" if name else "tillbridge-backup.service")
-    drop_in = plan.SYSTEM / f"{service}.d" / "folders.conf"
+    others = list(SYSTEM.glob("tillbridge@*.service.d/folders.conf")) if name else []
+    shared = [SYSTEM / each for each in (kind, timer if not name else "tillbridge-backup@.timer")]
+    backup = SYSTEM / ("tillbridge-backup@.service" if name else "tillbridge-backup.service")
+    drop_in = SYSTEM / f"{service}.d" / "folders.conf"
     # The template serves the other bridges of this machine too.
     found = (
         [drop_in] if [each for each in others if each != drop_in] else [drop_in, *shared, backup]
@@ -58,43 +255,43 @@ def ours(name: str) -> list[Path]:
     return [path for path in found if _is_ours(path)]
 
 
-def told(step: plan.Step) -> Iterator[str]:
+def told(step: Step) -> Iterator[str]:
     """Say what a step does, for people; no key is ever shown."""
     match step:
-        case plan.Write(path, text, mode):
+        case Write(path, text, mode):
             yield _("write {path} (mode {mode:o}):").format(path=path, mode=mode)
             yield from (f"    {line}".rstrip() for line in text.splitlines())
-        case plan.Folder(path, mode):
+        case Folder(path, mode):
             yield _("make the folder {path} (mode {mode:o})").format(path=path, mode=mode)
-        case plan.Key(path, None):
+        case Key(path, None):
             yield _("make a new key for the ledger: {path}").format(path=path)
-        case plan.Key(path, beside):
+        case Key(path, beside):
             yield _("move the ledger's key from {beside} to {path}").format(
                 beside=beside, path=path
             )
-        case plan.Run(command):
+        case Run(command):
             yield _("run: {command}").format(command=" ".join(command))
-        case plan.Remove(path):
+        case Remove(path):
             yield _("delete {path}").format(path=path)
 
 
-def do(step: plan.Step) -> None:
+def do(step: Step) -> None:
     """Do a step. Raises BridgeError where the machine refuses."""
     try:
         match step:
-            case plan.Write(path, text, mode):
+            case Write(path, text, mode):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, "utf-8")
                 path.chmod(mode)
-            case plan.Folder(path, mode):
+            case Folder(path, mode):
                 if not path.is_dir():
                     path.mkdir(parents=True)
                     path.chmod(mode)
-            case plan.Key(path, beside):
+            case Key(path, beside):
                 _keep_key(path, beside)
-            case plan.Run(command):
+            case Run(command):
                 _run(command)
-            case plan.Remove(path):
+            case Remove(path):
                 path.unlink(missing_ok=True)
                 if path.parent.name.endswith(".d") and not any(path.parent.iterdir()):
                     path.parent.rmdir()
@@ -160,7 +357,7 @@ def _has_user() -> bool:
     import pwd
 
     try:
-        pwd.getpwnam(plan.USER)
+        pwd.getpwnam(USER)
     except KeyError:
         return False
     return True
@@ -168,7 +365,7 @@ def _has_user() -> bool:
 
 def _is_ours(path: Path) -> bool:
     try:
-        return path.read_text("utf-8").startswith(plan.MARK)
+        return path.read_text("utf-8").startswith(MARK)
     except OSError:
         return False
 

@@ -157,8 +157,7 @@ def qr(
     Example: tillbridge tables qr main --paper letter --per-page 8
     """
     from tillbridge.qr_sheets.files import sheet_name, single_files, write_files
-    from tillbridge.qr_sheets.paper import Paper
-    from tillbridge.qr_sheets.sheet import make_sheet
+    from tillbridge.qr_sheets.sheet import Paper, make_sheet
 
     loaded = _loaded(context, store)
     answer = _tables_of(loaded, store)

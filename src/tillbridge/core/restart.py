@@ -8,7 +8,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.log import get_logger
 
 if TYPE_CHECKING:
-    from tillbridge.web.doorkeeper import Doorkeeper
+    from tillbridge.web.authenticator import Authenticator
 
 # Takes back what made the next run impossible; it is given why.
 Undo = Callable[[BridgeError], None]
@@ -31,7 +31,7 @@ class RestartController:
         # Why the run that was asked for could not be, for the page.
         self.refused: BridgeError | None = None
         # Who has signed in on the page, for the next run.
-        self.doorkeeper: Doorkeeper | None = None
+        self.authenticator: Authenticator | None = None
         # The store that the next run is to connect.
         self.to_connect = ""
 

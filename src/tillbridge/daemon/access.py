@@ -7,7 +7,7 @@ from tillbridge.config import PageUser, StatusPageSettings
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.web.doorkeeper import AccessRules
+from tillbridge.web.authenticator import AccessRules
 from tillbridge.web.roles import Role, User
 
 _FORM = "$argon2id$"

@@ -283,7 +283,7 @@ class _Life:
             if callback_path
             else None,
         )
-        self._restarts.doorkeeper = page.follow(self._restarts.doorkeeper)
+        self._restarts.authenticator = page.follow(self._restarts.authenticator)
         self._page = page
         page.parting = lambda: self._restarts.again
         async with AsyncExitStack() as opened:
@@ -331,7 +331,7 @@ class _Life:
         self._manager.reloading()
         try:
             if self._page is not None and any(k.startswith("status_page.") for k in change.live):
-                self._page.obey(access_rules(fresh.settings.status_page, fresh.base_dir))
+                self._page.reconfigure(access_rules(fresh.settings.status_page, fresh.base_dir))
             self._bridge = fresh.settings.bridge
             set_level(self._bridge.log_level)
         finally:

@@ -84,7 +84,7 @@ async def set_up(
             merchant=MerchantReturn(callback_path, setup.returned) if callback_path else None,
             on_change=changes.subscribe,
         )
-        restarts.doorkeeper = page.follow(restarts.doorkeeper)
+        restarts.authenticator = page.follow(restarts.authenticator)
         page.site_parts = _only_setup
         page.parting = lambda: restarts.again
         opened.push_async_callback(page.close)

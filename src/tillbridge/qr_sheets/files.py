@@ -1,4 +1,4 @@
-"""Writes the files of a print: one sheet, or a code a file."""
+"""The codes of tables as files: SVG, PNG, and the name of a printed sheet."""
 
 import os
 from collections.abc import Mapping
@@ -8,8 +8,7 @@ from tempfile import NamedTemporaryFile
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.qr_sheets.codes import code_of, png_file, svg_file
-from tillbridge.qr_sheets.sheet import QrTable, in_order
-from tillbridge.qr_sheets.texts import file_stems, printable, slug
+from tillbridge.qr_sheets.sheet import QrTable, file_stems, in_order, printable, slug
 
 
 def sheet_name(store: str, zone: str | None) -> str:

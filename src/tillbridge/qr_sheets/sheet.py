@@ -1,17 +1,132 @@
-"""The printable sheet: one HTML file that needs nothing else, cards by zone, ready to cut."""
+"""The sheet of a table: a page to print, in the language of the guests."""
 
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from tillbridge.core.i18n import _
-from tillbridge.qr_sheets import paper
 from tillbridge.qr_sheets.codes import code_of, inline_svg, modules_across
-from tillbridge.qr_sheets.paper import Grid, Paper, cut_marks, grid_for, name_lines, name_size
-from tillbridge.qr_sheets.texts import printable
+
+_JOINERS = "\u200c\u200d"  # they shape Persian words and emoji, and steer nothing
+_LONGEST = 40
+
+
+def printable(text: str) -> str:
+    """Return the text on one line, without characters that steer (control, bidi, surrogates)."""
+    kept = "".join(each if each.isprintable() or each in _JOINERS else " " for each in text)
+    return " ".join(kept.split())
+
+
+def slug(text: str) -> str:
+    """Return lower-case ASCII letters, digits and hyphens; "" where nothing of it is left."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain)[:_LONGEST].strip("-")
+
+
+def file_stems(prefix: str, named: Iterable[tuple[str, str]]) -> list[str]:
+    """Return a stem of a file name for each (name, id), no two the same on any file system.
+
+    `prefix` begins each, so that none is hidden, a folder, or a name that Windows keeps.
+    """
+    taken: set[str] = set()
+    stems = []
+    for name, external_id in named:
+        first = "-".join(filter(None, (prefix, slug(name) or "table")))
+        second = "-".join(filter(None, (first, slug(external_id))))
+        stem, number = first if first not in taken else second, 2
+        while stem in taken:
+            stem, number = f"{second}-{number}", number + 1
+        taken.add(stem)
+        stems.append(stem)
+    return stems
+
+
+MARGIN = 10.0  # what printers leave white anyway
+HEADING = 12.0  # the line with the zone and the store
+PADDING = 4.0  # between a card's edge, where it is cut, and what is on it
+CODE_SHARE = 0.68  # of a card's height; the rest is for the names
+MOST_PER_PAGE = 30
+_LETTER = 0.64  # how wide a bold letter is, in heights of a letter
+SMALLEST_MODULE = 0.35  # finer squares are hard to scan at arm's length
+
+
+class Paper(StrEnum):
+    """The paper sizes."""
+
+    A4 = "a4"
+    LETTER = "letter"
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height."""
+        return (210.0, 297.0) if self is Paper.A4 else (215.9, 279.4)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The cards on a page. `code` is the width of a code with its quiet zone."""
+
+    columns: int
+    rows: int
+    card_width: float
+    card_height: float
+    code: float
+
+
+def grid_for(paper: Paper, per_page: int) -> Grid:
+    """Return the grid for up to `per_page` cards (1 to 30) that makes the codes largest."""
+    if not 1 <= per_page <= MOST_PER_PAGE:
+        msg = f"per_page is {per_page}, not from 1 to {MOST_PER_PAGE}"
+        raise ValueError(msg)
+    grids = [_grid(paper, columns, ceil(per_page / columns)) for columns in range(1, per_page + 1)]
+    return max(grids, key=lambda grid: (round(grid.code, 3), -grid.columns * grid.rows))
+
+
+def cut_marks(grid: Grid, cards: int) -> list[tuple[float, float]]:
+    """Return where the corners of the first `cards` cards are, from the grid's upper left."""
+    corners = set()
+    for card in range(cards):
+        row, column = divmod(card, grid.columns)
+        corners |= {(column + across, row + down) for across in (0, 1) for down in (0, 1)}
+    return [
+        (round(column * grid.card_width, 3), round(row * grid.card_height, 3))
+        for column, row in sorted(corners)
+    ]
+
+
+def name_lines(grid: Grid) -> int:
+    """Return how many lines of a name there is room for."""
+    return 3 if grid.card_height > 70 else 2
+
+
+def name_size(name: str, grid: Grid) -> float:
+    """Return the height of the letters of a name: on one line if that reads well, else on several.
+
+    What does not fit even then is cut off with an ellipsis.
+    """
+    width = (grid.card_width - 2 * PADDING) / _LETTER
+    largest = min((grid.card_height - 2 * PADDING) * 0.115, 16.0)
+    if (on_one_line := width / max(len(name), 1)) >= largest * 0.6:
+        return round(min(largest, on_one_line), 2)
+    longest_word = max(map(len, name.split()), default=1)
+    a_line = max(len(name) / name_lines(grid), longest_word)
+    smallest = max(largest * 0.3, 2.2)
+    return round(max(min(largest * 0.8, width / a_line), smallest), 2)
+
+
+def _grid(paper: Paper, columns: int, rows: int) -> Grid:
+    width, height = paper.size
+    card_width = (width - 2 * MARGIN) / columns
+    card_height = (height - 2 * MARGIN - HEADING - 1) / rows  # 1: rounding must not start a page
+    code = min(card_width - 2 * PADDING, (card_height - 2 * PADDING) * CODE_SHARE)
+    return Grid(columns, rows, round(card_width, 3), round(card_height, 3), round(code, 3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +150,7 @@ class Sheet:
     @property
     def hard_to_scan(self) -> bool:
         """Whether a code is so fine that some phones will not read it."""
-        return self.finest_module_mm < paper.SMALLEST_MODULE
+        return self.finest_module_mm < SMALLEST_MODULE
 
 
 def make_sheet(tables: Sequence[QrTable], title: str, *, size: Paper, per_page: int) -> Sheet:
@@ -108,9 +223,9 @@ def _measures(size: Paper, grid: Grid) -> Mapping[str, Any]:
         "paper": "A4" if size is Paper.A4 else "letter",
         "width": width,
         "height": height - 1,  # a rounding error must not make a white page
-        "margin": paper.MARGIN,
-        "heading": paper.HEADING,
-        "padding": paper.PADDING,
+        "margin": MARGIN,
+        "heading": HEADING,
+        "padding": PADDING,
         "grid": grid,
         "across": round(grid.columns * grid.card_width, 3),
         "down": round(grid.rows * grid.card_height, 3),

@@ -16,7 +16,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.listening import Acceptor, listening_sockets
 from tillbridge.core.log import get_logger
 from tillbridge.core.tally import Tally
-from tillbridge.web.doorkeeper import AccessRules, Doorkeeper, Turned
+from tillbridge.web.authenticator import AccessRules, Authenticator, Denied
 from tillbridge.web.held_address import HeldAddress
 from tillbridge.web.pages import HEADERS, callback_page
 from tillbridge.web.ports import Control, OnCallback, Trail
@@ -74,7 +74,7 @@ class StatusListener:
         # Whether another life of the bridge takes over: then no connection is kept.
         self.parting: Callable[[], bool] = lambda: False
         self._access = access or AccessRules()
-        self._doorkeeper = Doorkeeper(self._access, clock)
+        self._doorkeeper = Authenticator(self._access, clock)
         self._token = token
         self._commands: web.UrlDispatcher | None = None
         self._opened_site: Site | None = None
@@ -103,19 +103,19 @@ class StatusListener:
         self._acceptor: Acceptor | None = None
         self._accepting: asyncio.Task[None] | None = None
 
-    def follow(self, doorkeeper: Doorkeeper | None) -> Doorkeeper:
+    def follow(self, authenticator: Authenticator | None) -> Authenticator:
         """Let stay whom the listener of the bridge's life before knows, and may; before `start`.
 
         Return who is at the door now, for the life after this.
         """
-        if doorkeeper is not None:
-            doorkeeper.obey(self._access)
-            self._doorkeeper = doorkeeper
+        if authenticator is not None:
+            authenticator.reconfigure(self._access)
+            self._doorkeeper = authenticator
         return self._doorkeeper
 
-    def obey(self, access: AccessRules) -> None:
+    def reconfigure(self, access: AccessRules) -> None:
         """Let other rules of who may come count from now on."""
-        self._doorkeeper.obey(access)
+        self._doorkeeper.reconfigure(access)
 
     async def start(self, host: str, port: int, held: HeldAddress | None = None) -> tuple[str, int]:
         """Listen; return the address, whose port is a real one also for port 0. Raises OSError.
@@ -287,7 +287,7 @@ class _NoTrail:
         """Do nothing."""
 
 
-def _turned_away(turned: Turned | None) -> web.Response:
+def _turned_away(turned: Denied | None) -> web.Response:
     if turned is not None:
         return web.Response(status=turned.status, text=f"{turned.text}\n")
     return web.Response(

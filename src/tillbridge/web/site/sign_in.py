@@ -6,13 +6,12 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.i18n import _
 from tillbridge.web.acting import acting_as
 from tillbridge.web.asking import form_of
+from tillbridge.web.authenticator import COOKIE, Authenticator, Denied, source_of
 from tillbridge.web.door import safe_return
-from tillbridge.web.doorkeeper import COOKIE, Doorkeeper, Turned
 from tillbridge.web.ports import Trail
 from tillbridge.web.roles import NOBODY, Role, Visitor
 from tillbridge.web.site.book import Filled, Page, Visit
 from tillbridge.web.site.frame import Frame
-from tillbridge.web.throttle import source_of
 
 _MOST_CHARACTERS = 1000
 
@@ -29,8 +28,8 @@ PAGE = Page(
 class SignIn:
     """The two writes that need no role: `POST /login` and `POST /logout`."""
 
-    def __init__(self, doorkeeper: Doorkeeper, trail: Trail, *, clock: Clock) -> None:
-        self._doorkeeper = doorkeeper
+    def __init__(self, authenticator: Authenticator, trail: Trail, *, clock: Clock) -> None:
+        self._doorkeeper = authenticator
         self._trail = trail
         self._clock = clock
         self._frame = Frame((), (), asks_for_passwords=True)
@@ -68,7 +67,7 @@ class SignIn:
         response.del_cookie(COOKIE, path="/")
         return response
 
-    def _again(self, found: Turned | None, text: str, *, name: str, to: str) -> web.Response:
+    def _again(self, found: Denied | None, text: str, *, name: str, to: str) -> web.Response:
         filled = {"next": to, "text": text, "name": name}
         page = self._frame.page(PAGE, NOBODY, filled, self._clock.now_ms())
         headers = {"Retry-After": "60"} if found is not None else {}

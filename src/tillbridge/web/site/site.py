@@ -15,8 +15,8 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.web.acting import acting_as
 from tillbridge.web.asking import form_of
+from tillbridge.web.authenticator import Authenticator, Denied
 from tillbridge.web.door import foreign_write
-from tillbridge.web.doorkeeper import Doorkeeper, Turned
 from tillbridge.web.ports import Control, Trail
 from tillbridge.web.roles import NOBODY, Role, Visitor
 from tillbridge.web.site import sign_in
@@ -45,7 +45,7 @@ class Site:
     def __init__(
         self,
         control: Control,
-        doorkeeper: Doorkeeper,
+        authenticator: Authenticator,
         trail: Trail,
         *,
         clock: Clock,
@@ -54,15 +54,15 @@ class Site:
         parts = parts or SiteParts(SUBJECTS)
         self._home = parts.home
         self._control = control
-        self._doorkeeper = doorkeeper
+        self._doorkeeper = authenticator
         self._trail = trail
         self._clock = clock
-        self._sign_in = sign_in.SignIn(doorkeeper, trail, clock=clock)
+        self._sign_in = sign_in.SignIn(authenticator, trail, clock=clock)
         self._pages = Routes[_What](
             (each.path, each) for each in (*everything(parts.subjects), sign_in.PAGE)
         )
         self._frame = Frame(
-            NAVIGATION, parts.subjects, asks_for_passwords=doorkeeper.asks_for_passwords
+            NAVIGATION, parts.subjects, asks_for_passwords=authenticator.asks_for_passwords
         )
         self._flashes: OrderedDict[str, Done] = OrderedDict()
 
@@ -70,7 +70,7 @@ class Site:
         """Answer a request for a page."""
         person = "X-Live" not in request.headers
         visitor = self._doorkeeper.visitor(request, person=person)
-        if isinstance(visitor, Turned):
+        if isinstance(visitor, Denied):
             return self._trouble(NOBODY, visitor.status, visitor.text)
         known = visitor or NOBODY
         path = request.rel_url.raw_path

@@ -41,8 +41,11 @@ async def _sheet(visit: Visit) -> web.Response:
     """Give the printable sheet; it has a style of its own, so it is a file to save and open."""
     # Two megabytes that only whoever prints needs.
     from tillbridge.qr_sheets.files import sheet_name  # noqa: PLC0415 -- see above
-    from tillbridge.qr_sheets.paper import Paper  # noqa: PLC0415 -- see above
-    from tillbridge.qr_sheets.sheet import QrTable, make_sheet  # noqa: PLC0415 -- see above
+    from tillbridge.qr_sheets.sheet import (  # noqa: PLC0415 -- see above
+        Paper,
+        QrTable,
+        make_sheet,
+    )
 
     store = visit.params["store"]
     answer = await visit.control.tables.list(store)

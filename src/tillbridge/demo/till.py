@@ -1,23 +1,221 @@
-"""Any adapter's till in the demo: its rig, the till for tests that stands beside each adapter."""
+"""The till of the demo: a sample restaurant whose staff press keys, by any adapter's own rig."""
 
 import asyncio
 import csv
 import io
+import json
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tillbridge.adapter import Item, TicketStatus
 from tillbridge.adapter.conformance import CannotDo, Rig
-from tillbridge.cli.demo_kitchen import FolderKitchen
-from tillbridge.cli.demo_till import NotHere, SampleTill, stored
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.money import to_minor
 from tillbridge.pos.kit import Kit, find_kit
 from tillbridge.pos.toml_text import toml_lines
+
+
+class NotHere(Exception):
+    """This till cannot do what a scene shows; the text says why."""
+
+
+class DemoTill(Protocol):
+    """What the demo does to a till. `code` is an item's id in the demo's own menu."""
+
+    @property
+    def config(self) -> str:
+        """The tables of bridge.toml for it."""
+        ...
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Where it is, and what there is to change, for people."""
+        ...
+
+    @property
+    def tells_progress(self) -> bool:
+        """Whether it tells how orders go on."""
+        ...
+
+    @property
+    def tickets(self) -> Mapping[str, list[str]]:
+        """The tickets in it: order id, and the external ids of its lines."""
+        ...
+
+    def id_of(self, code: str) -> str:
+        """Return the id that the till has given an item."""
+        ...
+
+    def item_ids(self) -> set[str]:
+        """Return the ids of the items, without those of their variants."""
+        ...
+
+    def sell_out(self, code: str) -> None:
+        """Take an item off sale. Raises NotHere."""
+        ...
+
+    def restock(self, code: str) -> None:
+        """Put it on sale again."""
+        ...
+
+    def reprice(self, code: str, price: str) -> None:
+        """Give an item another price, in major units."""
+        ...
+
+    def export_nothing(self) -> None:
+        """Export a menu of nothing, as a till does by mistake."""
+        ...
+
+    def export_menu(self) -> None:
+        """Export the menu."""
+        ...
+
+    async def work(self) -> None:
+        """Take tickets and cook."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        ...
+
+
+class SampleTill:
+    """A till of files: its folder holds `export/` (menu), `orders/` and `updates/`."""
+
+    tells_progress = True
+
+    def __init__(self, folder: Path, *, cooking_s: float) -> None:
+        """Make the folders and the first export."""
+        self.folder = folder
+        self._export = folder / "export"
+        self._export.mkdir(parents=True, exist_ok=True)
+        self._kitchen = FolderKitchen(folder, cooking_s=cooking_s)
+        rows = csv.DictReader(io.StringIO(stored("menu.csv")))
+        self._columns = list(rows.fieldnames or [])
+        self._rows = {row["external_id"]: row for row in rows}
+        replace_file(self._export / "addons.csv", stored("addons.csv"))
+        self.export_menu()
+
+    @property
+    def config(self) -> str:
+        """The folder adapter, for both."""
+        return (
+            '[stores.main.pos]\nadapter = "folder"\nmenu = "till/export/menu.csv"\n'
+            'addons = "till/export/addons.csv"\norders_dir = "till/orders"\n'
+            'updates_dir = "till/updates"\n\n[stores.main.orders]\naccept = "when_confirmed"\n'
+        )
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its folder."""
+        return str(self.folder), "export/menu.csv, orders/, updates/"
+
+    @property
+    def tickets(self) -> Mapping[str, list[str]]:
+        """The kitchen's."""
+        return self._kitchen.tickets
+
+    def id_of(self, code: str) -> str:
+        """Return the same: it is its own menu."""
+        return code
+
+    def item_ids(self) -> set[str]:
+        """Return the ids of the items, without those of their variants."""
+        return {row["external_id"] for row in self._rows.values() if not row["parent_id"]}
+
+    def sell_out(self, code: str) -> None:
+        """Say so in the menu."""
+        self._change(code, available="false")
+
+    def restock(self, code: str) -> None:
+        """Say so in the menu."""
+        self._change(code, available="true")
+
+    def reprice(self, code: str, price: str) -> None:
+        """Say so in the menu."""
+        self._change(code, price=price)
+
+    def export_nothing(self) -> None:
+        """Write the header alone."""
+        menu = self._export / "menu.csv"
+        menu.write_text(",".join(self._columns) + "\n", encoding="utf-8")
+
+    def export_menu(self) -> None:
+        """Write the menu as tills do: a new file, renamed over the old one."""
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self._columns)
+        writer.writeheader()
+        writer.writerows(self._rows.values())
+        replace_file(self._export / "menu.csv", text.getvalue())
+
+    async def work(self) -> None:
+        """Let the kitchen work."""
+        await self._kitchen.work()
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+    def _change(self, code: str, **values: str) -> None:
+        self._rows[code].update(values)
+        self.export_menu()
+
+
+def stored(name: str) -> str:
+    """Return a file of the demo's store."""
+    return files("tillbridge.demo").joinpath("store", name).read_text(encoding="utf-8")
+
+
+class FolderKitchen:
+    """`orders/` has the tickets, `updates/` their life; a step takes `cooking_s` seconds."""
+
+    config = 'adapter = "folder"\norders_dir = "till/orders"\nupdates_dir = "till/updates"'
+
+    def __init__(self, folder: Path, *, cooking_s: float) -> None:
+        self._cooking_s = cooking_s
+        self._taken: dict[str, dict[str, Any]] = {}
+        self._orders = folder / "orders"
+        self._updates = folder / "updates"
+        for each in (self._orders, self._updates):
+            each.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def tickets(self) -> Mapping[str, list[str]]:
+        """The tickets: order id, and the external ids of its lines."""
+        return {
+            key: [line["external_id"] for line in order["items"]]
+            for key, order in self._taken.items()
+        }
+
+    async def work(self) -> None:
+        """Take tickets as they appear and cook each: accepted, preparing, ready."""
+        async with asyncio.TaskGroup() as kitchen:
+            while True:
+                for path in sorted(self._orders.glob("*.json")):
+                    if path.stem not in self._taken:
+                        self._taken[path.stem] = json.loads(path.read_text(encoding="utf-8"))
+                        kitchen.create_task(self._cook(path.stem))
+                await asyncio.sleep(0.05)
+
+    async def _cook(self, order_id: str) -> None:
+        for step, status in enumerate(("accepted", "preparing", "ready")):
+            await asyncio.sleep(self._cooking_s)
+            replace_file(
+                self._updates / f"{order_id}-{step}.json",
+                json.dumps({"order_id": order_id, "status": status}),
+            )
+
+
+def replace_file(path: Path, text: str) -> None:
+    """Write a file as tills do: a new one, renamed over the old one."""
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(text, encoding="utf-8", newline="")
+    fresh.replace(path)
+
 
 _CURRENCY = "USD"
 _LOOK_EVERY_S = 0.05

@@ -1,4 +1,4 @@
-"""The demo's stage: starts and ends the service, the till and the bridge, and asks them things."""
+"""Everything the demo runs, as processes of their own: service, till, bridge."""
 
 import asyncio
 import json
@@ -13,9 +13,9 @@ from typing import Any
 
 import aiohttp
 
-from tillbridge.cli.demo_till import DemoTill, SampleTill
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
+from tillbridge.demo.till import DemoTill, RigTill, SampleTill
 from tillbridge.sandbox import RunningSandbox, SandboxSettings, start
 
 _SERVICE_PORT, _RECEIVER_PORT, _PAGE_PORT = 9000, 8088, 8089
@@ -251,8 +251,6 @@ async def set_up(
 def _till(adapter: str, folder: Path, cooking_s: float) -> DemoTill:
     if adapter in {"", "folder"}:
         return SampleTill(folder / "till", cooking_s=cooking_s)
-    from tillbridge.cli.demo_rig import RigTill
-
     return RigTill(adapter, folder, cooking_s=cooking_s)
 
 

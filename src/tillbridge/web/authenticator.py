@@ -1,4 +1,4 @@
-"""Lets visitors in: this machine's own where no password is set, else those who sign in."""
+"""Who is signed in to the page: users, sessions, and a throttle against guessing."""
 
 import asyncio
 import base64
@@ -6,9 +6,10 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from ipaddress import IPv6Address, ip_address
 
 from aiohttp import web
 
@@ -17,8 +18,137 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.web.door import host_allowed, proxy_header
 from tillbridge.web.roles import Role, User, Visitor
-from tillbridge.web.sessions import Sessions
-from tillbridge.web.throttle import Throttle, source_of
+
+_MOST = 200  # the oldest go first
+
+
+@dataclass(slots=True)
+class _Session:
+    visitor: Visitor
+    began: float
+    seen: float
+
+
+class Sessions:
+    """The sessions of a bridge's life. A page that refreshes itself is no sign of a person."""
+
+    def __init__(self, *, idle_s: float, longest_s: float) -> None:
+        self._idle_s = idle_s
+        self._longest_s = longest_s
+        self._open: OrderedDict[bytes, _Session] = OrderedDict()
+
+    def begin(self, visitor: Visitor, now: float) -> str:
+        """Return the secret id of a new session."""
+        secret = secrets.token_urlsafe(32)
+        self._open[_known_as(secret)] = _Session(visitor, now, now)
+        while len(self._open) > _MOST:
+            self._open.popitem(last=False)
+        return secret
+
+    def visitor(self, secret: str, now: float, *, person: bool = True) -> Visitor | None:
+        """Return whose session it is; None where it is unknown or over.
+
+        `person` says that somebody asked; otherwise the idle time goes on.
+        """
+        key = _known_as(secret)
+        session = self._open.get(key)
+        if session is None:
+            return None
+        if now - session.seen > self._idle_s or now - session.began > self._longest_s:
+            del self._open[key]
+            return None
+        if person:
+            session.seen = now
+        return session.visitor
+
+    def reconfigure(
+        self, *, idle_s: float, longest_s: float, stays: Callable[[Visitor], bool]
+    ) -> None:
+        """Let other times count, and end the sessions of those who may not stay."""
+        self._idle_s = idle_s
+        self._longest_s = longest_s
+        for key in [key for key, each in self._open.items() if not stays(each.visitor)]:
+            del self._open[key]
+
+    def end(self, secret: str) -> None:
+        """Sign out."""
+        self._open.pop(_known_as(secret), None)
+
+
+def _known_as(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).digest()
+
+
+_FREE = 4  # slips that cost nothing
+_LONGEST_S = 60.0  # a stranger who keeps trying must not lock the technician out
+_FORGET_S = 900.0
+_NAMES = 500
+_EACH_PER_MINUTE = 30
+
+
+@dataclass(slots=True)
+class _Slips:
+    count: int
+    last: float
+    wait_until: float
+
+
+class Throttle:
+    """Counts failures by source and name, and all of a source. A refusal counts nothing.
+
+    A source is where requests come from, see `source_of`.
+    """
+
+    def __init__(self) -> None:
+        self._names: OrderedDict[tuple[str, str], _Slips] = OrderedDict()
+        self._sources: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def wait_s(self, source: str, name: str, now: float) -> float:
+        """Return how many seconds until `name` may be tried from there; 0 for none."""
+        waits = [0.0]
+        slips = self._names.get((source, name))
+        if slips is not None:
+            waits.append(slips.wait_until - now)
+        failures = self._sources.get(source)
+        if failures is not None and len(failures) == _EACH_PER_MINUTE:
+            waits.append(failures[0] + 60.0 - now)
+        return max(waits)
+
+    def failed(self, source: str, name: str, now: float) -> None:
+        """Take note of a wrong name or password."""
+        key = (source, name)
+        slips = self._names.pop(key, None)
+        count = 1 if slips is None or now - slips.last > _FORGET_S else slips.count + 1
+        wait = 0.0 if count <= _FREE else min(_LONGEST_S, 2.0 ** min(count - _FREE, 10))
+        self._names[key] = _Slips(count, now, now + wait)
+        while len(self._names) > _NAMES:
+            self._names.popitem(last=False)
+        failures = self._sources.pop(source, None) or deque(maxlen=_EACH_PER_MINUTE)
+        failures.append(now)
+        self._sources[source] = failures
+        while len(self._sources) > _NAMES:
+            self._sources.popitem(last=False)
+
+    def worked(self, source: str, name: str) -> None:
+        """Forget the slips of a name that signed in from there."""
+        self._names.pop((source, name), None)
+
+
+def source_of(address: str) -> str:
+    """Return what counts as one place: an IPv4 address, or the network of an IPv6 one.
+
+    Whoever has one IPv6 address has the other 2^64 of its network too.
+    """
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return str(IPv6Address(int(found) >> 64 << 64))
+    return str(found)
+
 
 COOKIE = "tillbridge_session"
 _REMEMBERED_S = 600.0  # a scraper's password is not worth 50 ms of a processor each time
@@ -38,14 +168,14 @@ class AccessRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class Denied:
     """A visitor who may not come in as they are: an HTTP status, and what to do instead."""
 
     status: int
     text: str
 
 
-class Doorkeeper:
+class Authenticator:
     """Decides who a request is from. Used from the event loop."""
 
     def __init__(self, rules: AccessRules, clock: Clock) -> None:
@@ -58,11 +188,11 @@ class Doorkeeper:
         self._key = secrets.token_bytes(32)
         self._machines: OrderedDict[bytes, tuple[Visitor, float]] = OrderedDict()
 
-    def obey(self, rules: AccessRules) -> None:
+    def reconfigure(self, rules: AccessRules) -> None:
         """Let other rules count; who has another password or role now has to sign in again."""
         before, self._rules = self._rules.users, rules
         same = {name for name, user in rules.users.items() if before.get(name) == user}
-        self._sessions.obey(
+        self._sessions.reconfigure(
             idle_s=rules.session_idle_s,
             longest_s=rules.session_longest_s,
             stays=lambda visitor: visitor.name in same,
@@ -80,13 +210,13 @@ class Doorkeeper:
             request.headers.get("Host", ""), self._rules.allowed_hosts, _own_address(request)
         )
 
-    def visitor(self, request: web.Request, *, person: bool = True) -> Visitor | Turned | None:
+    def visitor(self, request: web.Request, *, person: bool = True) -> Visitor | Denied | None:
         """Return who it is; None: they have to sign in."""
         if self._rules.users:
             secret = request.cookies.get(COOKIE, "")
             return self._sessions.visitor(secret, self._clock.monotonic(), person=person)
         if header := proxy_header(request.headers):
-            return Turned(
+            return Denied(
                 403,
                 _(
                     "This page was asked through a proxy or tunnel ({header}), and has no "
@@ -97,7 +227,7 @@ class Doorkeeper:
             )
         return Visitor(Role.TECHNICIAN)
 
-    async def machine(self, request: web.Request) -> Visitor | Turned | None:
+    async def machine(self, request: web.Request) -> Visitor | Denied | None:
         """Return who a program is: as `visitor`, or by HTTP Basic with a user's password."""
         found = self.visitor(request, person=False)
         if found is not None:
@@ -117,8 +247,8 @@ class Doorkeeper:
                 self._machines.popitem(last=False)
         return checked
 
-    async def check(self, name: str, password: str, source: str) -> Visitor | Turned | None:
-        """Return who has this name and password; None for nobody, Turned where one must wait.
+    async def check(self, name: str, password: str, source: str) -> Visitor | Denied | None:
+        """Return who has this name and password; None for nobody, Denied where one must wait.
 
         `source` is where the request comes from (see `source_of`).
         """
@@ -131,7 +261,7 @@ class Doorkeeper:
         async with self._hashing:
             wait = self._throttle.wait_s(source, name, self._clock.monotonic())
             if wait > 0:
-                return Turned(
+                return Denied(
                     429,
                     _("Too many wrong passwords. Wait {n} seconds, then try again.").format(
                         n=int(wait) + 1

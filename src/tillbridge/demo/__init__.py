@@ -1,0 +1,1 @@
+"""The demo: a service, a till, a bridge and orders, on one machine."""
