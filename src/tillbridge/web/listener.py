@@ -74,7 +74,7 @@ class StatusListener:
         # Whether another life of the bridge takes over: then no connection is kept.
         self.parting: Callable[[], bool] = lambda: False
         self._access = access or AccessRules()
-        self._doorkeeper = Authenticator(self._access, clock)
+        self._authenticator = Authenticator(self._access, clock)
         self._token = token
         self._commands: web.UrlDispatcher | None = None
         self._opened_site: Site | None = None
@@ -110,12 +110,12 @@ class StatusListener:
         """
         if authenticator is not None:
             authenticator.reconfigure(self._access)
-            self._doorkeeper = authenticator
-        return self._doorkeeper
+            self._authenticator = authenticator
+        return self._authenticator
 
     def reconfigure(self, access: AccessRules) -> None:
         """Let other rules of who may come count from now on."""
-        self._doorkeeper.reconfigure(access)
+        self._authenticator.reconfigure(access)
 
     async def start(self, host: str, port: int, held: HeldAddress | None = None) -> tuple[str, int]:
         """Listen; return the address, whose port is a real one also for port 0. Raises OSError.
@@ -181,7 +181,7 @@ class StatusListener:
 
             self._opened_site = Site(
                 self._control,
-                self._doorkeeper,
+                self._authenticator,
                 self._trail,
                 clock=self._clock,
                 parts=None if self.site_parts is None else self.site_parts(),
@@ -189,7 +189,7 @@ class StatusListener:
         return await self._opened_site.handle(request)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        visitor = self._doorkeeper.visitor(request, person=False)
+        visitor = self._authenticator.visitor(request, person=False)
         if not isinstance(visitor, Visitor):
             return _turned_away(visitor)
         if self._hub is None:
@@ -200,18 +200,18 @@ class StatusListener:
                 self._on_change(self._hub.change)
         return await self._hub.stream(
             request,
-            self._doorkeeper.browser(request),
-            lambda: isinstance(self._doorkeeper.visitor(request, person=False), Visitor),
+            self._authenticator.browser(request),
+            lambda: isinstance(self._authenticator.visitor(request, person=False), Visitor),
         )
 
     async def _api_status(self, request: web.Request) -> web.StreamResponse:
-        visitor = await self._doorkeeper.machine(request)
+        visitor = await self._authenticator.machine(request)
         if not isinstance(visitor, Visitor):
             return _turned_away(visitor)
         return web.json_response(await self._control.status())
 
     async def _prometheus(self, request: web.Request) -> web.StreamResponse:
-        visitor = await self._doorkeeper.machine(request)
+        visitor = await self._authenticator.machine(request)
         if not isinstance(visitor, Visitor):
             return _turned_away(visitor)
         # A megabyte that a bridge nobody measures need not carry.
@@ -247,7 +247,7 @@ class StatusListener:
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Answer only to known names, which stops DNS rebinding, and set the headers."""
-        if not self._doorkeeper.knows_host(request):
+        if not self._authenticator.knows_host(request):
             return web.Response(status=421, text=_UNKNOWN_NAME)
         try:
             response = await handler(request)

@@ -29,7 +29,7 @@ class SignIn:
     """The two writes that need no role: `POST /login` and `POST /logout`."""
 
     def __init__(self, authenticator: Authenticator, trail: Trail, *, clock: Clock) -> None:
-        self._doorkeeper = authenticator
+        self._authenticator = authenticator
         self._trail = trail
         self._clock = clock
         self._frame = Frame((), (), asks_for_passwords=True)
@@ -40,13 +40,13 @@ class SignIn:
         name, password, to = (
             str(fields.get(field, ""))[:_MOST_CHARACTERS] for field in ("name", "password", "next")
         )
-        if not self._doorkeeper.asks_for_passwords:
+        if not self._authenticator.asks_for_passwords:
             return web.Response(status=303, headers={"Location": "/"})
-        found = await self._doorkeeper.check(name, password, source_of(request.remote or ""))
+        found = await self._authenticator.check(name, password, source_of(request.remote or ""))
         if not isinstance(found, Visitor):
             text = _("The name or the password is wrong.") if found is None else found.text
             return self._again(found, text, name=name, to=safe_return(to))
-        secret = self._doorkeeper.sign_in(found)
+        secret = self._authenticator.sign_in(found)
         with acting_as(found.who, found.role.word):
             await self._trail.note("page.signed_in")
         response = web.Response(status=303, headers={"Location": safe_return(to)})
@@ -58,8 +58,8 @@ class SignIn:
 
     async def leave(self, request: web.Request) -> web.Response:
         """End the session."""
-        found = self._doorkeeper.visitor(request)
-        self._doorkeeper.sign_out(request)
+        found = self._authenticator.visitor(request)
+        self._authenticator.sign_out(request)
         if isinstance(found, Visitor) and found.name:
             with acting_as(found.who, found.role.word):
                 await self._trail.note("page.signed_out")

@@ -54,7 +54,7 @@ class Site:
         parts = parts or SiteParts(SUBJECTS)
         self._home = parts.home
         self._control = control
-        self._doorkeeper = authenticator
+        self._authenticator = authenticator
         self._trail = trail
         self._clock = clock
         self._sign_in = sign_in.SignIn(authenticator, trail, clock=clock)
@@ -69,7 +69,7 @@ class Site:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer a request for a page."""
         person = "X-Live" not in request.headers
-        visitor = self._doorkeeper.visitor(request, person=person)
+        visitor = self._authenticator.visitor(request, person=person)
         if isinstance(visitor, Denied):
             return self._trouble(NOBODY, visitor.status, visitor.text)
         known = visitor or NOBODY
