@@ -51,7 +51,7 @@ systemd-test: setup ## the package under a real systemd: killed, hung, stopped, 
 
 reference: setup ## the pages that are made from the code (reference of the adapter API, schema of its protocol)
 	$(BIN)/python -m tillbridge.pos.reference > docs/adapters/reference.md
-	$(BIN)/python -m tillbridge.pos.process.schema > docs/adapters/process.schema.json
+	$(BIN)/python -m tests.support.process_schema > docs/adapters/process.schema.json
 
 goldens: setup ## write tests/goldens anew, after a change that is meant (read the difference)
 	$(BIN)/pytest -q --renew-goldens tests/integration/test_goldens.py

@@ -12,8 +12,8 @@ import pytest
 from tillbridge.pos.process.child import Child, environment
 
 
-class Ear:
-    """Hears a program to its end; `deaf` is raised at its first line."""
+class Listener:
+    """Reads a program to its end; `deaf` is raised at its first line."""
 
     def __init__(self, deaf: Exception | None = None) -> None:
         self.why: list[str] = []
@@ -24,16 +24,21 @@ class Ear:
         if self._deaf is not None:
             raise self._deaf
 
-    def words(self, text: str) -> None: ...
-
     def ended(self, child: Child, why: str) -> None:
         self.why.append(why)
         self.over.set()
 
 
-def started(folder: Path, ear: Ear, text: str) -> Child:
+def started(folder: Path, listener: Listener, text: str) -> Child:
     command = [sys.executable, "-S", "-c", text]
-    return Child(command, cwd=folder, env=environment([], os.environ), ear=ear)
+    return Child(
+        command,
+        cwd=folder,
+        env=environment([], os.environ),
+        on_line=listener.line,
+        on_stderr=lambda _text: None,
+        on_end=listener.ended,
+    )
 
 
 def test_one_that_ends_before_all_its_threads_have_begun_is_told_of(
@@ -47,10 +52,10 @@ def test_one_that_ends_before_all_its_threads_have_begun_is_told_of(
             time.sleep(0.3)  # a machine that has other things to do
 
     monkeypatch.setattr(threading.Thread, "start", begin_late)
-    ear = Ear()
-    started(tmp_path, ear, "raise SystemExit(7)")
-    assert ear.over.wait(20)
-    assert ear.why == ["it ended with exit code 7"]
+    listener = Listener()
+    started(tmp_path, listener, "raise SystemExit(7)")
+    assert listener.over.wait(20)
+    assert listener.why == ["it ended with exit code 7"]
 
 
 def test_one_whose_words_cannot_be_heard_is_ended_and_told_of(
@@ -58,10 +63,10 @@ def test_one_whose_words_cannot_be_heard_is_ended_and_told_of(
 ) -> None:
     died: list[object] = []
     monkeypatch.setattr(threading, "excepthook", died.append)
-    ear = Ear(deaf=RuntimeError("a defect of ours"))
-    child = started(tmp_path, ear, "import time; print('hello', flush=True); time.sleep(60)")
-    assert ear.over.wait(20)
-    assert len(ear.why) == 1
+    listener = Listener(deaf=RuntimeError("a defect of ours"))
+    child = started(tmp_path, listener, "import time; print('hello', flush=True); time.sleep(60)")
+    assert listener.over.wait(20)
+    assert len(listener.why) == 1
     with pytest.raises(ProcessLookupError):
         os.kill(child.pid, 0)
     child._reader.join(20)

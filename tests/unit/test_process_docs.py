@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tillbridge.pos.process import schema
-from tillbridge.pos.process.keeper import Keeper
-from tillbridge.pos.process.options import ProcessOptions
+from tests.support import process_schema
+from tillbridge.pos.process.adapter import ProcessOptions
+from tillbridge.pos.process.supervisor import ProcessSupervisor
 from tillbridge.pos.process.wire import METHODS, BridgeHello, request_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,9 +25,8 @@ def side(name: str) -> jsonschema.Draft202012Validator:
 
 
 def test_the_published_schema_is_what_the_code_says() -> None:
-    assert (ROOT / "docs/adapters/process.schema.json").read_text("utf-8") == schema.text(), (
-        "run: python -m tillbridge.pos.process.schema > docs/adapters/process.schema.json"
-    )
+    published = (ROOT / "docs/adapters/process.schema.json").read_text("utf-8")
+    assert published == process_schema.text(), "run: make reference"
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
@@ -89,7 +88,7 @@ def test_nothing_of_it_is_imported_by_a_bridge_that_does_not_use_it() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert done.stdout.strip() == "[]"
-    assert Keeper.__doc__  # it is there for those who do
+    assert ProcessSupervisor.__doc__  # it is there for those who do
 
 
 def test_what_a_rig_answers_is_by_the_schema(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 It speaks JSON lines over stdin and stdout (`docs/adapters/process.md`), for tills whose drivers
 are .NET, Java or 32-bit ODBC. `wire.py` has the messages, `child.py` one running program,
-`keeper.py` keeps one running, `adapter.py` makes an adapter of it.
+`supervisor.py` keeps one running, `adapter.py` makes an adapter of it.
 """
 
 from tillbridge.pos.process.adapter import ADAPTER

@@ -3,18 +3,17 @@
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Never
+from typing import Annotated, Any, Never
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from tillbridge.adapter import (
     Adapter,
     AdapterContext,
+    AdapterOptions,
     AtCapacity,
-    AvailabilityReading,
-    BadRow,
-    Catalogue,
     Change,
     ExportUnreadable,
     Health,
@@ -25,35 +24,38 @@ from tillbridge.adapter import (
     PosOffline,
     PriceMismatch,
     StoreClosed,
-    TablesReading,
     Ticket,
     TicketOutcomeUnknown,
     TicketUpdate,
 )
+from tillbridge.adapter.registration import FILE_ONLY
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.redaction import learn_secret
 from tillbridge.core.secret_options import secret_options
 from tillbridge.model.money import exponent
 from tillbridge.pos.process.child import environment
-from tillbridge.pos.process.keeper import (
-    Keeper,
+from tillbridge.pos.process.supervisor import (
     Limits,
     NotAnswered,
     NotAsked,
+    ProcessSupervisor,
     Unusable,
     first,
 )
-from tillbridge.pos.process.options import ProcessOptions
 from tillbridge.pos.process.wire import (
+    METHODS,
     BridgeHello,
+    Capability,
     ChildHello,
     Event,
     Failure,
     NoResult,
-    value_of,
 )
-from tillbridge.pos.process.words import Words
+
+Word = Annotated[str, Field(min_length=1)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+
 
 _FAILURES: Mapping[str, type[PosFailure]] = {
     "PosOffline": PosOffline,
@@ -72,6 +74,45 @@ _CHANGES = {
 }
 
 
+class ProcessOptions(AdapterOptions):
+    """Which program, where it runs, what it is told, and for how long it is waited for."""
+
+    command: tuple[Word, ...] = Field(
+        min_length=1,
+        json_schema_extra={FILE_ONLY: True},
+        description='The program and its arguments: command = ["dotnet", "MyTill.dll"]. No shell.',
+    )
+    cwd: Path = Field(
+        Path(),
+        json_schema_extra={FILE_ONLY: True},
+        description="The folder it runs in; relative ones count from bridge.toml.",
+    )
+    env: tuple[Word, ...] = Field(
+        (),
+        json_schema_extra={FILE_ONLY: True},
+        description=(
+            "Names of environment variables that are handed on; of the others it gets only PATH, "
+            "HOME, the language and the time zone."
+        ),
+    )
+    options: dict[str, Any] = Field(
+        default_factory=dict, description="What the program is told at its start; its own affair."
+    )
+    capabilities: tuple[Capability, ...] = Field(
+        ("catalogue", "tickets", "health"),
+        description=(
+            "What to expect of a program that cannot say so itself when the bridge starts."
+        ),
+    )
+    start_s: Seconds = Field(10, description="It must have said hello by then.")
+    answer_s: Seconds = Field(
+        10, description="It must have answered by then about orders and health, or it is ended."
+    )
+    read_s: Seconds = Field(60, description="The same for reading menus, availability and tables.")
+    restart_cap_s: Seconds = Field(60, description="The longest wait before it is started again.")
+    steady_s: Seconds = Field(60, description="After running so long it counts as well again.")
+
+
 class NotUnderstood(Exception):
     """The program answered with something that is no answer to the question: its defect."""
 
@@ -86,26 +127,26 @@ class ProcessAdapter:
         self._hear: Callable[[Change], None] = lambda _change: None
         self._cwd = (context.base_dir / options.cwd).resolve()
         _learn_secrets(options, os.environ)
-        self._keeper = Keeper(
+        self._program = ProcessSupervisor(
             _found(options.command, self._cwd),
             cwd=self._cwd,
             env=environment(options.env, os.environ),
             hello=_hello(options, context),
             limits=Limits(options.start_s, options.restart_cap_s, options.steady_s),
-            words=Words(context.store),
+            store=context.store,
         )
-        self._keeper.listen(self._told, self._ready)
+        self._program.listen(self._told, self._ready)
         try:
-            hello = self._keeper.start()
+            hello = self._program.start()
         except Unusable as failure:
-            self._keeper.close()
+            self._program.close()
             raise ValueError(str(failure)) from failure
         self._files = hello.files if hello is not None else None
         self._can = frozenset(options.capabilities if hello is None else hello.capabilities)
         for capability, names in _PARTS.items():
             if capability in self._can:
                 for name in names:
-                    setattr(self, name, getattr(self, f"_{name}"))
+                    setattr(self, name, self._method(name))
 
     # -- what every program has: whether it is there at all
 
@@ -113,7 +154,7 @@ class ProcessAdapter:
         """Return what the program says of the till; of one that says nothing, whether it runs."""
         try:
             if "health" not in self._can:
-                absence = self._keeper.absence()
+                absence = self._program.absence()
                 return Health(online=not absence, detail=absence)
             found: Health = self._ask("health", {}, self._options.answer_s)
         except (NotAsked, NotAnswered) as failure:
@@ -124,29 +165,17 @@ class ProcessAdapter:
 
     def trouble(self) -> str:
         """Return why the program keeps ending."""
-        return self._keeper.trouble()
+        return self._program.trouble()
 
     def close(self) -> None:
         """Ask the program to end, and end it where it does not."""
-        self._keeper.close()
+        self._program.close()
 
     def kill(self) -> None:
         """End the program as a crash would. For tests of adapters."""
-        self._keeper.kill()
+        self._program.kill()
 
     # -- what it may declare
-
-    def _read_catalogue(self) -> Catalogue:
-        found: Catalogue = self._read("read_catalogue")
-        return found
-
-    def _read_availability(self) -> AvailabilityReading:
-        found: AvailabilityReading = self._read("read_availability")
-        return found
-
-    def _read_tables(self) -> TablesReading:
-        found: TablesReading = self._read("read_tables")
-        return found
 
     def _write_ticket(self, order: Order, key: str) -> Ticket:
         try:
@@ -167,12 +196,8 @@ class ProcessAdapter:
         self._about_tickets("cancel_ticket", {"key": key, "reason": reason, "order": order.payload})
 
     def _late_write_s(self) -> float:
-        hello = self._keeper.hello()
+        hello = self._program.hello()
         return 0.0 if hello is None else hello.late_write_s
-
-    def _list_tickets(self) -> Sequence[ListedTicket]:
-        found: tuple[ListedTicket, ...] = self._about_tickets("list_tickets", {})
-        return found
 
     def _cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
         self._about_tickets(
@@ -197,29 +222,24 @@ class ProcessAdapter:
         with self._lock:
             self._pushed.pop(update.key, None)
 
-    def _unreadable_updates(self) -> Sequence[BadRow]:
-        found: tuple[BadRow, ...] = self._about_tickets("unreadable_updates", {})
-        return found
-
     def _on_change(self, hear: Callable[[Change], None]) -> None:
         self._hear = hear
 
-    def _catalogue_files(self) -> Sequence[Path]:
-        return self._paths(() if self._files is None else self._files.catalogue)
-
-    def _availability_files(self) -> Sequence[Path]:
-        return self._paths(() if self._files is None else self._files.availability)
-
-    def _table_files(self) -> Sequence[Path]:
-        return self._paths(() if self._files is None else self._files.tables)
-
-    def _update_folders(self) -> Sequence[Path]:
-        return self._paths(() if self._files is None else self._files.updates)
-
     # -- inside
 
-    def _paths(self, names: Sequence[str]) -> Sequence[Path]:
-        return tuple(self._cwd / name for name in names)
+    def _method(self, name: str) -> Callable[..., Any]:
+        """Return the method of that name; those that ask with nothing are all alike."""
+        if name in _READINGS:
+            return partial(self._read, name)
+        if name in _FILES:
+            return partial(self._paths, _FILES[name])
+        asks_with_nothing = partial(self._about_tickets, name, {})
+        found: Callable[..., Any] = getattr(self, f"_{name}", asks_with_nothing)
+        return found
+
+    def _paths(self, kind: str) -> Sequence[Path]:
+        named = () if self._files is None else getattr(self._files, kind)
+        return tuple(self._cwd / name for name in named)
 
     def _told(self, event: Event) -> None:
         if event.update is not None:
@@ -229,7 +249,7 @@ class ProcessAdapter:
 
     def _ready(self) -> None:
         """Look at everything again: whatever changed while it was away was not told."""
-        hello = self._keeper.hello()
+        hello = self._program.hello()
         if hello is not None and hasattr(self, "_can"):
             _compare(self._can, hello)
         for change in Change:
@@ -253,9 +273,9 @@ class ProcessAdapter:
             raise PosOffline(str(failure)) from failure
 
     def _ask(self, method: str, params: Mapping[str, Any], limit_s: float) -> Any:  # noqa: ANN401 -- (as above)
-        line = self._keeper.ask(method, params, limit_s)
+        line = self._program.ask(method, params, limit_s)
         try:
-            found = value_of(method, line)
+            found = METHODS[method].result_of(line)
         except ValidationError as odd:
             # Not as its cause: that would tell the values, which may be a customer's.
             raise NotUnderstood(f"{method}: {first(odd)}") from None
@@ -263,7 +283,7 @@ class ProcessAdapter:
             raise NotUnderstood(f"{method}: it has neither result nor error") from None
         if isinstance(found, Failure):
             _raise(method, found)
-        return found
+        return None if found is None else found.value()
 
 
 def _raise(method: str, failure: Failure) -> Never:
@@ -316,7 +336,14 @@ def _compare(expected: frozenset[str], hello: ChildHello) -> None:
         )
 
 
-_PARTS: Mapping[str, Sequence[str]] = {
+_READINGS = frozenset({"read_catalogue", "read_availability", "read_tables"})
+_FILES = {
+    "catalogue_files": "catalogue",
+    "availability_files": "availability",
+    "table_files": "tables",
+    "update_folders": "updates",
+}
+_PARTS: Mapping[Capability, Sequence[str]] = {
     "catalogue": ("read_catalogue",),
     "availability": ("read_availability",),
     "tables": ("read_tables",),
@@ -326,7 +353,7 @@ _PARTS: Mapping[str, Sequence[str]] = {
     "late_writes": ("late_write_s",),
     "updates": ("read_updates", "update_handled"),
     "unreadable_updates": ("unreadable_updates",),
-    "files": ("catalogue_files", "availability_files", "table_files", "update_folders"),
+    "files": tuple(_FILES),
     "changes": ("on_change",),
 }
 

@@ -1,4 +1,4 @@
-"""One running program: lines in, lines out, and its end. It knows nothing of what lines mean."""
+"""One running program: lines in, lines out, its end, and the log of what it writes besides."""
 
 import contextlib
 import os
@@ -10,13 +10,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
-from typing import IO, Protocol
+from typing import IO
+
+from pydantic import ValidationError
+
+from tillbridge.core.log import get_logger
 
 # A menu of 200,000 items is some 40 MB; what is longer has no end.
 LONGEST_LINE = 64 << 20
-_LONGEST_WORDS = 500
+_LONGEST_TEXT = 500
 _EVEN_SO_S = 1.0
 _LOOK_AGAIN_S = 0.005
+_WINDOW_S = 10.0
+_MOST = 40
 
 _ALWAYS = (
     "PATH",
@@ -40,22 +46,6 @@ _ALWAYS = (
 )
 
 
-class Ear(Protocol):
-    """Who hears of a program; called from its threads."""
-
-    def line(self, child: "Child", line: bytes) -> None:
-        """Hear a line of its stdout."""
-        ...
-
-    def words(self, text: str) -> None:
-        """Hear a line of its stderr."""
-        ...
-
-    def ended(self, child: "Child", why: str) -> None:
-        """Hear of its end, once, after its last line."""
-        ...
-
-
 def environment(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
     """Return what a program gets to see of the environment: the harmless, and what is named."""
     allowed = {*_ALWAYS, *(name.upper() for name in names)}
@@ -67,12 +57,25 @@ def environment(names: Sequence[str], given: Mapping[str, str]) -> dict[str, str
 
 
 class Child:
-    """A program that was started. Raises OSError where it cannot be."""
+    """A program that was started. Raises OSError where it cannot be.
+
+    Its own threads call `on_line` with each line of its stdout, `on_stderr` with each of its
+    stderr, and `on_end` once, after its last line, with the reason of its end.
+    """
 
     def __init__(
-        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], ear: Ear
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        on_line: Callable[["Child", bytes], None],
+        on_stderr: Callable[[str], None],
+        on_end: Callable[["Child", str], None],
     ) -> None:
-        self._ear = ear
+        self._on_line = on_line
+        self._on_stderr = on_stderr
+        self._on_end = on_end
         self._why = ""
         self._lock = threading.Lock()
         self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
@@ -86,7 +89,7 @@ class Child:
             stderr=subprocess.PIPE,
             start_new_session=True,  # so that what it starts itself can be ended with it
         )
-        self._listener = self._thread(self._listen, "err")
+        self._stderr_reader = self._thread(self._read_stderr, "err")
         self._thread(self._write, "in")
         self._reader = self._thread(self._read, "out")  # last: it tells of the end, and joins
 
@@ -129,8 +132,8 @@ class Child:
             self._end_all()
             code = self._process.wait()
             self._outgoing.put(None)
-            self._listener.join(_EVEN_SO_S)
-            self._ear.ended(self, self._why or _ending(code))
+            self._stderr_reader.join(_EVEN_SO_S)
+            self._on_end(self, self._why or _ending(code))
 
     def _read_lines(self) -> None:
         stdout = _pipe(self._process.stdout)
@@ -140,7 +143,7 @@ class Child:
                     if len(line) >= LONGEST_LINE:
                         self.kill(f"it wrote a line of more than {LONGEST_LINE >> 20} MB")
                     break  # half a line is no message: it died in the middle of it
-                self._ear.line(self, line)
+                self._on_line(self, line)
         if not self._has_ended(_EVEN_SO_S):
             self.kill("it closed its stdout")
 
@@ -154,13 +157,13 @@ class Child:
         except (OSError, ValueError):
             return  # it is gone; the reader tells
 
-    def _listen(self) -> None:
+    def _read_stderr(self) -> None:
         stderr = _pipe(self._process.stderr)
         with stderr:
             while line := stderr.readline(LONGEST_LINE):
                 text = line.decode("utf-8", "replace").strip()
                 if text:
-                    self._ear.words(text[:_LONGEST_WORDS])
+                    self._on_stderr(text[:_LONGEST_TEXT])
 
     def _has_ended(self, patience_s: float) -> bool:
         """Return whether it has; its number stays its own until it is waited for."""
@@ -202,3 +205,62 @@ def _ending(code: int) -> str:
     if code < 0:
         return f"it was ended by signal {-code}"
     return f"it ended with exit code {code}"
+
+
+class ProgramLog:
+    """The log of one program; the store stands in each line."""
+
+    def __init__(self, store: str) -> None:
+        self.place = {"store": store, "adapter": "process"}
+        self._lock = threading.Lock()
+        self._since = time.monotonic()
+        self._count = 0
+        self._left_out = 0
+        self._logged: set[str] = set()
+
+    def restarted(self) -> None:
+        """Take note that the program is started anew: what was logged once may be logged again."""
+        with self._lock:
+            self._logged.clear()
+
+    def stderr(self, text: str) -> None:
+        """Log a line of its stderr."""
+        with self._lock:
+            now = time.monotonic()
+            left_out = 0
+            if now - self._since > _WINDOW_S:
+                left_out, self._left_out = self._left_out, 0
+                self._since, self._count = now, 0
+            self._count += 1
+            if self._count > _MOST:
+                self._left_out += 1
+                return
+        if left_out:
+            get_logger().warning("adapter.said_more", **self.place, lines=left_out)
+        get_logger().info("adapter.said", **self.place, text=text)
+
+    def rubbish(self, length: int) -> None:
+        """Log that a line is no message: once for each start, and never what it says."""
+        if self._first("rubbish"):
+            get_logger().warning("adapter.rubbish", **self.place, bytes=length)
+
+    def stray(self) -> None:
+        """Log that something was answered that nobody asks (any more)."""
+        if self._first("stray"):
+            get_logger().warning("adapter.stray_answer", **self.place)
+
+    def odd(self, kind: str, failure: ValidationError) -> None:
+        """Log that a message is not as it must be; its values are not told."""
+        error = failure.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, error["loc"]))
+        if self._first(f"odd {kind} {place}"):
+            get_logger().warning(
+                "adapter.odd_message", **self.place, kind=kind, field=place, problem=error["msg"]
+            )
+
+    def _first(self, what: str) -> bool:
+        with self._lock:
+            if what in self._logged or len(self._logged) > _MOST:
+                return False
+            self._logged.add(what)
+            return True

@@ -14,10 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tillbridge.adapter import Adapter, AdapterContext
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.pos.process.adapter import ProcessAdapter
-from tillbridge.pos.process.keeper import first
-from tillbridge.pos.process.options import ProcessOptions, Word
-from tillbridge.pos.process.rig_program import ProcessRig
+from tillbridge.pos.process.adapter import ProcessAdapter, ProcessOptions, Word
+from tillbridge.pos.process.rig import ProcessRig
+from tillbridge.pos.process.supervisor import first
 
 FILE = "process.toml"
 

@@ -6,7 +6,7 @@ What is read and written is told in the model's own values, so a catalogue on th
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
@@ -316,74 +316,90 @@ class HealthSaid(Message):
         return Health(self.online, self.detail, self.closed, self.advice, self.fix)
 
 
-@dataclass(frozen=True, slots=True)
-class Method:
-    """One thing to ask: with which capability, with what, and what comes back."""
-
-    capability: Capability
-    params: type[Message]
-    result: type[Message]
-    may_be_null: bool = False
+# -- requests and their answers
 
 
-METHODS: Mapping[str, Method] = {
-    "read_catalogue": Method("catalogue", NoParams, CatalogueSaid),
-    "read_availability": Method("availability", NoParams, AvailabilitySaid),
-    "read_tables": Method("tables", NoParams, TablesSaid),
-    "write_ticket": Method("tickets", OrderParams, TicketSaid),
-    "find_ticket": Method("tickets", KeyParams, TicketSaid, may_be_null=True),
-    "cancel_ticket": Method("cancel", CancelParams, NothingSaid, may_be_null=True),
-    "list_tickets": Method("list", NoParams, ListedSaid),
-    "cancel_listed_ticket": Method("list", CancelListedParams, NothingSaid, may_be_null=True),
-    "read_updates": Method("updates", NoParams, UpdatesSaid),
-    "update_handled": Method("updates", KeyParams, NothingSaid, may_be_null=True),
-    "unreadable_updates": Method("unreadable_updates", NoParams, BadRowsSaid),
-    "health": Method("health", NoParams, HealthSaid),
-}
+class RequestBase(Message):
+    """What all requests have in common; `params` come last."""
+
+    type: Literal["request"]
+    id: int
 
 
 class AnswerBase(Message):
-    """What the answers to all questions have in common."""
+    """What the answers to all requests have in common."""
 
     type: Literal["answer"]
     id: int
     error: Failure | None = None
 
 
-def _answer(name: str, method: Method) -> type[AnswerBase]:
-    """Return the model of the answers to one question: a result, or an error."""
-    shape: Any = method.result | None
-    return create_model(
-        f"{name}_answer",
-        __base__=AnswerBase,
-        __doc__=f"The answer to {name}: `result`, or `error`.",
-        result=(shape, None),
-    )
-
-
-ANSWERS: Mapping[str, type[AnswerBase]] = {
-    name: _answer(name, method) for name, method in METHODS.items()
-}
-
-
 class NoResult(Exception):
     """An answer has neither a result nor an error, and must have one."""
 
 
-def value_of(method: str, line: bytes) -> Any:  # noqa: ANN401 -- each method has a result of its own
-    """Return what an answer holds: a Failure, or a value of the model.
+class Method:
+    """One thing to ask: with what, what comes back, and with which capability (none: of a rig)."""
 
-    Raises ValidationError, NoResult.
-    """
-    answer = ANSWERS[method].model_validate_json(line)
-    if answer.error is not None:
-        return answer.error
-    result = getattr(answer, "result", None)
-    if result is None:
-        if not METHODS[method].may_be_null:
-            raise NoResult(method)
-        return None
-    return result.value()
+    def __init__(
+        self,
+        name: str,
+        params: type[Message] = NoParams,
+        result: type[Message] = NothingSaid,
+        capability: Capability | None = None,
+        *,
+        may_be_null: bool = False,
+    ) -> None:
+        self.name = name
+        self.capability = capability
+        self.params = params
+        self._may_be_null = may_be_null or result is NothingSaid
+        stem = name if capability else f"rig_{name}"
+        this: Any = Literal[name]
+        shape: Any = result | None
+        self.request = create_model(
+            f"{stem}_request",
+            __base__=RequestBase,
+            __doc__=f"Asks for {name}.",
+            method=(this, ...),
+            params=(params, ...),
+        )
+        self.answer = create_model(
+            f"{stem}_answer",
+            __base__=AnswerBase,
+            __doc__=f"The answer to {name}: `result`, or `error`.",
+            result=(shape, None),
+        )
+
+    def result_of(self, line: bytes) -> Any:  # noqa: ANN401 -- each method has a result of its own
+        """Return what an answer holds: a Failure or a result, None for nothing.
+
+        Raises ValidationError, NoResult.
+        """
+        answer = self.answer.model_validate_json(line)
+        found = answer.error or getattr(answer, "result", None)
+        if found is None and not self._may_be_null:
+            raise NoResult(self.name)
+        return found
+
+
+METHODS: Mapping[str, Method] = {
+    each.name: each
+    for each in (
+        Method("read_catalogue", NoParams, CatalogueSaid, "catalogue"),
+        Method("read_availability", NoParams, AvailabilitySaid, "availability"),
+        Method("read_tables", NoParams, TablesSaid, "tables"),
+        Method("write_ticket", OrderParams, TicketSaid, "tickets"),
+        Method("find_ticket", KeyParams, TicketSaid, "tickets", may_be_null=True),
+        Method("cancel_ticket", CancelParams, NothingSaid, "cancel"),
+        Method("list_tickets", NoParams, ListedSaid, "list"),
+        Method("cancel_listed_ticket", CancelListedParams, NothingSaid, "list"),
+        Method("read_updates", NoParams, UpdatesSaid, "updates"),
+        Method("update_handled", KeyParams, NothingSaid, "updates"),
+        Method("unreadable_updates", NoParams, BadRowsSaid, "unreadable_updates"),
+        Method("health", NoParams, HealthSaid, "health"),
+    )
+}
 
 
 def line_of(message: Mapping[str, Any]) -> bytes:

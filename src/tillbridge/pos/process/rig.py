@@ -1,12 +1,13 @@
 """A till for tests that is a program too: a vendor writes it in the language of the adapter."""
 
-import json
 import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Literal
+
+from pydantic import ValidationError
 
 from tillbridge.adapter import Item, Order, PosFailure, RejectReason, Table, TicketStatus
 from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket
@@ -14,21 +15,136 @@ from tillbridge.adapter.normalised import item_json, table_json
 from tillbridge.model.money import exponent
 from tillbridge.pos.process.adapter import ProcessAdapter
 from tillbridge.pos.process.child import environment
-from tillbridge.pos.process.keeper import Keeper, Limits, NotAnswered, NotAsked, Unusable
-from tillbridge.pos.process.rig_wire import (
-    FilesRigSaid,
-    ItemsSaid,
-    OptionsSaid,
-    RigHello,
-    RigTablesSaid,
-    TicketsSaid,
+from tillbridge.pos.process.supervisor import (
+    Limits,
+    NotAnswered,
+    NotAsked,
+    ProcessSupervisor,
+    Unusable,
+    first,
 )
-from tillbridge.pos.process.wire import Message
-from tillbridge.pos.process.words import Words
-
-T = TypeVar("T", bound=Message)
+from tillbridge.pos.process.wire import PROTOCOL, Failure, Message, Method, NoResult
 
 _PATIENCE_S = 30.0
+
+
+class RigHello(Message):
+    """The first line a rig reads: it makes its till in `folder`, which is empty."""
+
+    type: Literal["hello"] = "hello"
+    protocol: Literal[1] = PROTOCOL
+    role: Literal["rig"] = "rig"
+    folder: str
+
+
+class SellParams(Message):
+    """Sell just these items; the answer tells what a right adapter reads."""
+
+    items: tuple[Item, ...]
+    currency: str
+    decimals: int
+
+
+class RenameParams(Message):
+    """Give an item another name."""
+
+    external_id: str
+    name: str
+
+
+class ItemParams(Message):
+    """One item."""
+
+    external_id: str
+
+
+class TablesParams(Message):
+    """Have just these tables; the answer tells what a right adapter reads."""
+
+    tables: tuple[Table, ...]
+
+
+class TellParams(Message):
+    """Say how an order goes on."""
+
+    order_id: str
+    status: TicketStatus
+    reason: RejectReason | None
+    external_ids: tuple[str, ...]
+
+
+class DelayParams(Message):
+    """Let every answer of the till take so many seconds."""
+
+    delay_s: float
+
+
+class OptionsSaid(Message):
+    """The table `options` for this till, with all it can do switched on."""
+
+    options: dict[str, Any]
+
+
+class ItemsSaid(Message):
+    """What a right adapter reads."""
+
+    items: tuple[Item, ...]
+
+
+class FilesRigSaid(Message):
+    """Paths of the files that the menu is read from."""
+
+    files: tuple[str, ...]
+
+
+class RigTablesSaid(Message):
+    """What a right adapter reads."""
+
+    tables: tuple[Table, ...]
+
+
+class RigLine(Message):
+    """A line of a ticket in the till."""
+
+    external_id: str
+    quantity: int
+
+
+class RigTicketSaid(Message):
+    """An order as it stands in the till, found without the adapter."""
+
+    key: str
+    lines: tuple[RigLine, ...]
+    cancelled: bool = False
+
+
+class TicketsSaid(Message):
+    """Every order in the till."""
+
+    tickets: tuple[RigTicketSaid, ...]
+
+
+RIG_METHODS: Mapping[str, Method] = {
+    each.name: each
+    for each in (
+        Method("options", result=OptionsSaid),
+        Method("sell", SellParams, ItemsSaid),
+        Method("rename", RenameParams),
+        Method("reorder"),
+        Method("sell_out", ItemParams),
+        Method("exports", result=FilesRigSaid),
+        Method("furnish", TablesParams, RigTablesSaid),
+        Method("tickets", result=TicketsSaid),
+        Method("tell", TellParams),
+        Method("close_store"),
+        Method("go_offline"),
+        Method("come_back"),
+        Method("lose_next_answer"),
+        Method("hang_writes"),
+        Method("carry_out_writes"),
+        Method("answer_slowly", DelayParams),
+    )
+}
 
 
 class RigBroken(Exception):
@@ -45,13 +161,13 @@ class ProcessRig(Rig):
         super().__init__(folder)
         program = self.command[0]
         by_path = Path(program).parent != Path()
-        self._program = Keeper(
+        self._program = ProcessSupervisor(
             (str(self.home / program) if by_path else program, *self.command[1:]),
             cwd=self.home,
             env=environment((), os.environ),
             hello=RigHello(folder=str(folder)).model_dump(),
             limits=Limits(start_s=_PATIENCE_S, restart_cap_s=_PATIENCE_S, steady_s=_PATIENCE_S),
-            words=Words("rig"),
+            store="rig",
         )
         try:
             hello = self._program.start()
@@ -66,39 +182,40 @@ class ProcessRig(Rig):
 
     def options(self) -> Mapping[str, Any]:
         """Return what the program's options are on this till."""
-        return {"options": self._ask("options", OptionsSaid).options}
+        return {"options": self._ask("options").options}
 
     def sell(self, items: Sequence[Item], currency: str) -> Sequence[Item]:
         """Ask the rig to sell them."""
         said = self._ask(
             "sell",
-            ItemsSaid,
             items=[item_json(item) for item in items],
             currency=currency,
             decimals=exponent(currency),
         )
-        return said.items
+        sold: Sequence[Item] = said.items
+        return sold
 
     def rename(self, external_id: str, name: str) -> None:
         """Ask the rig to rename an item."""
-        self._do("rename", external_id=external_id, name=name)
+        self._ask("rename", external_id=external_id, name=name)
 
     def reorder(self) -> None:
         """Ask the rig to export in another order."""
-        self._do("reorder")
+        self._ask("reorder")
 
     def sell_out(self, external_id: str) -> None:
         """Ask the rig to sell out an item."""
-        self._do("sell_out", external_id=external_id)
+        self._ask("sell_out", external_id=external_id)
 
     def exports(self) -> Sequence[Path]:
         """Return the files the menu is read from."""
-        return [self.folder / each for each in self._ask("exports", FilesRigSaid).files]
+        return [self.folder / each for each in self._ask("exports").files]
 
     def furnish(self, tables: Sequence[Table]) -> Sequence[Table]:
         """Ask the rig to have these tables."""
-        said = self._ask("furnish", RigTablesSaid, tables=[table_json(table) for table in tables])
-        return said.tables
+        said = self._ask("furnish", tables=[table_json(table) for table in tables])
+        furnished: Sequence[Table] = said.tables
+        return furnished
 
     def tickets(self) -> Sequence[RigTicket]:
         """Return the tickets in the till."""
@@ -108,7 +225,7 @@ class ProcessRig(Rig):
                 tuple((line.external_id, line.quantity) for line in each.lines),
                 cancelled=each.cancelled,
             )
-            for each in self._ask("tickets", TicketsSaid).tickets
+            for each in self._ask("tickets").tickets
         ]
 
     def tell(
@@ -120,7 +237,7 @@ class ProcessRig(Rig):
         external_ids: Sequence[str] = (),
     ) -> None:
         """Ask the rig to tell news."""
-        self._do(
+        self._ask(
             "tell",
             order_id=order_id,
             status=status.value,
@@ -130,31 +247,31 @@ class ProcessRig(Rig):
 
     def close_store(self) -> None:
         """Ask the rig to close."""
-        self._do("close_store")
+        self._ask("close_store")
 
     def go_offline(self) -> None:
         """Ask the rig to be away."""
-        self._do("go_offline")
+        self._ask("go_offline")
 
     def come_back(self) -> None:
         """Ask the rig to be back."""
-        self._do("come_back")
+        self._ask("come_back")
 
     def lose_next_answer(self) -> None:
         """Ask the rig to lose the till's next answer."""
-        self._do("lose_next_answer")
+        self._ask("lose_next_answer")
 
     def hang_writes(self) -> None:
         """Ask the rig to let writes wait."""
-        self._do("hang_writes")
+        self._ask("hang_writes")
 
     def carry_out_writes(self) -> None:
         """Ask the rig to carry out what waits."""
-        self._do("carry_out_writes")
+        self._ask("carry_out_writes")
 
     def answer_slowly(self, delay_s: float) -> None:
         """Ask the rig to be slow."""
-        self._do("answer_slowly", delay_s=delay_s)
+        self._ask("answer_slowly", delay_s=delay_s)
 
     def kill_writing(self, orders: Sequence[Order]) -> int:
         """Write each order, and end the program at another moment of it; return how many."""
@@ -189,20 +306,15 @@ class ProcessRig(Rig):
         pos.close()
         return took_s
 
-    def _do(self, method: str, **params: object) -> None:
-        self._result(method, params)
-
-    def _ask(self, method: str, kind: type[T], **params: object) -> T:
-        return kind.model_validate_json(json.dumps(self._result(method, params)))
-
-    def _result(self, method: str, params: Mapping[str, Any]) -> object:
+    def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 -- each method has a result of its own
         try:
-            said = json.loads(self._program.ask(method, params, _PATIENCE_S))
-        except (NotAsked, NotAnswered) as failure:
+            found = RIG_METHODS[method].result_of(self._program.ask(method, params, _PATIENCE_S))
+        except (NotAsked, NotAnswered, NoResult) as failure:
             raise RigBroken(f"The rig fails: {failure}") from failure
-        error = said.get("error")
-        if error is None:
-            return said.get("result")
-        if error.get("kind") == "CannotDo":
-            raise CannotDo(str(error.get("message", "")))
-        raise RigBroken(f"The rig fails at {method}: {error.get('message', '')}")
+        except ValidationError as odd:
+            raise RigBroken(f"The rig's answer to {method}: {first(odd)}") from odd
+        if not isinstance(found, Failure):
+            return found
+        if found.kind == "CannotDo":
+            raise CannotDo(found.message)
+        raise RigBroken(f"The rig fails at {method}: {found.message}")

@@ -1,4 +1,4 @@
-"""Keeps one program running: started, greeted, asked, ended when it hangs, started again.
+"""Supervises one program: started, greeted, asked, ended when it hangs, started again.
 
 Again after half a second, then twice as long each time, until it has run well for `steady_s`.
 """
@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.pos.process.child import Child
+from tillbridge.pos.process.child import Child, ProgramLog
 from tillbridge.pos.process.wire import (
     PROTOCOL,
     ChildHello,
@@ -25,7 +25,6 @@ from tillbridge.pos.process.wire import (
     line_of,
     request_of,
 )
-from tillbridge.pos.process.words import Words
 
 _FIRST_S = 0.5
 _OFTEN = 3  # so many ends in a row are trouble
@@ -54,8 +53,8 @@ class Limits:
 
 
 @dataclass(slots=True)
-class _Question:
-    """Somebody who waits for an answer."""
+class _Request:
+    """What was asked; somebody waits for its answer."""
 
     child: Child
     line: bytes | None = None
@@ -63,8 +62,8 @@ class _Question:
     done: threading.Event = field(default_factory=threading.Event)
 
 
-class Keeper:
-    """One program, kept running by a thread of its own from `start` to `close`."""
+class ProcessSupervisor:
+    """Keeps one program running, by a thread of its own from `start` to `close`."""
 
     def __init__(
         self,
@@ -74,18 +73,18 @@ class Keeper:
         env: Mapping[str, str],
         hello: Mapping[str, Any],
         limits: Limits,
-        words: Words,
+        store: str,
     ) -> None:
         self._command = tuple(command)
         self._cwd = cwd
         self._env = env
         self._hello = line_of(hello)
         self._limits = limits
-        self._words = words
+        self._log = ProgramLog(store)
         self._state = threading.Condition()
         self._turn = threading.Lock()
         self._child: Child | None = None
-        self._said_hello: ChildHello | None = None
+        self._hello_received: ChildHello | None = None
         self._ready_at: float | None = None  # monotonic seconds; None while it is not ready
         self._starting = True
         self._ends = 0  # in a row
@@ -93,7 +92,7 @@ class Keeper:
         self._unusable = ""
         self._closed = False
         self._last_number = 0
-        self._questions: dict[int, _Question] = {}
+        self._requests: dict[int, _Request] = {}
         self._on_event: Callable[[Event], None] = lambda _event: None
         self._on_ready: Callable[[], None] = lambda: None
 
@@ -102,12 +101,13 @@ class Keeper:
 
         Raises Unusable.
         """
-        threading.Thread(target=self._keep, name=f"keep-{self._command[0]}", daemon=True).start()
+        name = f"supervise-{self._command[0]}"
+        threading.Thread(target=self._supervise, name=name, daemon=True).start()
         with self._state:
             self._state.wait_for(lambda: not self._starting, self._limits.start_s + _GOODBYE_S)
             if self._unusable:
                 raise Unusable(self._unusable)
-            return self._said_hello
+            return self._hello_received
 
     def listen(self, on_event: Callable[[Event], None], on_ready: Callable[[], None]) -> None:
         """Call `on_event` with what it says unasked, `on_ready` whenever it was started again."""
@@ -115,7 +115,7 @@ class Keeper:
 
     def hello(self) -> ChildHello | None:
         """Return what it said of itself, now or the last time; None where it never did."""
-        return self._said_hello
+        return self._hello_received
 
     def absence(self) -> str:
         """Return why it cannot be asked now; "" where it can."""
@@ -135,23 +135,23 @@ class Keeper:
         """Return the line of its answer. Raises NotAsked, NotAnswered; ends it when it hangs."""
         until = time.monotonic() + limit_s
         with self._my_turn(until):
-            number, question = self._asked(until)
-            question.child.send(request_of(number, method, params))
-            if not question.done.wait(max(0.0, until - time.monotonic())):
+            number, request = self._register(until)
+            request.child.send(request_of(number, method, params))
+            if not request.done.wait(max(0.0, until - time.monotonic())):
                 why = _("it had not answered {method} after {seconds:g} seconds").format(
                     method=method, seconds=limit_s
                 )
                 with self._state:
-                    self._questions.pop(number, None)
-                question.child.kill(why)
+                    self._requests.pop(number, None)
+                request.child.kill(why)
                 raise NotAnswered(_("The program was ended: {why}.").format(why=why))
-        if question.line is None:
+        if request.line is None:
             raise NotAnswered(
                 _("The program did not answer {method}: {why}.").format(
-                    method=method, why=question.lost
+                    method=method, why=request.lost
                 )
             )
-        return question.line
+        return request.line
 
     def kill(self) -> None:
         """End the program as a crash would, and start it no more. For tests of adapters."""
@@ -171,15 +171,15 @@ class Keeper:
         if child is not None:
             child.close(_GOODBYE_S)
 
-    # -- what the program's threads tell
+    # -- what the program's threads report
 
-    def line(self, child: Child, line: bytes) -> None:
+    def _line(self, child: Child, line: bytes) -> None:
         """Take a line of its stdout."""
         try:
             said = json.loads(line)
             kind = said.get("type")
         except (ValueError, AttributeError, RecursionError):
-            self._words.rubbish(len(line))
+            self._log.rubbish(len(line))
             return
         try:
             match kind:
@@ -188,41 +188,37 @@ class Keeper:
                 case "event":
                     self._on_event(Event.model_validate_json(line))
                 case "hello":
-                    self._greeted(child, ChildHello.model_validate_json(line))
+                    self._hello_from(child, ChildHello.model_validate_json(line))
                 case "refuse":
                     self._refused(child, Refusal.model_validate_json(line).message)
                 case _:
-                    self._words.rubbish(len(line))
+                    self._log.rubbish(len(line))
         except ValidationError as failure:
-            self._words.odd(str(kind), failure)
+            self._log.odd(str(kind), failure)
             if kind in {"hello", "refuse"}:
                 child.kill(_("its hello is not as it must be: {what}").format(what=first(failure)))
 
-    def words(self, text: str) -> None:
-        """Take a line of its stderr."""
-        self._words.said(text)
-
-    def ended(self, child: Child, why: str) -> None:
+    def _ended(self, child: Child, why: str) -> None:
         """Take note of its end."""
         with self._state:
-            for number, question in list(self._questions.items()):
-                if question.child is child:
-                    question.lost = why
-                    question.done.set()
-                    del self._questions[number]
+            for number, request in list(self._requests.items()):
+                if request.child is child:
+                    request.lost = why
+                    request.done.set()
+                    del self._requests[number]
             if self._child is child:
                 self._child = None
                 self._over(why)
 
     # -- inside
 
-    def _keep(self) -> None:
+    def _supervise(self) -> None:
         while True:
             with self._state:
                 if self._closed:
                     return
                 self._starting = True
-            self._words.fresh()
+            self._log.restarted()
             self._start()
             with self._state:
                 self._state.wait_for(self._is_settled, self._limits.start_s)
@@ -240,7 +236,7 @@ class Keeper:
                 wait_s = min(self._limits.restart_cap_s, _FIRST_S * 2 ** min(self._ends - 1, 12))
                 if not self._is_closed():
                     get_logger().warning(
-                        "adapter.ended", **self._words.place, reason=self._why, again_in_s=wait_s
+                        "adapter.ended", **self._log.place, reason=self._why, again_in_s=wait_s
                     )
                 self._state.wait_for(lambda: self._closed, wait_s)
 
@@ -249,7 +245,14 @@ class Keeper:
             if self._closed:
                 return
             try:
-                child = Child(self._command, cwd=self._cwd, env=self._env, ear=self)
+                child = Child(
+                    self._command,
+                    cwd=self._cwd,
+                    env=self._env,
+                    on_line=self._line,
+                    on_stderr=self._log.stderr,
+                    on_end=self._ended,
+                )
             except (OSError, ValueError) as failure:
                 self._over(_("it cannot be started: {why}").format(why=failure), unusable=True)
                 return
@@ -274,15 +277,15 @@ class Keeper:
         self._starting = False
         self._why = _("The program {command} is not there: {why}.").format(
             command=Path(self._command[0]).name
-            if self._said_hello is None
-            else self._said_hello.name,
+            if self._hello_received is None
+            else self._hello_received.name,
             why=why,
         )
         if unusable:
             self._unusable = self._why
         self._state.notify_all()
 
-    def _greeted(self, child: Child, hello: ChildHello) -> None:
+    def _hello_from(self, child: Child, hello: ChildHello) -> None:
         if hello.protocol != PROTOCOL:
             self._refused(
                 child,
@@ -294,14 +297,14 @@ class Keeper:
         with self._state:
             if child is not self._child or self._ready_at is not None:
                 return
-            self._said_hello = hello
+            self._hello_received = hello
             self._ready_at = time.monotonic()
             self._starting = False
             self._unusable = ""
             self._state.notify_all()
         get_logger().info(
             "adapter.ready",
-            **self._words.place,
+            **self._log.place,
             program=hello.name,
             program_version=hello.version,
             pid=child.pid,
@@ -316,20 +319,20 @@ class Keeper:
     def _answered(self, child: Child, number: object, line: bytes) -> None:
         with self._state:
             if not isinstance(number, int) or isinstance(number, bool):
-                self._words.stray()
+                self._log.stray()
                 return
-            question = self._questions.get(number)
-            if question is None or question.child is not child:
-                self._words.stray()
+            request = self._requests.get(number)
+            if request is None or request.child is not child:
+                self._log.stray()
                 return
-            del self._questions[number]
-            question.line = line
-            question.done.set()
+            del self._requests[number]
+            request.line = line
+            request.done.set()
 
     @contextmanager
     def _my_turn(self, until: float) -> Iterator[None]:
         """Ask one thing at a time, where the program cannot do two."""
-        if self._said_hello is not None and self._said_hello.parallel:
+        if self._hello_received is not None and self._hello_received.parallel:
             yield
             return
         if not self._turn.acquire(timeout=max(0.0, until - time.monotonic())):
@@ -339,7 +342,7 @@ class Keeper:
         finally:
             self._turn.release()
 
-    def _asked(self, until: float) -> tuple[int, _Question]:
+    def _register(self, until: float) -> tuple[int, _Request]:
         with self._state:
             # One that is just being started is waited for; one that rests after its end is not.
             self._state.wait_for(
@@ -348,9 +351,9 @@ class Keeper:
             if self._child is None or self._ready_at is None or self._closed:
                 raise NotAsked(self._why or _("The program has not said hello yet."))
             self._last_number += 1
-            question = _Question(self._child)
-            self._questions[self._last_number] = question
-            return self._last_number, question
+            request = _Request(self._child)
+            self._requests[self._last_number] = request
+            return self._last_number, request
 
 
 def first(failure: ValidationError) -> str:
