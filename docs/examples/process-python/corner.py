@@ -28,7 +28,7 @@ CAPABILITIES = [
 ]
 
 WAIT_S = 1.0  # for a till that is locked
-LATE_WRITE_S = 30.0  # a till that was locked writes within this time
+LATE_WRITE_S = 3.0  # a till that was locked writes within this time, once it is unlocked
 LISTED_S = 2 * 24 * 3600
 
 

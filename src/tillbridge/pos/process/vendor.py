@@ -15,7 +15,7 @@ from tillbridge.adapter import Adapter, AdapterContext
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.pos.process.adapter import ProcessAdapter, ProcessOptions, Word
-from tillbridge.pos.process.rig import ProcessRig
+from tillbridge.pos.process.program_rig import ProcessRig
 from tillbridge.pos.process.supervisor import first
 
 FILE = "process.toml"
