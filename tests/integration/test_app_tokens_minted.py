@@ -10,10 +10,10 @@ from tests.support.service_link import Linked, linked
 from tillbridge.core.errors import RateLimited, Refused
 from tillbridge.ledger.vault import Vault
 from tillbridge.sandbox import SandboxSettings
-from tillbridge.service.app_tokens import Access, KeptToken
 from tillbridge.service.gate import Priority
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Kind, Limits
+from tillbridge.service.tokens import Access, KeptToken
 from tillbridge.service.transport import Request
 from tillbridge.stores.app_vault import VaultAppTokens
 

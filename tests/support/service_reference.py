@@ -4,12 +4,10 @@ import inspect
 import re
 from pathlib import Path
 
+from tillbridge.service.client import MenuCalls, OrderCalls, StoreCalls
 from tillbridge.service.community_calls import CommunityCalls
-from tillbridge.service.menu_calls import MenuCalls
 from tillbridge.service.oauth import OAuth
-from tillbridge.service.order_calls import OrderCalls
 from tillbridge.service.signup import Signup
-from tillbridge.service.store_calls import StoreCalls
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/service-library.md"

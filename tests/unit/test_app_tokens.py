@@ -6,8 +6,7 @@ import pytest
 
 from tests.support.service_link import HandClock
 from tillbridge.core.errors import LedgerUnwritable, Refused, ServiceDown
-from tillbridge.service.app_tokens import Access, AppToken, AppTokens, KeptToken
-from tillbridge.service.tokens import AccessGrant
+from tillbridge.service.tokens import Access, AccessGrant, AppToken, AppTokens, KeptToken
 
 REPORTS = Access("reporting", "reports.read")
 

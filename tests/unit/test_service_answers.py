@@ -21,8 +21,7 @@ from tillbridge.core.errors import (
 )
 from tillbridge.model.instant import from_iso
 from tillbridge.service import types
-from tillbridge.service.answers import failure_of, retry_after_s
-from tillbridge.service.diagnosis import problem_of
+from tillbridge.service.answers import failure_of, problem_of, retry_after_s
 from tillbridge.service.encoding import encode
 from tillbridge.service.fields import UNREADABLE
 from tillbridge.service.retry import Kind

@@ -23,7 +23,7 @@ from tillbridge.ledger.models import CommunityOrder, Delivery
 from tillbridge.model.community import FINAL, ParentOrder
 from tillbridge.model.instant import from_iso
 from tillbridge.model.numbers import parse_finite_float
-from tillbridge.service.community_reading import read_parent
+from tillbridge.service.community_calls import read_parent
 
 CREATED = "order.created"
 STATUS_CHANGED = "order.status_changed"

@@ -24,7 +24,7 @@ from tillbridge.stores.service_reach import ServiceReach
 
 if TYPE_CHECKING:
     from tillbridge.daemon.community_rooms import CommunityRooms
-    from tillbridge.service.app_tokens import AppTokenStore
+    from tillbridge.service.tokens import AppTokenStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.flow import OrderPeers, OrdersFlow
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.store_pos import open_store_pos
+from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.caller import Contact
-from tillbridge.service.diagnosis import NOT_INTEGRATED
+from tillbridge.service.client import OrderBodies
 from tillbridge.service.link import ServiceLink
-from tillbridge.service.order_calls import OrderBodies
 from tillbridge.service.types import Store
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration import IntegrationRules, Integrator

@@ -15,7 +15,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.menu.lane import Lane
 from tillbridge.menu.ports import Desk
 from tillbridge.menu.sending import JobLost
-from tillbridge.service.diagnosis import NOT_INTEGRATED
+from tillbridge.service.answers import NOT_INTEGRATED
 
 log = get_logger()
 

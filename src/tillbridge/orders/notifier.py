@@ -35,7 +35,7 @@ from tillbridge.orders.state import (
     call_for,
 )
 from tillbridge.orders.write_queue import backoff_s
-from tillbridge.service.diagnosis import NOT_INTEGRATED
+from tillbridge.service.answers import NOT_INTEGRATED
 
 if TYPE_CHECKING:
     from tillbridge.service.client import ServiceClient

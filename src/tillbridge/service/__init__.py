@@ -19,16 +19,13 @@ if TYPE_CHECKING:
         Unauthorised,
         Unreachable,
     )
-    from tillbridge.service.app_tokens import AppTokenStore
-    from tillbridge.service.client import ServiceClient
+    from tillbridge.service.client import OrderBodies, ServiceClient
     from tillbridge.service.community_calls import CommunityCalls
     from tillbridge.service.link import App, AppLink, ServiceLink, StoreLink
-    from tillbridge.service.memory import MemoryTokens
     from tillbridge.service.oauth import authorize_url, new_state, same_state
-    from tillbridge.service.order_calls import OrderBodies
     from tillbridge.service.retry import Limits
     from tillbridge.service.signup import SignupAddress, SignupRequest, SignupUrl
-    from tillbridge.service.tokens import TokenKeeper, TokenStore
+    from tillbridge.service.tokens import AppTokenStore, MemoryTokens, TokenKeeper, TokenStore
     from tillbridge.service.types import Integration, IntegrationRequest, Store, Tokens
 
 _HOMES = {
@@ -43,16 +40,13 @@ _HOMES = {
         "Unauthorised",
         "Unreachable",
     ),
-    "tillbridge.service.app_tokens": ("AppTokenStore",),
-    "tillbridge.service.client": ("ServiceClient",),
+    "tillbridge.service.client": ("OrderBodies", "ServiceClient"),
     "tillbridge.service.community_calls": ("CommunityCalls",),
     "tillbridge.service.link": ("App", "AppLink", "ServiceLink", "StoreLink"),
-    "tillbridge.service.memory": ("MemoryTokens",),
     "tillbridge.service.oauth": ("authorize_url", "new_state", "same_state"),
-    "tillbridge.service.order_calls": ("OrderBodies",),
     "tillbridge.service.retry": ("Limits",),
     "tillbridge.service.signup": ("SignupAddress", "SignupRequest", "SignupUrl"),
-    "tillbridge.service.tokens": ("TokenKeeper", "TokenStore"),
+    "tillbridge.service.tokens": ("AppTokenStore", "MemoryTokens", "TokenKeeper", "TokenStore"),
     "tillbridge.service.types": ("Integration", "IntegrationRequest", "Store", "Tokens"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -19,13 +19,23 @@ from tillbridge.core.errors import (
     ServiceDown,
     ServiceError,
     Unauthorised,
+    Unreachable,
 )
 from tillbridge.core.i18n import _
 from tillbridge.model.numbers import parse_json_float
 from tillbridge.service.retry import Kind
 
 CONSENT_REVOKED = "auth.consent_revoked"
+CONSENT_MISSING = "consent.missing"
 BAD_CLIENT = "auth.invalid_client"
+NOT_INTEGRATED = "store.not_integrated"
+PUSH_NOT_ALLOWED = "menu.push_not_allowed"
+
+_BY_CODE = {
+    BAD_CLIENT: "service.bad_client",
+    NOT_INTEGRATED: "integration.missing",
+    PUSH_NOT_ALLOWED: "menu.push_not_allowed",
+}
 
 
 class _Said(TypedDict):
@@ -135,3 +145,19 @@ def _text(status: int, message: str) -> str:
     if message:
         return _("The ordering service says: {message}").format(message=message)
     return _("The ordering service answered with status {status}.").format(status=status)
+
+
+def problem_of(failure: ServiceError) -> str | None:
+    """Return the code of the problem that `failure` shows, None where it is the call's own."""
+    match failure:
+        case Unreachable() | ServiceDown() | OutcomeUnknown():
+            return "service.unreachable"
+        case ConsentLost(code=code):
+            return {
+                CONSENT_REVOKED: "consent.revoked",
+                CONSENT_MISSING: "consent.missing",
+            }.get(code, "consent.expired")
+        case Unauthorised():
+            return "service.token_refused"  # a fresh one, too: it was refreshed and sent again
+        case _:
+            return _BY_CODE.get(failure.code)

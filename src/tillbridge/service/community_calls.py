@@ -13,30 +13,29 @@ from tillbridge.core.errors import OutcomeUnknown, Refused
 from tillbridge.core.i18n import _
 from tillbridge.model.community import (
     Catalogue,
+    ChildOrder,
     DeliveryAttempt,
     ItemDetail,
     NewSubscription,
     ParentOrder,
+    Record,
+    RecordKind,
     Subscription,
     SubscriptionRequest,
 )
 from tillbridge.model.instant import from_iso, to_iso
 from tillbridge.service.caller import Caller, Write
-from tillbridge.service.calls import Calls
-from tillbridge.service.community_reading import (
-    read_attempts,
-    read_catalogue,
-    read_item,
-    read_new_subscription,
-    read_parent,
-    read_subscription,
-)
 from tillbridge.service.encoding import encode_small
-from tillbridge.service.fields import Fields
-from tillbridge.service.gate import Priority
+from tillbridge.service.endpoints import Calls
+from tillbridge.service.fields import Fields, objects, unreadable
 from tillbridge.service.transport import Answer
 
 _APPLIED = Answer(200, None)
+_LISTS: tuple[tuple[str, RecordKind], ...] = (
+    ("stores", "store"),
+    ("categories", "category"),
+    ("items", "item"),
+)
 
 
 class CommunityCalls(Calls):
@@ -47,7 +46,7 @@ class CommunityCalls(Calls):
 
     def __init__(self, caller: Caller, community_id: str, *, secret_field: str) -> None:
         super().__init__(caller)
-        self._community = ("communities", community_id)
+        self._community = community_id
         self._secret_field = secret_field
 
     # -- the catalogue
@@ -63,17 +62,14 @@ class CommunityCalls(Calls):
         operation = "communities.catalogue"
         query = {"store_id": store_id, "updated_since": updated_since}
         given = {name: value for name, value in query.items() if value is not None}
-        url = self._caller.origin.url(*self._community, "catalogue")
-        answer = await self._read_url(
-            operation, f"{url}?{urlencode(given)}" if given else url, priority=Priority.POLL
-        )
+        url = self._url(operation, self._community)
+        answer = await self._read(operation, url=f"{url}?{urlencode(given)}" if given else url)
         return read_catalogue(answer.body, operation)
 
     async def item(self, item_id: str) -> ItemDetail:
         """Return an item whole. GET /communities/{communityId}/catalogue/items/{itemId}."""
         operation = "communities.item"
-        path = (*self._community, "catalogue", "items", item_id)
-        answer = await self._read(operation, *path, priority=Priority.STORE)
+        answer = await self._read(operation, self._community, item_id)
         return read_item(answer.body, operation)
 
     async def take_off(self, item_id: str, *, until_ms: int | None) -> None:
@@ -96,14 +92,11 @@ class CommunityCalls(Calls):
             same = now.community_available is body["available"]
             return _APPLIED if same and _instant(now.record.snoozed_until) == until_ms else None
 
-        await self._write(
-            (
-                "communities.availability",
-                "PATCH",
-                (*self._community, "catalogue", "items", item_id),
-            ),
-            encode_small(body),
-            priority=Priority.AVAILABILITY,
+        await self._call(
+            "communities.availability",
+            self._community,
+            item_id,
+            body=encode_small(body),
             write=Write(settle),
         )
 
@@ -125,10 +118,11 @@ class CommunityCalls(Calls):
             ]
             return _APPLIED if any(same) else None
 
-        await self._write(
-            ("communities.hours", "PUT", (*self._community, "stores", store_id, "hours")),
-            encode_small(hours),
-            priority=Priority.STORE,
+        await self._call(
+            "communities.hours",
+            self._community,
+            store_id,
+            body=encode_small(hours),
             write=Write(settle),
         )
 
@@ -140,8 +134,7 @@ class CommunityCalls(Calls):
         GET /communities/{communityId}/orders/{orderId}; Refused `order.not_found`.
         """
         operation = "communities.order"
-        path = (*self._community, "orders", order_id)
-        answer = await self._read(operation, *path, priority=Priority.ORDERS)
+        answer = await self._read(operation, self._community, order_id)
         return read_parent(answer.body, operation)
 
     # -- the webhook subscription
@@ -167,10 +160,10 @@ class CommunityCalls(Calls):
             raise lost
 
         try:
-            outcome = await self._write(
-                (operation, "POST", (*self._community, "webhooks")),
-                encode_small(wanted.body()),
-                priority=Priority.STORE,
+            outcome = await self._call(
+                operation,
+                self._community,
+                body=encode_small(wanted.body()),
                 write=Write(settle),
             )
         except OutcomeUnknown as failure:
@@ -183,7 +176,7 @@ class CommunityCalls(Calls):
         """Return the subscription, None where there is none (any more). GET /webhooks/{id}."""
         operation = "webhooks.read"
         try:
-            answer = await self._read(operation, "webhooks", webhook_id, priority=Priority.STORE)
+            answer = await self._read(operation, webhook_id)
         except Refused as failure:
             if failure.status == 404:
                 return None
@@ -206,10 +199,10 @@ class CommunityCalls(Calls):
             same = all(has.get(name) == value for name, value in changed.items())
             return _APPLIED if same else None
 
-        await self._write(
-            ("webhooks.change", "PUT", ("webhooks", webhook_id)),
-            encode_small(changed),
-            priority=Priority.STORE,
+        await self._call(
+            "webhooks.change",
+            webhook_id,
+            body=encode_small(changed),
             write=Write(settle),
         )
 
@@ -220,10 +213,9 @@ class CommunityCalls(Calls):
             return _APPLIED if await self.subscription(webhook_id) is None else None
 
         try:
-            await self._write(
-                ("webhooks.remove", "DELETE", ("webhooks", webhook_id)),
-                None,
-                priority=Priority.STORE,
+            await self._call(
+                "webhooks.remove",
+                webhook_id,
                 write=Write(settle),
             )
         except Refused as failure:
@@ -235,10 +227,9 @@ class CommunityCalls(Calls):
 
         POST /webhooks/{id}/test.
         """
-        outcome = await self._write(
-            ("webhooks.test", "POST", ("webhooks", webhook_id, "test")),
-            None,
-            priority=Priority.STORE,
+        outcome = await self._call(
+            "webhooks.test",
+            webhook_id,
         )
         body = outcome.answer.body
         return Fields(body or {}, "webhooks.test").text("delivery_id") or ""
@@ -246,9 +237,7 @@ class CommunityCalls(Calls):
     async def deliveries(self, webhook_id: str) -> list[DeliveryAttempt]:
         """Return the attempts to deliver. GET /webhooks/{id}/deliveries."""
         operation = "webhooks.deliveries"
-        answer = await self._read(
-            operation, "webhooks", webhook_id, "deliveries", priority=Priority.STORE
-        )
+        answer = await self._read(operation, webhook_id)
         return read_attempts(answer.body, operation)
 
 
@@ -271,3 +260,119 @@ def _instant(text: str | None) -> int | None:
         return None if text is None else from_iso(text)
     except ValueError:
         return None
+
+
+# -- reading what the service says of communities: ids are all that is insisted on
+
+
+def read_catalogue(body: object, operation: str) -> Catalogue:
+    """Return the records of a catalogue; those without an id are left out.
+
+    Raises Refused `answer.unreadable` where there is no list of anything.
+    """
+    whole = Fields(body, operation)
+    listed = {kind: body.get(name) if isinstance(body, dict) else None for name, kind in _LISTS}
+    if not any(isinstance(each, list) for each in listed.values()):
+        raise unreadable(operation, _("it has no {field}").format(field="items"))
+    records = []
+    for kind, found in listed.items():
+        for each in found if isinstance(found, list) else ():
+            record = _record(each, kind, operation)
+            if record is not None:
+                records.append(record)
+    return Catalogue(tuple(records), whole.text("as_of"))
+
+
+def read_item(body: object, operation: str) -> ItemDetail:
+    """Return the detail of an item."""
+    fields = Fields(body, operation)
+    record = _record(body, "item", operation)
+    if record is None:
+        raise unreadable(operation, _("it has no {field}").format(field="item_id"))
+    return ItemDetail(
+        record,
+        fields.text("currency"),
+        fields.flag("merchant_available"),
+        fields.flag("community_available"),
+    )
+
+
+def read_parent(body: object, operation: str) -> ParentOrder:
+    """Return a community order. Specification: Community (hub) order."""
+    fields = Fields(body, operation)
+    return ParentOrder(
+        order_id=fields.need_text("order_id"),
+        status=fields.need_text("status"),
+        order_number=fields.text("order_number") or "",
+        community_id=fields.text("community_id") or "",
+        updated_at=fields.instant("updated_at"),
+        children=tuple(
+            ChildOrder(
+                order_id=child.need_text("order_id"),
+                store_id=child.text("store_id") or "",
+                store_name=child.text("store_name") or "",
+                status=child.text("status") or "",
+                subtotal=child.count("subtotal"),
+                line_ids=child.texts("line_ids"),
+            )
+            for child in fields.children("child_orders")
+        ),
+        body=body if isinstance(body, dict) else {},
+    )
+
+
+def read_subscription(body: object, operation: str) -> Subscription:
+    """Return a subscription."""
+    fields = Fields(body, operation)
+    told = body.get("events") if isinstance(body, dict) else None
+    return Subscription(
+        webhook_id=_id(fields, "webhook_id") or fields.need_text("webhook_id"),
+        name=fields.text("name"),
+        url=fields.text("url"),
+        events=fields.texts("events") if isinstance(told, list) else None,
+        is_active=fields.flag("is_active"),
+    )
+
+
+def read_new_subscription(body: object, operation: str, *, secret_field: str) -> NewSubscription:
+    """Return a new subscription with its secret; without one it is of no use."""
+    return NewSubscription(
+        read_subscription(body, operation), Fields(body, operation).need_text(secret_field)
+    )
+
+
+def read_attempts(body: object, operation: str) -> list[DeliveryAttempt]:
+    """Return the attempts of a subscription: a list, or one in the field `deliveries`."""
+    listed = body.get("deliveries") if isinstance(body, dict) else body
+    return [
+        DeliveryAttempt(
+            event_type=each.text("event_type") or "",
+            response_status=each.count("response_status"),
+            response_body=each.text("response_body") or "",
+            delivery_id=each.text("delivery_id") or "",
+            attempted_at=each.instant("attempted_at"),
+            error=each.text("error") or "",
+        )
+        for each in objects(listed, operation)
+    ]
+
+
+def _record(body: Any, kind: RecordKind, operation: str) -> Record | None:  # noqa: ANN401 -- any JSON value
+    if not isinstance(body, dict):
+        return None
+    fields = Fields(body, operation)
+    record_id = _id(fields, f"{kind}_id")
+    if record_id is None:
+        return None
+    return Record(
+        kind,
+        record_id,
+        record_id if kind == "store" else fields.text("store_id") or "",
+        fields.text("name") or "",
+        body,
+        removed=fields.flag("removed") is True,
+    )
+
+
+def _id(fields: Fields, name: str) -> str | None:
+    return fields.text(name) or fields.text("id") or None

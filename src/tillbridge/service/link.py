@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from tillbridge.core.clock import Clock
 from tillbridge.service.caller import (
@@ -16,18 +16,21 @@ from tillbridge.service.caller import (
     ignore_contact,
     nothing_hinders,
 )
-from tillbridge.service.client import ServiceClient
+from tillbridge.service.client import OrderBodies, ServiceClient
 from tillbridge.service.gate import Gate
 from tillbridge.service.oauth import OAuth
-from tillbridge.service.order_calls import OrderBodies
 from tillbridge.service.retry import Limits
-from tillbridge.service.tokens import TokenKeeper, TokenStore
+from tillbridge.service.signup import SigningApp, Signup
+from tillbridge.service.tokens import (
+    Access,
+    AccessGrant,
+    AppToken,
+    AppTokens,
+    AppTokenStore,
+    TokenKeeper,
+    TokenStore,
+)
 from tillbridge.service.transport import Transport
-
-if TYPE_CHECKING:
-    from tillbridge.service.app_tokens import Access, AppToken, AppTokens, AppTokenStore
-    from tillbridge.service.signup import Signup
-    from tillbridge.service.tokens import AccessGrant
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class App:
     client_secret: Callable[[], str]
     redirect_uri: str
     scope_field: str = "scope"
-    token_store: "Callable[[], AppTokenStore] | None" = None
+    token_store: Callable[[], AppTokenStore] | None = None
     signup_with_secret: bool = True
 
 
@@ -59,7 +62,7 @@ class StoreLink:
 class AppLink:
     """The app's own access for one audience: `await token.access_token()`, or calls with it."""
 
-    token: "AppToken"
+    token: AppToken
     caller: Caller
 
 
@@ -150,9 +153,6 @@ class ServiceLink:
 
         `scope` is space-separated. Links of one audience and scope share one token.
         """
-        # Only where it is used: most bridges know merchants' tokens alone.
-        from tillbridge.service.app_tokens import Access, AppTokens  # noqa: PLC0415 -- (as above)
-
         if self._app_tokens is None:
             self._app_tokens = AppTokens(
                 self._mint,
@@ -172,11 +172,8 @@ class ServiceLink:
         )
         return AppLink(token, caller)
 
-    def signup(self) -> "Signup":
+    def signup(self) -> Signup:
         """Return the call that provisions a merchant and a store."""
-        # Once in a bridge's life: no reason to keep it in memory.
-        from tillbridge.service.signup import SigningApp, Signup  # noqa: PLC0415 -- (as above)
-
         app = self.identity
         secret = app.client_secret if app.signup_with_secret else None
         return Signup(
@@ -193,7 +190,7 @@ class ServiceLink:
             redirect_uri=app.redirect_uri,
         )
 
-    async def _mint(self, access: "Access") -> "AccessGrant":
+    async def _mint(self, access: Access) -> AccessGrant:
         return await self.oauth.mint(access.audience, access.scope)
 
     async def close(self) -> None:

@@ -15,12 +15,10 @@ from tillbridge.core.i18n import _
 from tillbridge.service.answers import BAD_CLIENT, CONSENT_REVOKED
 from tillbridge.service.caller import Caller
 from tillbridge.service.encoding import encode_small
+from tillbridge.service.endpoints import Calls
 from tillbridge.service.fields import Fields
-from tillbridge.service.gate import Priority
 from tillbridge.service.origin import Origin
-from tillbridge.service.retry import Kind
 from tillbridge.service.tokens import AccessGrant
-from tillbridge.service.transport import Request
 from tillbridge.service.types import Tokens
 
 _DEFAULT_LIFETIME_S = 3600.0  # specification: Limits, access token lifetime
@@ -48,7 +46,7 @@ def authorize_url(
     return f"{Origin(base_url).url('oauth2', 'authorize')}?{urlencode(query)}"
 
 
-class OAuth:
+class OAuth(Calls):
     """The two token endpoints. `client_secret` is asked for at each exchange, and never kept.
 
     `scope_field` is what the body of client_credentials calls the scopes, which is not shown.
@@ -64,7 +62,7 @@ class OAuth:
         clock: Clock,
         scope_field: str = "scope",
     ) -> None:
-        self._caller = caller
+        super().__init__(caller)
         self._client_id = client_id
         self._client_secret = client_secret
         self._redirect_uri = redirect_uri
@@ -86,7 +84,7 @@ class OAuth:
             "client_secret": self._client_secret(),
         }
         try:
-            fields = await self._post("oauth.exchange", "token", body)
+            fields = await self._post("oauth.exchange", body)
         except (Refused, Unauthorised, ConsentLost, Conflict) as failure:
             raise _no_tokens(failure) from None
         grant = _grant(fields)
@@ -106,7 +104,7 @@ class OAuth:
         """
         body = {"grant_type": "refresh_token", "refresh_token": refresh_token}
         try:
-            return _grant(await self._post("oauth.refresh", "refresh", body))
+            return _grant(await self._post("oauth.refresh", body))
         except ServiceError as failure:
             if failure.code == BAD_CLIENT:
                 raise _bad_client(failure) from None
@@ -128,16 +126,12 @@ class OAuth:
         body |= {"audience": audience} if audience else {}
         body |= {self._scope_field: scope} if scope else {}
         try:
-            return _grant(await self._post("oauth.mint", "token", body))
+            return _grant(await self._post("oauth.mint", body))
         except (Refused, Unauthorised, ConsentLost, Conflict) as failure:
             raise _no_app_token(failure, audience) from None
 
-    async def _post(self, operation: str, endpoint: str, body: dict[str, str]) -> Fields:
-        # Reads, as to retries: nothing can be looked up, and a repeat does no harm. A code that
-        # was used up by a lost answer is refused, and the merchant consents again.
-        url = self._caller.origin.url("oauth2", endpoint)
-        request = Request(operation, "POST", url, Kind.READ, encode_small(body))
-        outcome = await self._caller.call(request, Priority.ORDERS)
+    async def _post(self, operation: str, body: dict[str, str]) -> Fields:
+        outcome = await self._call(operation, body=encode_small(body))
         return Fields(outcome.answer.body, operation)
 
 

@@ -20,10 +20,8 @@ from tillbridge.core.i18n import _
 from tillbridge.service.answers import BAD_CLIENT
 from tillbridge.service.caller import Caller
 from tillbridge.service.encoding import encode_small
+from tillbridge.service.endpoints import Calls
 from tillbridge.service.fields import Fields
-from tillbridge.service.gate import Priority
-from tillbridge.service.retry import Kind
-from tillbridge.service.transport import Request
 
 MERCHANT_EXISTS = "onboarding.merchant_exists"
 LOGIN = "login"
@@ -89,13 +87,13 @@ class SigningApp:
         """Nothing is held that could be lost."""
 
 
-class Signup:
+class Signup(Calls):
     """The one call, and what a merchant who exists makes of it."""
 
     def __init__(
         self, caller: Caller, *, client_id: str, client_id_in_body: bool, redirect_uri: str
     ) -> None:
-        self._caller = caller
+        super().__init__(caller)
         self._client_id = client_id
         self._client_id_in_body = client_id_in_body
         self._redirect_uri = redirect_uri
@@ -125,17 +123,9 @@ class Signup:
         body = signup_body(wanted, redirect_uri=self._redirect_uri, state=state)
         if self._client_id_in_body:
             body["client_id"] = self._client_id
-        # As to retries a read: a repeat gives another URL, and the first one leads nowhere.
-        request = Request(
-            _OPERATION,
-            "POST",
-            self._caller.origin.url("pos", "signup_url"),
-            Kind.READ,
-            encode_small(body),
-            scheme="Basic",
-        )
+        # A repeat gives another URL, and the first one leads nowhere.
         try:
-            outcome = await self._caller.call(request, Priority.MENU)
+            outcome = await self._call(_OPERATION, body=encode_small(body))
         except (Unauthorised, Refused, ConsentLost) as failure:
             raise _refused(failure) from None
         url = Fields(outcome.answer.body, _OPERATION).need_text("signup_url")

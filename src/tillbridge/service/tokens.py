@@ -1,10 +1,11 @@
-"""Keeping a merchant's access token fresh. Specification: Authentication, rule 4; Limits.
+"""Keeping access tokens fresh. Specification: Authentication, rules 3 and 4; Limits.
 
 A token's age is measured on the monotonic clock while the program runs, so that a jump of the wall
 clock neither uses a dead token nor throws away a good one.
 """
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -20,9 +21,8 @@ from tillbridge.core.errors import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.service.answers import CONSENT_MISSING
 from tillbridge.service.types import Tokens
-
-CONSENT_MISSING = "consent.missing"
 
 _log = get_logger()
 
@@ -37,6 +37,21 @@ class TokenStore(Protocol):
     def save(self, tokens: Tokens) -> None:
         """Keep the tokens; on return they are on disk. Raises BridgeError or OSError."""
         ...
+
+
+class MemoryTokens:
+    """A `TokenStore` that forgets with the program."""
+
+    def __init__(self, tokens: Tokens | None = None) -> None:
+        self._tokens = tokens
+
+    def load(self) -> Tokens | None:
+        """Return what is kept."""
+        return self._tokens
+
+    def save(self, tokens: Tokens) -> None:
+        """Keep the tokens until the program ends."""
+        self._tokens = tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +93,96 @@ class RenewalLimit:
         self._wait_s = min(longer_s, _LONGEST_RENEWAL_WAIT_S)
 
 
-class TokenKeeper:
-    """One store's tokens: refreshed early, by one call however many wait, and kept first.
+class CachedToken(ABC):
+    """An access token: renewed early, by one call however many wait for it.
 
-    Once the consent is lost every caller is told so at once, without a call, until new tokens are
-    given with `adopt` (or found by `reload`).
+    Its age is measured on the monotonic clock. A token that the service refuses is renewed once
+    for all who used it. What the renewal meets is raised as it is.
+    """
+
+    def __init__(self, *, clock: Clock, early_s: float) -> None:
+        self._clock = clock
+        self._longest_early_s = early_s
+        self._renew_at = 0.0  # monotonic
+        self._dead_at = 0.0  # monotonic
+        self._renewing: asyncio.Task[str] | None = None
+        self._renewals = RenewalLimit(clock)
+
+    async def access_token(self) -> str:
+        """Return a token that is good for a while."""
+        token = await self._current()
+        if self._clock.monotonic() < self._renew_at:
+            return token
+        try:
+            return await self._shared_renewal()
+        except (Unreachable, ServiceDown, OutcomeUnknown, RateLimited):
+            now = self._clock.monotonic()
+            if now < self._dead_at:
+                self._renew_at = now + _NEXT_EARLY_TRY_S
+                return token  # early is only early: this one still works
+            raise
+
+    async def renewed(self, refused: str) -> str | None:
+        """Return another token than the one the service has just refused with a 401.
+
+        None where such a renewal has not helped a moment ago.
+        """
+        token = await self._current()
+        if token and token != refused:
+            return token  # somebody else has renewed it meanwhile
+        if not self._renewals.allows():
+            return None
+        token = await self._shared_renewal()
+        self._renewals.renewed()
+        return token
+
+    async def close(self) -> None:
+        """End a renewal that nobody waits for any more."""
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait([self._renewing])
+
+    @abstractmethod
+    async def _current(self) -> str:
+        """Return the token that is there, "" for none."""
+
+    @abstractmethod
+    async def _renew(self) -> str:
+        """Get a new token, use it and keep it."""
+
+    async def _shared_renewal(self) -> str:
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew())
+            self._renewing.add_done_callback(_seen)
+        # One caller that gives up must not end the renewal that the others wait for.
+        return await asyncio.shield(self._renewing)
+
+    def _lives(self, left_s: float, *, early_s: float) -> None:
+        """Count the life of the token that is used from now on."""
+        self._dead_at = self._clock.monotonic() + left_s
+        self._renew_at = self._dead_at - early_s
+
+    def _early_s(self, lifetime_s: float) -> float:
+        """Return how long before its end a token is renewed; one that lives shortly, halfway."""
+        return min(self._longest_early_s, max(lifetime_s, 0.0) / 2)
+
+
+class TokenKeeper(CachedToken):
+    """One store's tokens, refreshed before the access token ends.
+
+    Once the consent is lost every caller hears so at once, without a call, until new tokens are
+    given with `adopt` (or found by `reload`). What a refresh meets is raised: ConsentLost too.
     """
 
     def __init__(
         self, store: TokenStore, refresh: Refresh, *, clock: Clock, refresh_early_s: float = 60.0
     ) -> None:
+        super().__init__(clock=clock, early_s=refresh_early_s)
         self._store = store
         self._refresh = refresh
-        self._clock = clock
-        self._refresh_early_s = refresh_early_s
         self._loaded = False
         self._tokens: Tokens | None = None
-        self._refresh_at = 0.0  # monotonic
-        self._dead_at = 0.0  # monotonic
         self._lost: ConsentLost | None = None
-        self._refreshing: asyncio.Task[str] | None = None
-        self._renewals = RenewalLimit(clock)
 
     async def tokens(self) -> Tokens | None:
         """Return the tokens in force, None where the merchant has not consented yet."""
@@ -119,7 +203,7 @@ class TokenKeeper:
             return
         if self._tokens is None or kept.refresh_token != self._tokens.refresh_token:
             left_s = (kept.access_expires_at_ms - self._clock.now_ms()) / 1000
-            self._use(kept, min(left_s, _LONGEST_KEPT_S), early_s=self._refresh_early_s)
+            self._use(kept, min(left_s, _LONGEST_KEPT_S), early_s=self._longest_early_s)
 
     async def adopt(self, tokens: Tokens) -> None:
         """Keep the tokens of a new consent, and then use them."""
@@ -128,44 +212,13 @@ class TokenKeeper:
         self._loaded = True
         self._use(tokens, left_s, early_s=self._early_s(left_s))
 
-    async def access_token(self) -> str:
-        """Return a token that is good for a while. Raises ConsentLost, or what a refresh meets."""
-        tokens = await self._in_force()
-        if self._clock.monotonic() < self._refresh_at:
-            return tokens.access_token
-        try:
-            return await self._refreshed()
-        except (Unreachable, ServiceDown, OutcomeUnknown, RateLimited):
-            now = self._clock.monotonic()
-            if now < self._dead_at:
-                self._refresh_at = now + _NEXT_EARLY_TRY_S
-                return tokens.access_token  # early is only early: this one still works
-            raise
-
-    async def renewed(self, refused: str) -> str | None:
-        """Return another token than the one the service has just refused with a 401.
-
-        None where such a refresh has not helped a moment ago.
-        """
-        tokens = await self._in_force()
-        if tokens.access_token != refused:
-            return tokens.access_token  # somebody else has refreshed it meanwhile
-        if not self._renewals.allows():
-            return None
-        token = await self._refreshed()
-        self._renewals.renewed()
-        return token
-
     def mark_lost(self, failure: ConsentLost, token: str) -> None:
         """Take note that the service answered a call with `token` that the consent is gone."""
         if self._tokens is not None and self._tokens.access_token == token:
             self._lost = failure
 
-    async def close(self) -> None:
-        """End a refresh that nobody waits for any more."""
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            await asyncio.wait([self._refreshing])
+    async def _current(self) -> str:
+        return (await self._in_force()).access_token
 
     async def _in_force(self) -> Tokens:
         tokens = await self.tokens()
@@ -178,14 +231,7 @@ class TokenKeeper:
             raise _again(self._lost)
         return tokens
 
-    async def _refreshed(self) -> str:
-        if self._refreshing is None or self._refreshing.done():
-            self._refreshing = asyncio.create_task(self._do_refresh())
-            self._refreshing.add_done_callback(_seen)
-        # One caller that gives up must not end the refresh that the others wait for.
-        return await asyncio.shield(self._refreshing)
-
-    async def _do_refresh(self) -> str:
+    async def _renew(self) -> str:
         before = await self._in_force()
         try:
             grant = await self._refresh(before.refresh_token)
@@ -210,20 +256,153 @@ class TokenKeeper:
             self._use(tokens, grant.expires_in_s, early_s=self._early_s(grant.expires_in_s))
         return grant.access_token
 
-    def _early_s(self, lifetime_s: float) -> float:
-        """Return how long before its end a token is refreshed; one that lives shortly, halfway."""
-        return min(self._refresh_early_s, max(lifetime_s, 0.0) / 2)
-
     def _use(self, tokens: Tokens, left_s: float, *, early_s: float) -> None:
         self._tokens, self._lost = tokens, None
-        self._dead_at = self._clock.monotonic() + left_s
-        self._refresh_at = self._dead_at - early_s
+        self._lives(left_s, early_s=early_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a token is for; `scope` is space-separated, "" for none by name."""
+
+    audience: str
+    scope: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptToken:
+    """A token with the wall clock's times (ms) of its minting and its end."""
+
+    access_token: str = field(repr=False)
+    minted_at_ms: int
+    expires_at_ms: int
+
+
+class AppTokenStore(Protocol):
+    """Where app-level tokens are kept, encrypted. Both may block; they run in a thread."""
+
+    def load(self, access: Access) -> KeptToken | None:
+        """Return what is kept, None where there is nothing readable."""
+        ...
+
+    def save(self, access: Access, token: KeptToken) -> None:
+        """Keep the token in place of the one before. Raises BridgeError or OSError."""
+        ...
+
+
+Mint = Callable[[Access], Awaitable[AccessGrant]]
+
+
+class AppToken(CachedToken):
+    """The token of one audience and scope, minted with the app's own id and secret.
+
+    Specification: Authentication, rule 3; for the community and reporting APIs. There is no refresh
+    token: it is minted anew, and kept where the next run finds it. What minting meets is raised:
+    Refused (`auth.invalid_client`, or an audience or scope that the service does not know),
+    Unreachable, ServiceDown, RateLimited.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        mint: Mint,
+        store: AppTokenStore | None,
+        *,
+        clock: Clock,
+        early_s: float = 60.0,
+    ) -> None:
+        super().__init__(clock=clock, early_s=early_s)
+        self.access = access
+        self._mint = mint
+        self._store = store
+        self._token = ""
+        self._expires_at_ms = 0
+        self._loaded = store is None
+
+    @property
+    def expires_at_ms(self) -> int:
+        """When the token ends by the wall clock, for people; 0 where there is none yet."""
+        return self._expires_at_ms
+
+    def mark_lost(self, failure: ConsentLost, token: str) -> None:
+        """Do nothing: no merchant's consent is behind such a token."""
+
+    async def _current(self) -> str:
+        if not self._loaded:
+            await self._load()
+        return self._token
+
+    async def _load(self) -> None:
+        store = self._store
+        kept = None if store is None else await asyncio.to_thread(store.load, self.access)
+        if self._loaded:
+            return  # somebody else has loaded, or minted, meanwhile
+        self._loaded = True
+        if kept is None or kept.minted_at_ms > self._clock.now_ms():
+            return  # a wall clock that was set back knows no token's age
+        left_s = (kept.expires_at_ms - self._clock.now_ms()) / 1000
+        self._use(
+            kept.access_token, min(left_s, _LONGEST_APP_KEPT_S), early_s=self._longest_early_s
+        )
+
+    async def _renew(self) -> str:
+        asked, asked_ms = self._clock.monotonic(), self._clock.now_ms()
+        grant = await self._mint(self.access)
+        spent_s = self._clock.monotonic() - asked  # its life began somewhere on the way
+        left_s = grant.expires_in_s - spent_s
+        self._loaded = True
+        self._use(grant.access_token, left_s, early_s=self._early_s(left_s))
+        _log.info("app_token.minted", audience=self.access.audience, scope=self.access.scope)
+        if self._store is not None:
+            kept = KeptToken(
+                grant.access_token, asked_ms, asked_ms + int(grant.expires_in_s * 1000)
+            )
+            try:
+                await asyncio.to_thread(self._store.save, self.access, kept)
+            except (BridgeError, OSError) as trouble:
+                # Nothing is lost but a minting at the next start.
+                _log.warning("app_token.not_saved", error=type(trouble).__name__)
+        return grant.access_token
+
+    def _use(self, token: str, left_s: float, *, early_s: float) -> None:
+        self._token = token
+        self._expires_at_ms = self._clock.now_ms() + int(left_s * 1000)
+        self._lives(left_s, early_s=early_s)
+
+
+class AppTokens:
+    """One `AppToken` for each audience and scope, however often it is asked for."""
+
+    def __init__(
+        self, mint: Mint, store: AppTokenStore | None, *, clock: Clock, early_s: float
+    ) -> None:
+        self._mint = mint
+        self._store = store
+        self._clock = clock
+        self._early_s = early_s
+        self._tokens: dict[Access, AppToken] = {}
+
+    def of(self, access: Access) -> AppToken:
+        """Return the token of this audience and scope; nothing is minted before it is used."""
+        known = self._tokens.get(access)
+        if known is None:
+            known = AppToken(
+                access, self._mint, self._store, clock=self._clock, early_s=self._early_s
+            )
+            self._tokens[access] = known
+        return known
+
+    async def close(self) -> None:
+        """End mintings that nobody waits for."""
+        for token in self._tokens.values():
+            await token.close()
 
 
 _NEXT_EARLY_TRY_S = 10.0  # so that orders are not held up by one vain refresh after the other
 _FIRST_RENEWAL_WAIT_S = 10.0
 _LONGEST_RENEWAL_WAIT_S = 300.0
 _LONGEST_KEPT_S = 3600.0  # access token lifetime: a wall clock set back must not stretch it
+_LONGEST_APP_KEPT_S = 24 * 3600.0  # whatever a file or a wall clock says
 
 
 def _again(failure: ConsentLost) -> ConsentLost:

@@ -5,7 +5,7 @@ import threading
 from typing import Any
 
 from tillbridge.ledger.vault import Vault
-from tillbridge.service.app_tokens import Access, KeptToken
+from tillbridge.service.tokens import Access, KeptToken
 
 # As with facts, the bridge's own things stand under the store "".
 _NAME = "/app_tokens"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from tillbridge.core.errors import Refused, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.service.diagnosis import NOT_INTEGRATED
+from tillbridge.service.answers import NOT_INTEGRATED
 
 _GUARDED = ("menus.", "items.", "orders.", "tables.", "stores.")
 _FREE = "stores.list"

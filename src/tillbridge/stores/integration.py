@@ -16,9 +16,8 @@ from tillbridge.core.errors import BridgeError, Conflict, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.service.client import ServiceClient
-from tillbridge.service.diagnosis import NOT_INTEGRATED
-from tillbridge.service.store_calls import ALREADY_INTEGRATED
+from tillbridge.service.answers import NOT_INTEGRATED
+from tillbridge.service.client import ALREADY_INTEGRATED, ServiceClient
 from tillbridge.service.types import Integration, IntegrationRequest, Store
 from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration_books import IntegrationBooks, Intent

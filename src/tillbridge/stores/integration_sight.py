@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
 from tillbridge.core.i18n import _
+from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.client import ServiceClient
-from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.service.types import Integration, IntegrationRequest, Store
 from tillbridge.stores.choosing import Wish, choose_store
 from tillbridge.stores.integration_books import IntegrationBooks

@@ -9,8 +9,8 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ServiceError
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.service.answers import problem_of
 from tillbridge.service.caller import Contact
-from tillbridge.service.diagnosis import problem_of
 
 UNREACHABLE = "service.unreachable"
 _IN_A_ROW = 2

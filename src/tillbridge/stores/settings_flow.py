@@ -31,8 +31,8 @@ from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.model.hours import OpeningHours, hours_from_json, hours_to_json
+from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.client import ServiceClient
-from tillbridge.service.diagnosis import NOT_INTEGRATED
 from tillbridge.stores.schedule import Schedule, planned_at
 from tillbridge.stores.settings_body import Body, changed_part, no_longer_said, settings_body
 from tillbridge.stores.standing import Planned

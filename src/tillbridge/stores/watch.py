@@ -12,8 +12,8 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.service.answers import problem_of
 from tillbridge.service.caller import Contact
-from tillbridge.service.diagnosis import problem_of
 from tillbridge.stores.service_reach import UNREACHABLE, ServiceReach
 
 _NOTE_EVERY_MS = 60_000

@@ -15,7 +15,7 @@ from tillbridge.diagnostics.line import Exchange, Resolve, Trust, no_trust, reso
 from tillbridge.diagnostics.line import exchange as fetch
 from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok, skipped, warning
 from tillbridge.diagnostics.subject import StoreSubject, Subject
-from tillbridge.service.diagnosis import NOT_INTEGRATED, problem_of
+from tillbridge.service.answers import NOT_INTEGRATED, problem_of
 from tillbridge.service.types import Integration
 
 _PATH = "/pos/stores"
