@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tillbridge.adapter.texts import one_line
+
+_Cells = TypeVar("_Cells", bound=Sequence[str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,14 @@ def all_differ(cells: Sequence[str]) -> bool:
         cells = list(map(one_line, cells))
     blank = cells.count("")
     return len(set(cells)) == len(cells) - blank + bool(blank)
+
+
+def distinct_rows(rows: Iterable[tuple[int, _Cells]]) -> list[tuple[int, _Cells]]:
+    """Return the rows without those that say what a row above says: nothing of them is lost."""
+    first: dict[tuple[str, ...], tuple[int, _Cells]] = {}
+    for row in rows:
+        first.setdefault(tuple(row[1]), row)
+    return list(first.values())
 
 
 def cells_of_record(

@@ -30,6 +30,7 @@ from tillbridge_aloha.tables import Row, find_table, read_table
 _MENU = Menu("menu", "Menu")
 # Part of every fingerprint. Raise it when the same records come to mean another item.
 _READING_VERSION = 2
+_NAMES = ("longname", "shortname", "chitname")
 _TABLES = ("ITM", "CAT", "CIT", "MOD", "GNDITEM")
 _COLUMNS = {
     "external_id": "ID",
@@ -177,16 +178,18 @@ class AlohaAdapter:
         return rows
 
     def _priced(self, rows: Sequence[Row], bad_rows: list[BadRow]) -> Iterator[_Priced]:
-        seen: dict[str, str] = {}
+        seen: dict[str, Row] = {}
         for place, row in enumerate(rows, 1):
-            identity, name = number(row, "id"), label(row, "longname", "shortname", "chitname")
+            identity, name = number(row, "id"), label(row, *_NAMES)
             try:
+                if seen.get(identity) == row:
+                    continue  # the same record once more
                 _check_id(identity, name, seen)
                 price = _price(row, name, self._currency)
             except _Slip as slip:
                 bad_rows.append(_bad_row(f"ITM.DBF, record {place}", slip, identity))
                 continue
-            seen[identity] = name
+            seen[identity] = row
             yield _Priced(f"ITM.DBF, record {place}", identity, name, price)
 
     def _modifiers(
@@ -249,11 +252,12 @@ def _bad_row(place: str, slip: _Slip, identity: str) -> BadRow:
     )
 
 
-def _check_id(identity: str, name: str, seen: Mapping[str, str]) -> None:
+def _check_id(identity: str, name: str, seen: Mapping[str, Row]) -> None:
     if not identity:
         raise _Slip(f'"{name}" has no id' if name else "It has no id", "ID")
     if identity in seen:
-        raise _Slip(f'It has the id of "{seen[identity]}"', "ID", identity)
+        first = label(seen[identity], *_NAMES)
+        raise _Slip(f'It has the id of "{first}"', "ID", identity)
 
 
 def _price(row: Row, name: str, currency: str) -> int:

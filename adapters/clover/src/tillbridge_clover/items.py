@@ -1,11 +1,12 @@
 """Items of a workbook. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Literal
 
 from tillbridge.adapter import BadRow, ExportUnreadable, Item, ItemTax, Variant
+from tillbridge.adapter.claimed_ids import ClaimedIds, Clash
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
@@ -94,14 +95,19 @@ def changes_of(
     groups = {name: each.group.external_id for name, each in reading.groups.items()}
     about_items = (reading.prices, reading.hidden, groups, parts.taxes, parts.default_taxes)
     known_records = KnownRecords(known, _READING_VERSION, about_items, reading.rules.meaning())
+    claimed = ClaimedIds()
     for family in _families(records(sheet, key=("clover id", "name"), first="name")):
         if reading.hidden == "leave_out" and all(_is(record, "hidden", "yes") for record in family):
             continue
         # An item may be the first to name a category, for all below: even one that is known.
         categories = _categories(family, parts)
         found.groups.update(map(str.casefold, _groups_named(family, parts)))
-        fingerprint = known_records.new(_texts(family, categories))
-        if fingerprint is None:
+        fingerprint = known_records.fingerprint(_texts(family, categories))
+        clash = claimed.claim(_ids(family), fingerprint)
+        if clash is not None:
+            if not clash.is_same:
+                found.bad_rows.append(_twice(family, clash, sheet))
+        elif known_records.is_known(fingerprint):
             found.used.update(categories)
         else:
             _take(family, categories, fingerprint, sheet, reading, found)
@@ -142,20 +148,31 @@ def _take(
         return
     if item is None:
         return
-    if identity in found.items:
-        found.bad_rows.append(
-            BadRow(
-                place,
-                f'"{item.name}" has the id of "{found.items[identity].name}".',
-                "Remove one of the two rows, or export again.",
-                identity,
-            )
-        )
-        return
     found.items[identity] = item
     found.fingerprints[identity] = fingerprint
     found.places[identity] = place
     found.used.update(categories)
+
+
+def _ids(family: Sequence[Record]) -> Iterator[tuple[str, int]]:
+    """Yield the ids of an item and of its variants, with their rows."""
+    if identity := _identity(family):
+        yield identity, family[0].number
+    if family[0]["variant option"]:
+        for record in family:
+            yield _variant_id(record, identity), record.number
+
+
+def _twice(family: Sequence[Record], clash: Clash, sheet: Sheet) -> BadRow:
+    return BadRow(
+        place=sheet.place(clash.row),
+        text=f'"{one_line(family[0]["name"])}" has the id {clash.external_id!r} of row '
+        f"{clash.first_row}.",
+        fix="Remove one of the two rows, or export again.",
+        external_id=_identity(family),
+        field="Clover ID",
+        value=clash.external_id,
+    )
 
 
 def _families(rows: Sequence[Record]) -> Iterable[Sequence[Record]]:
@@ -164,7 +181,9 @@ def _families(rows: Sequence[Record]) -> Iterable[Sequence[Record]]:
     for record in rows:
         # Clover demands that such names differ, so variants may stand apart.
         shared = record["name"] if record["variant option"] else id(record)
-        families.setdefault(shared, []).append(record)
+        family = families.setdefault(shared, [])
+        if not any(record.says_as(each) for each in family):
+            family.append(record)
     return families.values()
 
 
@@ -224,13 +243,20 @@ def _item(
 
 
 def _variant(record: Record, identity: str, name: str, reading: Reading) -> Variant:
-    options = " / ".join(record.all("variant option"))
     return Variant(
-        external_id=record["clover id"] or f"{identity}/{options}",
-        variant_name=options,
+        external_id=_variant_id(record, identity),
+        variant_name=_variant_name(record),
         price=_price(record, name, reading.prices),
         available=not _is(record, "hidden", "yes"),
     )
+
+
+def _variant_name(record: Record) -> str:
+    return " / ".join(record.all("variant option"))
+
+
+def _variant_id(record: Record, identity: str) -> str:
+    return record["clover id"] or f"{identity}/{_variant_name(record)}"
 
 
 def _groups_named(family: Sequence[Record], parts: Parts) -> Sequence[str]:

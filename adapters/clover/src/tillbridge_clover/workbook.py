@@ -31,6 +31,10 @@ class Record:
             return self.more.get(column, ())
         return (self.values[column],) if column in self.values else ()
 
+    def says_as(self, other: "Record") -> bool:
+        """Return whether both say the same."""
+        return self.values == other.values and self.more == other.more
+
     def add(self, cells: Sequence[tuple[str, str]]) -> None:
         """Add the cells of a row."""
         if self.more is None:

@@ -7,7 +7,13 @@ from decimal import Decimal
 from operator import itemgetter
 
 from tillbridge.adapter import BadRow, Category, Item, ItemTax, Variant
-from tillbridge.adapter.claimed_ids import ClaimedIds, Clash, all_differ, cells_of_record
+from tillbridge.adapter.claimed_ids import (
+    ClaimedIds,
+    Clash,
+    all_differ,
+    cells_of_record,
+    distinct_rows,
+)
 from tillbridge.adapter.csv_export import CsvTable
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
@@ -108,6 +114,8 @@ def items_of(
     handles = [rows[0][1][HANDLE] for rows in families]
     skus = [fields[SKU] for _number, fields in table.rows if len(fields) > SKU]
     claimed = None if all_differ([*handles, *skus]) else ClaimedIds()
+    if claimed is not None:
+        families = list(_families(distinct_rows(table.rows), reading.columns))
     for rows in families:
         fingerprint = 0  # of rows that are bad by themselves
         record = cells_of_record(rows, read, width)

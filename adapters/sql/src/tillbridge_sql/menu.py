@@ -103,14 +103,16 @@ def read_menu(
     variants = _variants(found, sizes)
     names = {key: each.name for key, each in categories.items()}
     rules = SaleRules(options, groups, add_ons, names)
-    seen: set[str] = set()
+    seen: dict[str, Row] = {}
 
     def take(row: Row) -> None:
         external_id = cells.id_of(row)
+        if seen.get(external_id) == row:
+            return  # as a join gives it
         if external_id in seen:
             raise CellError("external_id", "Its external_id stands twice.", external_id)
         if cells.flag_of(row, "no_dish", default=False):
-            seen.add(external_id)
+            seen[external_id] = row
             rules.leave_out(LeftOut(cells.name_of(row), "not_a_dish", place=f"item {external_id}"))
             return
         tax_id = cells.text_of(row, "tax_id").strip()
@@ -138,7 +140,7 @@ def read_menu(
             menus=(_MENU.external_id,),
         )
         offered = _offered(item, rules)
-        seen.add(external_id)
+        seen[external_id] = row
         if offered is not None:
             found.items[external_id] = offered
 
@@ -220,10 +222,12 @@ def _variants(found: _Found, rows: Sequence[Row]) -> Mapping[str, list[Variant]]
     An item of which one is wrong stays as it was: a variant that is missing is deactivated.
     """
     variants: dict[str, list[Variant]] = {}
-    seen: set[str] = set()
+    seen: dict[str, Row] = {}
 
     def take(row: Row) -> None:
         external_id = cells.id_of(row)
+        if seen.get(external_id) == row:
+            return  # as a join gives it
         if external_id in seen:
             raise CellError("external_id", "Its external_id stands twice.", external_id)
         variant = Variant(
@@ -232,7 +236,7 @@ def _variants(found: _Found, rows: Sequence[Row]) -> Mapping[str, list[Variant]]
             cells.price_of(row, found.prices),
             cells.flag_of(row, "available", default=True),
         )
-        seen.add(external_id)
+        seen[external_id] = row
         variants.setdefault(cells.text_of(row, "item_id").strip(), []).append(variant)
 
     found.each("variants", rows, take, "item_id")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from operator import itemgetter
@@ -17,7 +17,13 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
-from tillbridge.adapter.claimed_ids import ClaimedIds, Clash, all_differ, cells_of_record
+from tillbridge.adapter.claimed_ids import (
+    ClaimedIds,
+    Clash,
+    all_differ,
+    cells_of_record,
+    distinct_rows,
+)
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
 from tillbridge.adapter.prices import BadPrice, PriceReader
@@ -148,6 +154,8 @@ def changes_of(
     token_at = library.columns["token"]
     unique = all_differ([cells[token_at] for _number, cells in library.rows])
     claimed = None if unique else ClaimedIds()
+    if not unique:
+        library = replace(library, rows=distinct_rows(library.rows))
     for family in _families(library):
         fingerprint = 0  # of rows that are bad by themselves
         record = cells_of_record(family, read, width)
