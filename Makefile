@@ -30,7 +30,7 @@ demo: setup ## the whole thing on this machine (ARGS=--once plays it once and en
 test: setup ## all tests (PYTEST_ARGS="tests/unit -x" for some)
 	$(BIN)/pytest $(PYTEST_ARGS)
 
-check: setup ## format, lint, types, import floors
+check: setup ## format, lint, types, import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(wildcard src tests bench packaging/deb) $(wildcard adapters/*/src adapters/*/tests)
