@@ -12,14 +12,15 @@ from sqlalchemy import create_engine
 
 from tests.support.ledger_house import StoppedClock, opened
 from tests.support.pretend_control import PretendControl
+from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError
-from tillbridge.daemon.audited import AuditTrail, audited
+from tillbridge.daemon.audited import audited
 from tillbridge.daemon.effects import Effects
 from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import metadata
-from tillbridge.web.acting import acting_as
+from tillbridge.operations.audit_trail import AuditTrail
 
 ACTS = [
     audit.Act("order.retry", "page:anna", "staff", "main", "ord_1", {"ok": True}),
@@ -120,19 +121,23 @@ async def test_every_operation_that_acts_leaves_an_entry_and_no_reading_does(
 ) -> None:
     async with opened(tmp_path) as ledger:
         control = audited(PretendControl(), AuditTrail(ledger, StoppedClock()))
-        with acting_as("command:root", "technician"):
+        dispatcher = PretendControl().dispatcher(AuditTrail(ledger, StoppedClock()))
+        root = Actor("command:root", Role.TECHNICIAN)
+        with acting_as(root):
             await control.status()
             await control.overview()
             await control.menu.plan("main")
             await control.tables.plan("main")
             await control.menu.push("main", full=True)
-            await control.items.take_off("main", "B1", until_ms=7, by="staff")
+            await dispatcher.perform("items.off", {"store": "main"}, root)
+            taken = {"store": "main", "item": "B1", "until": "18:30"}
+            await dispatcher.perform("item.86", taken, root)
             await control.orders.cancel("ord_1", reason_code="OTHER")
             await control.tables.push("main")
         listed = (await AuditOperations(ledger).list(10))["entries"]
         assert [(e["action"], e["store"], e["target"], e["detail"]) for e in reversed(listed)] == [
             ("menu.push", "main", "", {"ok": True, "full": True}),
-            ("item.86", "main", "B1", {"ok": True, "until_ms": 7}),
+            ("item.86", "main", "B1", {"ok": True, "until_ms": "18:30"}),
             ("order.cancel", "", "ord_1", {"ok": True, "reason_code": "OTHER"}),
             ("tables.push", "main", "", {"ok": True}),
         ]
@@ -173,7 +178,7 @@ async def test_what_the_bridge_does_by_itself_is_there_too(tmp_path: Path) -> No
     async with opened(tmp_path) as ledger:
         trail = AuditTrail(ledger, StoppedClock())
         effects = Effects("main", cast("Any", Menu()), cast("Any", None), trail)
-        with acting_as("page:anna", "staff"):
+        with acting_as(Actor("page:anna", Role.STAFF)):
             await effects.items_out(["B1", "B2"])
         listed = (await AuditOperations(ledger).list(10))["entries"]
     assert Menu.out == ["B1", "B2"]

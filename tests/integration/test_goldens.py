@@ -22,6 +22,7 @@ from tests.support.pretend_control import PretendControl
 from tests.support.world import SECRET, World, make_world
 from tests.unit.test_every_command import EVERY
 from tillbridge.core.problems import PROBLEMS
+from tillbridge.operations import OPERATIONS
 from tillbridge.sandbox import CommunitySeed, MerchantSeed, StoreSeed
 from tillbridge.web.control_routes import control_routes
 from tillbridge.web.site.book import Action
@@ -214,10 +215,17 @@ def test_routes_and_their_roles(renew: bool) -> None:
         ).rstrip()
         for each in everything()
     ]
+    asked = PretendControl()
     control = [
-        f"{each.method} {each.path} technician" for each in control_routes(PretendControl(), "t")
+        f"{each.method} {each.path} technician"
+        for each in control_routes(asked, asked.dispatcher(), "t")
     ]
-    compare({"routes.txt": "\n".join(sorted(page) + sorted(control))}, renew=renew)
+    done = [
+        " ".join((f"operation {name}", each.role.word, "reads" * each.reads, *each.parameters))
+        for name, each in OPERATIONS.items()
+    ]
+    told = [*sorted(page), *sorted(control), *sorted(done)]
+    compare({"routes.txt": "\n".join(told)}, renew=renew)
 
 
 def test_problem_codes(renew: bool) -> None:

@@ -26,7 +26,8 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
 @pytest.fixture
 async def bridge(program: Program) -> AsyncIterator[PretendControl]:
     control = PretendControl()
-    listener = StatusListener(control, token=TOKEN, tally=Tally(), clock=Clock())
+    dispatcher = control.dispatcher()
+    listener = StatusListener(control, dispatcher, token=TOKEN, tally=Tally(), clock=Clock())
     host, port = await listener.start("127.0.0.1", 0)
     program.data.mkdir()
     told = {"url": f"http://{host}:{port}", "token": TOKEN, "pid": 7}

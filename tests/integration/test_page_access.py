@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.page_house import PASSWORD, PageHouse, page_house, users
+from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.web.authenticator import COOKIE, AccessRules
-from tillbridge.web.roles import Role
 from tillbridge.web.site.book import Action
 from tillbridge.web.site.registry import everything
 

@@ -9,13 +9,13 @@ import aiohttp
 
 from tests.support.ledger_house import StoppedClock
 from tests.support.pretend_control import PretendControl
+from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.clock import Clock
 from tillbridge.core.tally import Tally
-from tillbridge.web.acting import actor
 from tillbridge.web.authenticator import AccessRules
 from tillbridge.web.listener import StatusListener
 from tillbridge.web.passwords import password_hash
-from tillbridge.web.roles import Role, User
+from tillbridge.web.roles import User
 
 PASSWORD = "four plain words here"  # invented, for tests
 TOKEN = "control-token-0123456789"
@@ -30,7 +30,7 @@ class PretendTrail:
     async def note(
         self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object
     ) -> None:
-        doer = actor()
+        doer = current_actor()
         doer.noted = True
         self.noted.append(
             {"action": action, "who": doer.who, "store": store, "target": target, "ok": ok}
@@ -100,10 +100,10 @@ async def page_house(
     changed: list = []
     listener = StatusListener(
         control,
+        control.dispatcher(trail),
         token=TOKEN,
         tally=Tally(),
         clock=clock or stopped,
-        trail=trail,
         access=access,
         on_change=changed.append,
     )

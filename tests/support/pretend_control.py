@@ -1,10 +1,11 @@
 """A `Control` that remembers what it was asked, and answers what a test put there."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 from tests.support.pretend_setup import PretendSetup
 from tillbridge.core.errors import BridgeError
+from tillbridge.core.operation import Dispatcher, Operation
 from tillbridge.ledger.day import Day
 from tillbridge.ledger.models import OrderRow
 from tillbridge.ledger.search import fold, rank_of
@@ -15,6 +16,9 @@ from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
 from tillbridge.web.order_part import life_part, may_be_done, order_part
 from tillbridge.web.overview import overview
+
+if TYPE_CHECKING:
+    from tillbridge.operations.bridge import Bridge
 
 Answer = dict[str, Any]
 
@@ -142,7 +146,7 @@ class PretendProblems:
             "open": [],
         }
 
-    async def acknowledge(self, code: str, *, store: str | None, by: str) -> Answer:
+    async def acknowledge(self, code: str, *, store: str | None) -> Answer:
         return {**self._told("acknowledge", code, store), "acknowledged": 1}
 
 
@@ -316,22 +320,20 @@ class PretendItems:
     async def off(self, store: str) -> Answer:
         return {"items": self.stopped, "ends": self.ends}
 
-    async def find(self, store: str, text: str, *, limit: int = 40, offset: int = 0) -> Answer:
+    async def find(self, store: str, text: str) -> Answer:
         found = [
             each
             for each in self.menu
             if rank_of(fold(text), fold(f"{each['name']} {each['variant']}"), each["external_id"])
             is not None
         ]
-        return {"items": found[offset : offset + limit], "count": len(found)}
+        return {"items": found[:40], "count": len(found)}
 
-    async def take_off(
-        self, store: str, external_id: str, *, until_ms: int | None, by: str
-    ) -> Answer:
-        return self._told("86", store, external_id, until_ms, by)
+    async def take_off(self, store: str, item: str, *, until: str | None) -> Answer:
+        return self._told("86", store, item, until)
 
-    async def restore(self, store: str, external_id: str) -> Answer:
-        return self._told("restore", store, external_id)
+    async def restore(self, store: str, item: str) -> Answer:
+        return self._told("restore", store, item)
 
 
 class PretendMenu:
@@ -424,6 +426,35 @@ class PretendFleet:
         return {**self._told("fleet key"), "name": "corner", "key": "RW"}
 
 
+class NoTrail:
+    """Where nothing is written down."""
+
+    async def note(self, action: str, **_entry: object) -> None:
+        """Do nothing."""
+
+
+class PretendDispatcher(Dispatcher):
+    """Checks as the bridge does, and asks a `PretendControl` instead of one."""
+
+    def __init__(self, control: "PretendControl", trail: Any) -> None:  # noqa: ANN401 -- (as above)
+        super().__init__(cast("Bridge", None), trail)
+        self._control = control
+
+    async def _run(self, found: Operation, arguments: dict[str, Any]) -> Answer:
+        return await PERFORMED[found.name](self._control, **arguments)
+
+
+PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
+    "items.off": lambda control, **given: control.items.off(**given),
+    "items.find": lambda control, **given: control.items.find(**given),
+    "item.86": lambda control, **given: control.items.take_off(**given),
+    "item.restore": lambda control, **given: control.items.restore(**given),
+    "problems.list": lambda control: control.problems.list(),
+    "problems.show": lambda control, **given: control.problems.show(**given),
+    "problems.acknowledge": lambda control, **given: control.problems.acknowledge(**given),
+}
+
+
 class PretendControl:
     """Stands for the daemon behind the status listener."""
 
@@ -463,6 +494,10 @@ class PretendControl:
         if self.failure is not None:
             raise self.failure
         return {"text": self.answer or f"Did {asked[0]}.", "ok": True}
+
+    def dispatcher(self, trail: Any = None) -> Dispatcher:  # noqa: ANN401 -- what remembers entries
+        """Return what performs the operations by asking this."""
+        return PretendDispatcher(self, trail or NoTrail())
 
     async def status(self) -> Answer:
         if self.failure is not None:

@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.adapter import RejectReason, TicketStatus
+from tillbridge.core.actor import by_whom
+from tillbridge.core.spans import short_span
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState
 from tillbridge.web.order_part import life_part, lines_part, may_be_done, order_part
-from tillbridge.web.order_words import sentence, who
+from tillbridge.web.order_words import sentence
 from tillbridge.web.site.orders import _then, _what_done_does
-from tillbridge.web.words import short_span
 
 ROW = OrderRow(
     store="main",
@@ -58,9 +59,9 @@ def test_text_from_outside_is_no_pattern() -> None:
 
 
 def test_who_acted_is_named_for_people() -> None:
-    assert who("page:anna") == "anna"
-    assert who("page") == "somebody at the page"
-    assert who("command:root") == "root on the command line"
+    assert by_whom("page:anna") == "anna"
+    assert by_whom("page") == "somebody at the page"
+    assert by_whom("command:root") == "root on the command line"
     told = sentence("order.handled", {"by": "page:anna", "how": "typed"})
     assert told == "anna has typed it into the till by hand."
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.support.page_sample import busy
 from tests.support.pretend_control import PretendControl
 from tillbridge.core.problems import OpenProblem
+from tillbridge.core.spans import clock_time
 from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
@@ -18,7 +19,6 @@ from tillbridge.web.facts import BridgeFacts
 from tillbridge.web.overview import overview
 from tillbridge.web.site.remedies import page_of, remedies_of
 from tillbridge.web.site.strip import HEIGHT, WIDTH, drawn
-from tillbridge.web.words import clock_time
 
 NOW = 1_795_287_720_000
 MINUTE = 60_000

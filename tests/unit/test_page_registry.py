@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tillbridge.core.actor import Role
 from tillbridge.core.problems import PROBLEMS
 from tillbridge.daemon.audited import READS
 from tillbridge.daemon.operations import Operations
 from tillbridge.web.ports import Control
 from tillbridge.web.rendering import STATIC, template
-from tillbridge.web.roles import Role
 from tillbridge.web.site import sign_in
 from tillbridge.web.site.book import Action, File, Page
 from tillbridge.web.site.registry import NAVIGATION, SUBJECTS, everything

@@ -1,12 +1,12 @@
 """The status document, and the metrics made of it."""
 
 from tillbridge.core.problems import OpenProblem
+from tillbridge.core.spans import days_left, span
 from tillbridge.core.tally import Tally
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
 from tillbridge.web.metrics import exposition
-from tillbridge.web.words import days_left, span
 
 NOW = 1_795_287_720_000
 DAY = 86_400_000

@@ -1,11 +1,20 @@
 """Times that people type."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from tillbridge.cli.until import since_ms, until_ms
+from tests.support.ledger_house import StoppedClock
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.until import since_ms, until_ms
+from tillbridge.model.instant import to_iso
+from tillbridge.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from tillbridge.operations.bridge import Bridge
 
 PRAGUE = ZoneInfo("Europe/Prague")
 
@@ -78,3 +87,23 @@ def test_looking_back_a_time_names_the_last_such_instant(text: str, instant: str
 def test_what_is_no_time_is_no_time_looking_back_either() -> None:
     with pytest.raises(ValueError, match="is no time"):
         since_ms("soon", now_ms=NOW, zone=PRAGUE)
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("2099-06-01T18:30", "2099-06-01T16:30:00.000Z"),
+        ("2099-06-01T18:30Z", "2099-06-01T18:30:00.000Z"),
+    ],
+)
+async def test_until_is_in_the_time_of_the_store(typed: str, wanted: str) -> None:
+    bridge = SimpleNamespace(
+        clock=StoppedClock(),
+        store=lambda _name: SimpleNamespace(settings=SimpleNamespace(timezone="Europe/Prague")),
+    )
+    resolve = OPERATIONS["item.86"].parameters["until"].argument.resolve
+    assert resolve is not None
+    at = await resolve(cast("Bridge", bridge), {"store": "main"}, typed)
+    assert to_iso(at) == wanted
+    with pytest.raises(ConfigError, match="soon is no time"):
+        await resolve(cast("Bridge", bridge), {"store": "main"}, "soon")

@@ -9,9 +9,9 @@ from tillbridge.cli import complete, say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings
-from tillbridge.cli.until import until_ms
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
+from tillbridge.core.until import until_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -206,7 +206,7 @@ def _confirm_new_secret(loaded: "LoadedSettings", store: str, *, yes: bool) -> N
 
 
 def _what_removing_does(answer: Answer, loaded: "LoadedSettings") -> list[str]:
-    from tillbridge.web.words import span
+    from tillbridge.core.spans import span
 
     count = answer["open_orders"]
     old = span(loaded.settings.receiver.old_secret_s)

@@ -11,10 +11,10 @@ import typer
 from tillbridge.cli import complete, say
 from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings, store_of
-from tillbridge.cli.until import since_ms
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
+from tillbridge.core.until import since_ms
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -335,9 +335,9 @@ def _part_of(found: "FoundOrder") -> str:
 def _by_hand(found: "FoundOrder") -> str:
     if found.handled is None:
         return ""
-    from tillbridge.web.order_words import who
+    from tillbridge.core.actor import by_whom
 
-    return _("by {who}").format(who=who(found.handled.detail.get("by")))
+    return _("by {who}").format(who=by_whom(found.handled.detail.get("by")))
 
 
 def _facts(row: "OrderRow") -> list[tuple[str, str]]:

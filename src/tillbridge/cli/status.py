@@ -95,7 +95,7 @@ def _store_line(told: Mapping[str, Any] | None) -> list[tuple[str, str]]:
 
 
 def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from tillbridge.web.words import waiting
+    from tillbridge.core.spans import waiting
 
     orders, menu, pos, service = (store[part] for part in ("orders", "menu", "pos", "service"))
     online = {True: _("online"), False: _("offline"), None: _("not known")}[pos["online"]]
@@ -129,8 +129,8 @@ def _answered(at: str | None) -> str:
     """Return how long ago a link last worked; "" where nobody knows."""
     if at is None:
         return ""
+    from tillbridge.core.spans import time_since
     from tillbridge.model.instant import from_iso
-    from tillbridge.web.words import time_since
 
     when = time_since(from_iso(at), time.time_ns() // 1_000_000)
     return _("answered {when}").format(when=when)
@@ -138,7 +138,7 @@ def _answered(at: str | None) -> str:
 
 def _consent(stands: str, days: float | None) -> str:
     """Return how the merchant's consent stands."""
-    from tillbridge.web.words import span
+    from tillbridge.core.spans import span
 
     words = {"none": _("none"), "ended": _("ended"), "withdrawn": _("withdrawn by the merchant")}
     return words.get(stands) or _("{span} left").format(span=span((days or 0) * 86_400))

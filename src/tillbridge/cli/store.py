@@ -183,7 +183,7 @@ def _until(text: str | None, store: "StoreSettings") -> int | None:
         return None
     from zoneinfo import ZoneInfo
 
-    from tillbridge.cli.until import until_ms
+    from tillbridge.core.until import until_ms
 
     zone = None if store.timezone is None else ZoneInfo(store.timezone)
     try:

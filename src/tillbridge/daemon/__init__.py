@@ -1,6 +1,6 @@
 """The daemon: builds everything, supervises the tasks, and ends in order (floor 6)."""
 
-from tillbridge.daemon.alone import SigningUp, alone, connect_alone
+from tillbridge.daemon.alone import SigningUp, alone, connect_alone, perform_alone
 from tillbridge.daemon.connecting import Wanted
 from tillbridge.daemon.examining import examine_alone
 from tillbridge.daemon.process import run
@@ -13,5 +13,6 @@ __all__ = [
     "alone",
     "connect_alone",
     "examine_alone",
+    "perform_alone",
     "run",
 ]

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from tillbridge.config import PageUser, StatusPageSettings
 from tillbridge.config.secrets import resolve_secret
+from tillbridge.core.actor import Role
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.web.authenticator import AccessRules
-from tillbridge.web.roles import Role, User
+from tillbridge.web.roles import User
 
 _FORM = "$argon2id$"
 

@@ -18,11 +18,11 @@ from tillbridge.config import AlertSettings, SecretSource
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.log import learn_secret
 from tillbridge.core.problems import Severity
+from tillbridge.core.spans import waiting
 from tillbridge.core.supervision import Step
 from tillbridge.daemon.access import reached_at
 from tillbridge.daemon.building import Building
 from tillbridge.ledger.snapshot import take_snapshot
-from tillbridge.web.words import waiting
 
 _SELF_CHECK_S = 5.0
 

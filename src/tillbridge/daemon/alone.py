@@ -7,15 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tillbridge.config import LoadedSettings
+from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
-from tillbridge.daemon.audited import AuditTrail, audited
+from tillbridge.core.operation import Answer, Dispatcher
+from tillbridge.daemon.audited import audited
 from tillbridge.daemon.building import built
 from tillbridge.daemon.connecting import Wanted, begin_consent, begin_signup, integrate
 from tillbridge.daemon.operations import Operations
+from tillbridge.operations.audit_trail import AuditTrail
+from tillbridge.operations.bridge import Bridge
 from tillbridge.stores.callback import listening
 from tillbridge.stores.consent import ConsentRequest
-from tillbridge.web.acting import acting_as
 from tillbridge.web.ports import Control
 
 
@@ -27,8 +30,19 @@ async def alone(loaded: LoadedSettings, *, user: str = "") -> AsyncIterator[Cont
     """
     async with built(loaded) as building:
         trail = AuditTrail(building.house.ledger, building.house.clock)
-        with acting_as(f"command:{user or '?'}", "technician"):
+        with acting_as(Actor(f"command:{user or '?'}", Role.TECHNICIAN)):
             yield audited(Operations(building), trail)
+
+
+async def perform_alone(
+    loaded: LoadedSettings, name: str, arguments: Mapping[str, Any], *, user: str = ""
+) -> Answer:
+    """Do an operation without a daemon. Raises LedgerLocked while one runs."""
+    async with built(loaded) as building:
+        trail = AuditTrail(building.house.ledger, building.house.clock)
+        bridge = Bridge(building, Operations(building).status)
+        actor = Actor(f"command:{user or '?'}", Role.TECHNICIAN)
+        return await Dispatcher(bridge, trail).perform(name, arguments, actor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from tillbridge.core.clock import Clock
-from tillbridge.core.errors import BridgeError, LedgerError
-from tillbridge.core.log import get_logger
-from tillbridge.ledger import audit
-from tillbridge.ledger.ledger import Ledger
-from tillbridge.web.acting import actor
+from tillbridge.core.errors import BridgeError
+from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.web.ports import Control
-
-log = get_logger()
 
 # Operations that change nothing. Every other one is written down, a new one too.
 READS = frozenset(
@@ -39,8 +33,6 @@ READS = frozenset(
         "diagnostics.reach",
         "diagnostics.result",
         "measures",
-        "items.find",
-        "items.off",
         "menu.history",
         "menu.items",
         "menu.plan",
@@ -48,8 +40,6 @@ READS = frozenset(
         "orders.list",
         "orders.show",
         "overview",
-        "problems.list",
-        "problems.show",
         "setup.show",
         "status",
         "store.plan",
@@ -61,8 +51,6 @@ READS = frozenset(
 )
 # As trails name them from the first on: of one item, of one order.
 _NAMED = {
-    "items.take_off": "item.86",
-    "items.restore": "item.restore",
     "orders.retry": "order.retry",
     "orders.cancel": "order.cancel",
     "orders.done": "order.done",
@@ -82,39 +70,6 @@ _KEPT = frozenset(
         "store_id",
     }
 )
-
-
-class AuditTrail:
-    """The audit trail of a ledger, for `Trail`."""
-
-    def __init__(self, ledger: Ledger, clock: Clock) -> None:
-        self._ledger = ledger
-        self._clock = clock
-
-    async def note(
-        self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object
-    ) -> None:
-        """Add an entry; the log tells its hash too, so that the ledger has a witness."""
-        doer = actor()
-        doer.noted = True
-        kept = {"ok": ok, **detail}
-        act = audit.Act(action, doer.who, doer.role, store, target, kept)
-        at = self._clock.now_ms()
-        try:
-            entry = await self._ledger.write(
-                lambda connection: audit.append(connection, act, at=at)
-            )
-        except LedgerError:
-            log.error("audit.not_written", action=action, who=doer.who, store=store, target=target)
-            return
-        log.info(
-            "audit.noted",
-            entry=entry.id,
-            action=action,
-            who=doer.who,
-            store=store,
-            digest=entry.hash,
-        )
 
 
 def audited(control: Control, trail: AuditTrail) -> Control:

@@ -1,11 +1,11 @@
 """Counts down each store's consent. Specification: Authentication, rule 4."""
 
 from tillbridge.core.clock import Clock
+from tillbridge.core.spans import days_left
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.service.tokens import TokenKeeper
 from tillbridge.stores.consent import note_consent
-from tillbridge.web.words import days_left
 
 _DAY_MS = 86_400_000
 

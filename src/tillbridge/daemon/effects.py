@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from tillbridge.core.actor import Actor, acting_as
 from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.stores.pauser import StorePauser
-from tillbridge.web.acting import acting_as
 from tillbridge.web.ports import Trail
 
 
@@ -25,7 +25,7 @@ class Effects:
     async def items_out(self, external_ids: Sequence[str]) -> None:
         """Take these items off sale."""
         await self._catalogue.out_of_stock(external_ids)
-        with acting_as("bridge"):
+        with acting_as(Actor()):
             for external_id in external_ids:
                 await self._trail.note(
                     "item.86", store=self._store, target=external_id, why="out of stock"

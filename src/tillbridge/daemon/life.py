@@ -20,10 +20,11 @@ from tillbridge.config import LoadedSettings, host_and_port
 from tillbridge.core.errors import ConfigError, LedgerError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger, set_level
+from tillbridge.core.operation import Dispatcher
 from tillbridge.core.supervision import Supervisor
 from tillbridge.daemon import alerting, self_checks
 from tillbridge.daemon.access import access_rules, reached_at
-from tillbridge.daemon.audited import AuditTrail, audited
+from tillbridge.daemon.audited import audited
 from tillbridge.daemon.building import Building, built
 from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.consents import count_down
@@ -46,6 +47,8 @@ from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.snapshot import forget_failed_start
 from tillbridge.ledger.writer import Storage
+from tillbridge.operations.audit_trail import AuditTrail
+from tillbridge.operations.bridge import Bridge
 from tillbridge.receiver.receiver import Receiver, receiver_settings
 from tillbridge.web.held_address import HeldAddress
 from tillbridge.web.listener import MerchantReturn, StatusListener
@@ -271,12 +274,13 @@ class _Life:
         callback_path = path_on_status_page(redirect_uri, listen)
         token = new_token()
         trail = AuditTrail(self._house.ledger, self._house.clock)
+        bridge = Bridge(self._building, self._operations.status, is_running=True)
         page = StatusListener(
             audited(self._operations, trail),
+            Dispatcher(bridge, trail),
             token=token,
             tally=self._house.tally,
             clock=self._house.clock,
-            trail=trail,
             access=access_rules(self._settings.status_page, self._loaded.base_dir),
             on_change=self._on_change,
             merchant=MerchantReturn(callback_path, self._connecting.returned)

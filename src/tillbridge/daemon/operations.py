@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from tillbridge.daemon.operations_communities import CommunityOperations
     from tillbridge.daemon.operations_fleet import FleetOperations
     from tillbridge.daemon.operations_integration import IntegrationOperations
-    from tillbridge.daemon.operations_items import ItemOperations
     from tillbridge.daemon.operations_menu import MenuOperations
     from tillbridge.daemon.operations_orders import OrderOperations
-    from tillbridge.daemon.operations_problems import AlertOperations, ProblemOperations
+    from tillbridge.daemon.operations_problems import AlertOperations
     from tillbridge.daemon.operations_setup import SetupOperations
     from tillbridge.daemon.operations_store import StoreOperations
     from tillbridge.daemon.operations_tables import TableOperations
@@ -84,16 +83,6 @@ class Operations:
         return IntegrationOperations(self._rooms, self._house.ledger)
 
     @cached_property
-    def problems(self) -> "ProblemOperations":
-        """What is asked about problems."""
-        # Only where somebody asks.
-        from tillbridge.daemon.operations_problems import (  # noqa: PLC0415 -- (as above)
-            ProblemOperations,
-        )
-
-        return ProblemOperations(self._house, self.status)
-
-    @cached_property
     def alerts(self) -> "AlertOperations":
         """What is asked about alerts."""
         # Only where somebody asks.
@@ -140,14 +129,6 @@ class Operations:
         from tillbridge.daemon.operations_orders import OrderOperations  # noqa: PLC0415 -- (as above)
 
         return OrderOperations(self._house, self._building.stores, self._later)
-
-    @cached_property
-    def items(self) -> "ItemOperations":
-        """What is asked about items."""
-        # Only where somebody looks at them.
-        from tillbridge.daemon.operations_items import ItemOperations  # noqa: PLC0415 -- (as above)
-
-        return ItemOperations(self._rooms, self._house, self._later)
 
     @cached_property
     def menu(self) -> "MenuOperations":

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from sqlalchemy import Connection
 
+from tillbridge.core.actor import by_whom, current_actor
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import OpenProblem
@@ -20,8 +21,6 @@ from tillbridge.menu.report import PlanReport
 from tillbridge.model.catalogue import Item
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major
-from tillbridge.web.acting import actor
-from tillbridge.web.order_words import who
 from tillbridge.web.ports import Answer
 
 _IN_THE_WAY = (
@@ -162,7 +161,7 @@ class MenuOperations:
 
     async def dismiss(self, store: str) -> Answer:
         """Leave the menu as it is: the plan that is held is not offered again."""
-        hold = await self._rooms_of(store).catalogue.dismiss(by=actor().who)
+        hold = await self._rooms_of(store).catalogue.dismiss(by=current_actor().who)
         if hold is None:
             return {"ok": False, "text": _("No menu change waits for approval.")}
         text = _(
@@ -231,7 +230,7 @@ def _hold(hold: Hold, dismissed: object) -> Answer:
     by_category = hold.summary.get("by_category", {})
     gone = None
     if isinstance(dismissed, Mapping) and dismissed.get("digest") == hold.digest:
-        gone = {"by": who(dismissed.get("by")), "at": _iso(dismissed.get("at"))}
+        gone = {"by": by_whom(dismissed.get("by")), "at": _iso(dismissed.get("at"))}
     return {
         "since": to_iso(hold.since),
         "reasons": list(hold.reasons),

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from tillbridge.core.actor import current_actor
 from tillbridge.core.i18n import _
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.ledger import search
@@ -19,7 +20,6 @@ from tillbridge.model.order import ReasonCode
 from tillbridge.orders.problems import the_one
 from tillbridge.orders.state import ByHand
 from tillbridge.web import order_part
-from tillbridge.web.acting import actor
 from tillbridge.web.ports import Answer
 
 _NEW_MS = 4 * 3_600_000
@@ -88,19 +88,19 @@ class OrderOperations:
     async def retry(self, order_id: str) -> Answer:
         """Try at once what still has to be done for an order."""
         row, rooms = await self._rooms_of(order_id)
-        return self._told(await rooms.orders.retry(row.order_id, by=actor().who))
+        return self._told(await rooms.orders.retry(row.order_id, by=current_actor().who))
 
     async def cancel(self, order_id: str, *, reason_code: str) -> Answer:
         """Cancel an order."""
         row, rooms = await self._rooms_of(order_id)
         code = ReasonCode(reason_code)
-        return self._told(await rooms.orders.cancel(row.order_id, code, by=actor().who))
+        return self._told(await rooms.orders.cancel(row.order_id, code, by=current_actor().who))
 
     async def done(self, order_id: str, *, how: str) -> Answer:
         """Leave an order to a person."""
         row, rooms = await self._rooms_of(order_id)
         by_hand: ByHand = "typed" if how == "typed" else "settled"
-        return self._told(await rooms.orders.done(row.order_id, by_hand, by=actor().who))
+        return self._told(await rooms.orders.done(row.order_id, by_hand, by=current_actor().who))
 
     def _told(self, text: str) -> Answer:
         return {"ok": True, "text": self._later(text)}

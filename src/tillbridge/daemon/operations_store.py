@@ -6,11 +6,11 @@ from typing import Any
 
 from tillbridge.core.errors import BridgeError, ServiceError
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.spans import clock_time
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.model.instant import to_iso
 from tillbridge.stores.standing import Standing, Who
 from tillbridge.web.ports import Answer
-from tillbridge.web.words import clock_time
 
 
 class StoreOperations:

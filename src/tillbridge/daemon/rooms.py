@@ -13,7 +13,6 @@ from tillbridge.core.errors import ConsentLost, Refused
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.tally import Tally
 from tillbridge.daemon.absence import absent_s
-from tillbridge.daemon.audited import AuditTrail
 from tillbridge.daemon.effects import Effects
 from tillbridge.daemon.noticing import Noticing
 from tillbridge.daemon.standing import StoreStanding
@@ -21,6 +20,7 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.flow import OrderPeers, OrdersFlow
 from tillbridge.pos.folder_events import FolderEvents

@@ -11,15 +11,17 @@ import tillbridge
 from tillbridge.config import host_and_port
 from tillbridge.config.loading import UnconfiguredSettings
 from tillbridge.config.toml import read_file
+from tillbridge.core.actor import Actor
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.operation import Dispatcher
 from tillbridge.core.problems import OpenProblem
 from tillbridge.core.restart import RestartController
 from tillbridge.core.tally import Tally
 from tillbridge.daemon.access import access_rules, reached_at
-from tillbridge.daemon.audited import AuditTrail, audited
+from tillbridge.daemon.audited import audited
 from tillbridge.daemon.control_file import announced, new_token
 from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
@@ -29,6 +31,7 @@ from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_beside import trial_receiver
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.setup.address import ways
 from tillbridge.setup.file import ChangeSignal, SetupContext
 from tillbridge.web.document import document
@@ -38,6 +41,7 @@ from tillbridge.web.listener import MerchantReturn, StatusListener
 from tillbridge.web.ports import Answer, Control
 
 if TYPE_CHECKING:
+    from tillbridge.operations.bridge import Bridge
     from tillbridge.web.site.site import SiteParts
 
 log = get_logger()
@@ -76,10 +80,10 @@ async def set_up(
         callback_path = path_on_status_page(redirect_uri, fresh.status_page.listen)
         page = StatusListener(
             audited(cast("Control", FreshControl(setup, place, clock.now_ms())), trail),
+            _RefusingAll(cast("Bridge", None), trail),
             token=token,
             tally=Tally(),
             clock=clock,
-            trail=trail,
             access=access_rules(fresh.status_page, fresh.base_dir),
             merchant=MerchantReturn(callback_path, setup.returned) if callback_path else None,
             on_change=changes.subscribe,
@@ -192,6 +196,14 @@ class _Refusing:
         if name.startswith("__"):
             raise AttributeError(name)
         return _refuse
+
+
+class _RefusingAll(Dispatcher):
+    """Refuses every operation: there is nothing yet to ask."""
+
+    async def perform(self, name: str, given: Mapping[str, Any], actor: Actor) -> Answer:
+        """Raise BridgeError."""
+        return await _refuse(name, given, actor)
 
 
 async def _refuse(*_args: object, **_named: object) -> Answer:

@@ -4,16 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tillbridge.config.restaurant import StoreFiles
+from tillbridge.core.actor import Actor, acting_as
 from tillbridge.core.context import StoreContext
 from tillbridge.core.worker import Worker
-from tillbridge.daemon.audited import AuditTrail
+from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.intake import Kept, NewOrder, TakenIn
 from tillbridge.stores.keeper import StoreKeeper
 from tillbridge.stores.pause import PauseRules
 from tillbridge.stores.pauser import StorePauser
 from tillbridge.stores.settings_flow import SettingsFlow, SettingsRules
 from tillbridge.stores.tax_rounds import TaxRounds
-from tillbridge.web.acting import acting_as
 
 _STATUS_CHANGED = "store.status_changed"
 _READ_BY_OTHERS_S = 5.0  # at a start and when the service is back the integration is read first
@@ -58,7 +58,7 @@ class StoreStanding:
 
     async def own_doing(self, action: str, why: str, reason: str) -> None:
         """Write down what the bridge did by itself, as what people do is written down."""
-        with acting_as("bridge"):
+        with acting_as(Actor()):
             await self._trail.note(action, store=self.name, why=why, reason=reason)
 
     def files(self) -> tuple[Path, ...]:

@@ -13,11 +13,12 @@ from ipaddress import IPv6Address, ip_address
 
 from aiohttp import web
 
+from tillbridge.core.actor import Role
 from tillbridge.core.clock import Clock
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.web.door import host_allowed, proxy_header
-from tillbridge.web.roles import Role, User, Visitor
+from tillbridge.web.roles import User, Visitor
 
 _MOST = 200  # the oldest go first
 

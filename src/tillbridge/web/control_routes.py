@@ -7,8 +7,9 @@ from typing import Any
 
 from aiohttp import web
 
+from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
-from tillbridge.web.acting import acting_as
+from tillbridge.core.operation import Answer, BadRequest, Dispatcher
 from tillbridge.web.asking import Ask, Body, Route, count, flag, text, texts
 from tillbridge.web.community_routes import community_routes
 from tillbridge.web.diagnostic_routes import diagnostic_routes
@@ -17,7 +18,7 @@ from tillbridge.web.setup_routes import setup_routes
 from tillbridge.web.store_routes import store_routes
 
 
-def control_routes(control: Control, token: str) -> list[web.RouteDef]:
+def control_routes(control: Control, dispatcher: Dispatcher, token: str) -> list[web.RouteDef]:
     """Return the routes; each wants `Authorization: Bearer <token>` and answers JSON.
 
     A `BridgeError` is answered 409 with `error: {kind, text, fix}`.
@@ -29,8 +30,11 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
                 return web.json_response(_error("Unauthorised", "No.", ""), status=401)
             try:
                 body = await _body(request)
-                with acting_as(_who(request), "technician"):
+                with acting_as(_actor(request)):
                     return web.json_response(await ask(request, body))
+            except BadRequest as failure:
+                told = _error("BadRequest", failure.text, failure.fix)
+                return web.json_response(told, status=400)
             except BridgeError as failure:
                 told = _error(_kind(failure), failure.text, failure.fix)
                 return web.json_response(told, status=409)
@@ -40,7 +44,12 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
 
         return web.route(method, f"/control/{path}", handle)
 
+    async def perform(request: web.Request, body: Body) -> Answer:
+        name = request.match_info["operation"]
+        return await dispatcher.perform(name, body, _actor(request))
+
     return [
+        route("POST", r"{operation:\w+\.[\w.]+}", perform),
         route("GET", "status", lambda _request, _body: control.status()),
         route(
             "GET",
@@ -50,7 +59,6 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
         route("GET", "audit/verify", lambda _request, _body: control.audit.verify()),
         route("GET", "fleet/key", lambda _request, _body: control.fleet.key()),
         route("POST", "alerts/test", lambda _request, _body: control.alerts.test()),
-        *_problem_routes(control, route),
         *_connect_routes(control, route),
         *store_routes(control, route),
         *_order_routes(control, route),
@@ -62,26 +70,6 @@ def control_routes(control: Control, token: str) -> list[web.RouteDef]:
         *setup_routes(control, route),
         *diagnostic_routes(control.diagnostics, route),
         *community_routes(control, route),
-    ]
-
-
-def _problem_routes(control: Control, route: Route) -> list[web.RouteDef]:
-    return [
-        route("GET", "problems", lambda _request, _body: control.problems.list()),
-        route(
-            "GET",
-            "problems/{code}",
-            lambda request, _body: control.problems.show(request.match_info["code"]),
-        ),
-        route(
-            "POST",
-            "problems/{code}/ack",
-            lambda request, body: control.problems.acknowledge(
-                request.match_info["code"],
-                store=text(body, "store") if body.get("store") is not None else None,
-                by=text(body, "by"),
-            ),
-        ),
     ]
 
 
@@ -155,10 +143,10 @@ def _allowed(request: web.Request, token: str) -> bool:
     return hmac.compare_digest(given, f"Bearer {token}".encode())
 
 
-def _who(request: web.Request) -> str:
+def _actor(request: web.Request) -> Actor:
     """Return who gave the command: as it says itself; only the bridge's user has the token."""
     name = re.sub(r"[^\w.@-]", "", request.headers.get("X-Tillbridge-User", ""))[:64]
-    return f"command:{name or '?'}"
+    return Actor(f"command:{name or '?'}", Role.TECHNICIAN)
 
 
 async def _body(request: web.Request) -> Body:

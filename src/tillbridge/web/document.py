@@ -6,12 +6,12 @@ from typing import Any
 from tillbridge.core.compatibility import compatibility
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity
+from tillbridge.core.spans import clock_time, waiting
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, StoreFigures, StoreSnapshot, acknowledgement
 from tillbridge.model.instant import to_iso
 from tillbridge.web.evidence import Evidence
 from tillbridge.web.facts import BridgeFacts
 from tillbridge.web.store_part import standing_in, store_part
-from tillbridge.web.words import clock_time, waiting
 
 _RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
 _DAY_MS = 86_400_000

@@ -15,11 +15,12 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.listening import Acceptor, listening_sockets
 from tillbridge.core.log import get_logger
+from tillbridge.core.operation import Dispatcher
 from tillbridge.core.tally import Tally
 from tillbridge.web.authenticator import AccessRules, Authenticator, Denied
 from tillbridge.web.held_address import HeldAddress
 from tillbridge.web.pages import HEADERS, callback_page
-from tillbridge.web.ports import Control, OnCallback, Trail
+from tillbridge.web.ports import Control, OnCallback
 from tillbridge.web.rendering import STATIC
 from tillbridge.web.roles import Visitor
 
@@ -54,19 +55,19 @@ class StatusListener:
     def __init__(
         self,
         control: Control,
+        dispatcher: Dispatcher,
         *,
         token: str,
         tally: Tally,
         clock: Clock,
-        trail: Trail | None = None,
         access: AccessRules | None = None,
         merchant: MerchantReturn | None = None,
         on_change: Callable[[Callable[[], None]], None] | None = None,
     ) -> None:
         self._control = control
+        self._dispatcher = dispatcher
         self._tally = tally
         self._clock = clock
-        self._trail = trail or _NoTrail()
         self._merchant = merchant
         self._on_change = on_change
         # The pages there are, where not all of them.
@@ -167,7 +168,7 @@ class StatusListener:
             )
 
             self._commands = web.UrlDispatcher()
-            self._commands.add_routes(control_routes(self._control, self._token))
+            self._commands.add_routes(control_routes(self._control, self._dispatcher, self._token))
         found = await self._commands.resolve(request)
         if found.http_exception is not None:
             return await self._page(request)
@@ -181,8 +182,8 @@ class StatusListener:
 
             self._opened_site = Site(
                 self._control,
+                self._dispatcher,
                 self._authenticator,
-                self._trail,
                 clock=self._clock,
                 parts=None if self.site_parts is None else self.site_parts(),
             )
@@ -276,15 +277,6 @@ _UNKNOWN_NAME = (
     "This page answers to 127.0.0.1 and localhost, to the address it listens on, and to the names\n"
     "in allowed_hosts of [status_page] in bridge.toml. Open it by one of them, or add this one.\n"
 )
-
-
-class _NoTrail:
-    """Where nothing is written down: a listener without a ledger."""
-
-    async def note(
-        self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object
-    ) -> None:
-        """Do nothing."""
 
 
 def _turned_away(turned: Denied | None) -> web.Response:

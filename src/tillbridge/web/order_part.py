@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tillbridge.core.actor import by_whom
 from tillbridge.core.i18n import _
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import UNCLEAR, OrderLine, OrderState, parse_order
-from tillbridge.web.order_words import sentence, who
+from tillbridge.web.order_words import sentence
 
 _DELIVERED = _(
     "Delivered by the service: its signature was right, and it was on disk before it was answered."
@@ -43,7 +44,7 @@ def order_part(row: OrderRow, handled: LogEntry | None = None) -> dict[str, Any]
         "handled": None
         if handled is None
         else {
-            "by": who(handled.detail.get("by")),
+            "by": by_whom(handled.detail.get("by")),
             "how": handled.detail.get("how"),
             "at": to_iso(handled.at),
         },

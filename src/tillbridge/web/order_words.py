@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tillbridge.core.actor import by_whom
 from tillbridge.core.i18n import _, ngettext
 
 _PLAIN: Mapping[str, str] = {
@@ -68,20 +69,10 @@ def sentence(event: str, detail: Mapping[str, Any]) -> str:
     return said
 
 
-def who(by: object) -> str:
-    """Return the name of who acted (`page:anna`, `command:root`) for people."""
-    kind, _colon, name = str(by or "").partition(":")
-    if kind == "command":
-        return _("{name} on the command line").format(name=name or "?")
-    if kind == "page":
-        return name or _("somebody at the page")
-    return str(by or "?")
-
-
 class _Told(dict[str, Any]):
     def __getitem__(self, name: str) -> object:
         value = self.get(name)
-        return who(value) if name == "by" else "?" if value in (None, "") else value
+        return by_whom(value) if name == "by" else "?" if value in (None, "") else value
 
 
 def _chosen(event: str, detail: Mapping[str, Any]) -> str:

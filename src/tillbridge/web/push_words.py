@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.spans import short_span
 from tillbridge.menu.describe import FIELD_LABELS
-from tillbridge.web.words import short_span
 
 _ENDS: Mapping[str, str] = {
     "running": _("on its way"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.web.words import span
+from tillbridge.core.spans import span
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template

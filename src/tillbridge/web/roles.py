@@ -1,25 +1,8 @@
-"""Who may do what on the page: roles that contain each other, and a visitor with one of them."""
+"""Who may do what on the page: its users, and a visitor with a role."""
 
 from dataclasses import dataclass
-from enum import IntEnum
 
-
-class Role(IntEnum):
-    """What a visitor may do; each may do all that those before it may.
-
-    `ANYBODY` needs no password (the page that asks for one), `LOOK` sees everything, `STAFF` also
-    acts on orders and takes items off sale, `TECHNICIAN` does the rest.
-    """
-
-    ANYBODY = 0
-    LOOK = 1
-    STAFF = 2
-    TECHNICIAN = 3
-
-    @property
-    def word(self) -> str:
-        """The role as the configuration writes it."""
-        return self.name.lower()
+from tillbridge.core.actor import Actor, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +24,11 @@ class Visitor:
     def who(self) -> str:
         """The visitor as the audit trail writes it."""
         return f"page:{self.name}" if self.name else "page"
+
+    @property
+    def actor(self) -> Actor:
+        """The visitor as somebody who acts."""
+        return Actor(self.who, self.role)
 
 
 NOBODY = Visitor(Role.ANYBODY)

@@ -25,25 +25,6 @@ def store_routes(control: Control, route: Route) -> list[web.RouteDef]:
                 at_ms=instant(body, "at_ms"),
             ),
         ),
-        store(
-            "POST",
-            "86",
-            lambda name, body: control.items.take_off(
-                name,
-                text(body, "external_id"),
-                until_ms=instant(body, "until_ms"),
-                by=text(body, "by"),
-            ),
-        ),
-        store(
-            "POST",
-            "restore",
-            lambda name, body: control.items.restore(name, text(body, "external_id")),
-        ),
-        store("GET", "items/off", lambda name, _body: control.items.off(name)),
-        store(
-            "POST", "items/find", lambda name, body: control.items.find(name, text(body, "text"))
-        ),
         store("GET", "tables", lambda name, _body: control.tables.list(name)),
         store("GET", "tables/plan", lambda name, _body: control.tables.plan(name)),
         store("POST", "tables/push", lambda name, _body: control.tables.push(name)),

@@ -5,22 +5,6 @@ from typing import Protocol
 from tillbridge.web.ports.answer import Answer
 
 
-class ProblemsControl(Protocol):
-    """What is asked about problems; as `Control`."""
-
-    async def list(self) -> Answer:
-        """Return `problems` as the status document has them, the worst first, and `verdict`."""
-        ...
-
-    async def show(self, code: str) -> Answer:
-        """Return a kind of problem: its words, `ends`, `docs`, and what is `open` of it."""
-        ...
-
-    async def acknowledge(self, code: str, *, store: str | None, by: str) -> Answer:
-        """Stop the alerts about what is open of this code: everywhere, or in one store."""
-        ...
-
-
 class AlertsControl(Protocol):
     """What is asked about alerts; as `Control`."""
 

@@ -9,10 +9,9 @@ from tillbridge.web.ports.bridge import (
     AuditControl,
     DiagnosticsControl,
     FleetControl,
-    ProblemsControl,
 )
 from tillbridge.web.ports.orders import OrdersControl
-from tillbridge.web.ports.selling import ItemsControl, MenuControl, TablesControl
+from tillbridge.web.ports.selling import MenuControl, TablesControl
 from tillbridge.web.ports.setup import SetupControl
 from tillbridge.web.ports.stores import CommunitiesControl, IntegrationControl, StoreControl
 
@@ -50,11 +49,6 @@ class Control(Protocol):
         ...
 
     @property
-    def items(self) -> ItemsControl:
-        """What is asked about items."""
-        ...
-
-    @property
     def menu(self) -> MenuControl:
         """What is asked about menus."""
         ...
@@ -62,11 +56,6 @@ class Control(Protocol):
     @property
     def communities(self) -> CommunitiesControl:
         """What is asked about communities."""
-        ...
-
-    @property
-    def problems(self) -> ProblemsControl:
-        """What is asked about problems."""
         ...
 
     @property

@@ -48,33 +48,6 @@ class MenuControl(Protocol):
         ...
 
 
-class ItemsControl(Protocol):
-    """What the kitchen asks about items, and does about one."""
-
-    async def off(self, store: str) -> Answer:
-        """Return `items` that are off sale, the latest first, and `ends` in ms.
-
-        An item has `external_id`, `name`, `variant`, `how` (staff, order, till), `by`, `since`,
-        `until`, `reached_at`, `reached_ms` (how long it took to reach the storefront). `ends` are
-        `opening_ms` (the store's next day) and `hour_ms`.
-        """
-        ...
-
-    async def find(self, store: str, text: str, *, limit: int = 40, offset: int = 0) -> Answer:
-        """Return `items` and variants whose name, initials or id fit, best first; `count`."""
-        ...
-
-    async def take_off(
-        self, store: str, external_id: str, *, until_ms: int | None, by: str
-    ) -> Answer:
-        """Take an item off sale, whatever the POS says."""
-        ...
-
-    async def restore(self, store: str, external_id: str) -> Answer:
-        """Lift the staff's word on an item: what the POS says counts again."""
-        ...
-
-
 class TablesControl(Protocol):
     """What commands ask about a store's tables; as `Control`."""
 

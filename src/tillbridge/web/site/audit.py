@@ -7,10 +7,10 @@ from typing import Any
 from aiohttp import web
 
 from tillbridge.core.i18n import _
+from tillbridge.core.spans import local_second
 from tillbridge.model.instant import from_iso
 from tillbridge.web.csv_export import csv_file
 from tillbridge.web.site.book import File, Filled, Page, Subject, Visit
-from tillbridge.web.words import local_second
 
 _PER_PAGE = 50
 _AT_ONCE = 1000

@@ -2,13 +2,17 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from aiohttp import web
 
+from tillbridge import operations
+from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
+from tillbridge.core.operation import Answer, Dispatcher
 from tillbridge.web.ports import Control
-from tillbridge.web.roles import Role, Visitor
+from tillbridge.web.roles import Visitor
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +24,22 @@ class Visit:
     """
 
     control: Control
+    dispatcher: Dispatcher
     clock: Clock
     visitor: Visitor
     params: Mapping[str, str]
     query: Mapping[str, str]
     form: Mapping[str, str] = field(default_factory=dict)
     many: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    actor: Actor = field(init=False)
+
+    def __post_init__(self) -> None:
+        # The dataclass is frozen; this is its own making.
+        object.__setattr__(self, "actor", self.visitor.actor)
+
+    async def perform(self, name: str, **arguments: object) -> Answer:
+        """Return the answer of an operation that the visitor asks for. Raises BridgeError."""
+        return await self.dispatcher.perform(name, arguments, self.actor)
 
     @property
     def now_ms(self) -> int:
@@ -135,6 +149,32 @@ class Action:
     ask: Ask | None = None
     back: str = "/"
     section: str = ""
+
+
+def performs(
+    path: str,
+    title: str,
+    operation: str,
+    *,
+    do: Do | None = None,
+    ask: Ask | None = None,
+    back: str = "/",
+    section: str = "",
+    fixed: Mapping[str, Any] = MappingProxyType({}),
+) -> Action:
+    """Return the action that performs an operation, with its role and its name in the trail.
+
+    The operation's parameters are parts of the path or fields of the form with the same names;
+    `fixed` are those that neither names. `do` says it another way.
+    """
+    declared = operations.OPERATIONS[operation]
+
+    async def perform(visit: Visit) -> Done:
+        known = {**visit.form, **visit.params, **fixed}
+        given = {name: known[name] for name in declared.parameters if name in known}
+        return Done.of(await visit.perform(operation, **given))
+
+    return Action(path, title, operation, declared.role, do or perform, ask, back, section)
 
 
 @dataclass(frozen=True, slots=True)

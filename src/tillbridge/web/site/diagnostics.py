@@ -7,12 +7,12 @@ from typing import Any
 
 from aiohttp import web
 
+from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.spans import local_second, short_span
 from tillbridge.model.instant import from_iso
-from tillbridge.web.roles import Role
 from tillbridge.web.site.book import Action, Done, File, Filled, Page, Subject, Visit
-from tillbridge.web.words import local_second, short_span
 
 _LEVELS: Mapping[str, str] = {
     "": _("everything"),

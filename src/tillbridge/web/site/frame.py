@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tillbridge.core.i18n import _
+from tillbridge.core.spans import clock_time, local_second, span, time_since
 from tillbridge.model.instant import from_iso
 from tillbridge.web.rendering import template
 from tillbridge.web.roles import Visitor
@@ -18,7 +19,6 @@ from tillbridge.web.site.book import (
     Visit,
 )
 from tillbridge.web.site.routing import parts_of, path_of
-from tillbridge.web.words import clock_time, local_second, span, time_since
 
 _SAFE_SCHEMES = {"http", "https"}
 

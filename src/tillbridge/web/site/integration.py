@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
 from tillbridge.stores.integration_plan import Kind, costs_of
-from tillbridge.web.roles import Role
 from tillbridge.web.site.book import Action, Done, Question, Subject, Visit
 
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
+from tillbridge.core.spans import local_second
 from tillbridge.menu.describe import counted
 from tillbridge.model.instant import from_iso
 from tillbridge.web.push_words import how_long, told, what
-from tillbridge.web.roles import Role
 from tillbridge.web.site.book import Action, Done, Filled, Page, Question, Subject, Visit
-from tillbridge.web.words import local_second
 
 _LATEST = 8
 _READ_AT_ONCE = 24

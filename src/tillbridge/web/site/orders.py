@@ -6,13 +6,14 @@ from typing import Any
 
 from aiohttp import web
 
+from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
+from tillbridge.core.spans import local_second, short_span
 from tillbridge.ledger.search import STATES
 from tillbridge.model.instant import from_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import ReasonCode
 from tillbridge.web.csv_export import Cell, csv_file
-from tillbridge.web.roles import Role
 from tillbridge.web.site.book import (
     Action,
     Done,
@@ -24,7 +25,6 @@ from tillbridge.web.site.book import (
     Subject,
     Visit,
 )
-from tillbridge.web.words import local_second, short_span
 
 _SPAN = "7d"
 _MOST_PAGES = 400  # of fifty orders: as many as a spreadsheet is pleasant with

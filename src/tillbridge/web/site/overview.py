@@ -1,9 +1,18 @@
 """The overview: in five seconds, what is wrong and what to do; and the buttons that do it."""
 
+from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import PROBLEMS
-from tillbridge.web.roles import Role
-from tillbridge.web.site.book import Action, Done, Filled, Page, Question, Subject, Visit
+from tillbridge.web.site.book import (
+    Action,
+    Done,
+    Filled,
+    Page,
+    Question,
+    Subject,
+    Visit,
+    performs,
+)
 from tillbridge.web.site.communities import blocks
 from tillbridge.web.site.remedies import WORDS, page_of, remedies_of
 from tillbridge.web.site.strip import drawn
@@ -27,15 +36,6 @@ async def _fill(visit: Visit) -> Filled:
         "strip": drawn(told["day"]),
         "community_blocks": blocks(told),
     }
-
-
-async def _acknowledge(visit: Visit) -> Done:
-    by = visit.visitor.name or _("somebody on the page")
-    # With "" only the bridge's own problems of this code are meant.
-    store = visit.form.get("store", "")
-    return Done.of(
-        await visit.control.problems.acknowledge(visit.params["code"], store=store, by=by)
-    )
 
 
 async def _ask_connect(visit: Visit) -> Question:
@@ -62,13 +62,7 @@ async def _connect(visit: Visit) -> Done:
 SUBJECT = Subject(
     pages=(Page("/", _("Overview"), "overview.html", _fill),),
     actions=(
-        Action(
-            "/problems/{code}/ack",
-            _("I see to it"),
-            "problems.acknowledge",
-            Role.STAFF,
-            _acknowledge,
-        ),
+        performs("/problems/{code}/ack", _("I see to it"), "problems.acknowledge"),
         Action(
             "/stores/{store}/connect",
             _("Connect the store"),

@@ -7,8 +7,8 @@ action shows what changes in bridge.toml and writes it. Everything works without
 from collections.abc import Mapping
 from typing import Any
 
+from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
-from tillbridge.web.roles import Role
 from tillbridge.web.site.book import Action, Done, Filled, Page, Subject, Visit
 
 TITLES: Mapping[str, str] = {

@@ -2,14 +2,14 @@
 
 from aiohttp import web
 
+from tillbridge.core.actor import Role, acting_as
 from tillbridge.core.clock import Clock
 from tillbridge.core.i18n import _
-from tillbridge.web.acting import acting_as
 from tillbridge.web.asking import form_of
 from tillbridge.web.authenticator import COOKIE, Authenticator, Denied, source_of
 from tillbridge.web.door import safe_return
 from tillbridge.web.ports import Trail
-from tillbridge.web.roles import NOBODY, Role, Visitor
+from tillbridge.web.roles import NOBODY, Visitor
 from tillbridge.web.site.book import Filled, Page, Visit
 from tillbridge.web.site.frame import Frame
 
@@ -47,7 +47,7 @@ class SignIn:
             text = _("The name or the password is wrong.") if found is None else found.text
             return self._again(found, text, name=name, to=safe_return(to))
         secret = self._authenticator.sign_in(found)
-        with acting_as(found.who, found.role.word):
+        with acting_as(found.actor):
             await self._trail.note("page.signed_in")
         response = web.Response(status=303, headers={"Location": safe_return(to)})
         # Lax: a link in an alert's e-mail must open the page. Writes look at their origin.
@@ -61,7 +61,7 @@ class SignIn:
         found = self._authenticator.visitor(request)
         self._authenticator.sign_out(request)
         if isinstance(found, Visitor) and found.name:
-            with acting_as(found.who, found.role.word):
+            with acting_as(found.actor):
                 await self._trail.note("page.signed_out")
         response = web.Response(status=303, headers={"Location": "/login"})
         response.del_cookie(COOKIE, path="/")

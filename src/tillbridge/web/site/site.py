@@ -9,16 +9,17 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from tillbridge.core.actor import Role, acting_as
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.web.acting import acting_as
+from tillbridge.core.operation import Dispatcher
 from tillbridge.web.asking import form_of
 from tillbridge.web.authenticator import Authenticator, Denied
 from tillbridge.web.door import foreign_write
-from tillbridge.web.ports import Control, Trail
-from tillbridge.web.roles import NOBODY, Role, Visitor
+from tillbridge.web.ports import Control
+from tillbridge.web.roles import NOBODY, Visitor
 from tillbridge.web.site import sign_in
 from tillbridge.web.site.book import Action, Done, File, Page, Subject, Visit
 from tillbridge.web.site.frame import Frame
@@ -45,8 +46,8 @@ class Site:
     def __init__(
         self,
         control: Control,
+        dispatcher: Dispatcher,
         authenticator: Authenticator,
-        trail: Trail,
         *,
         clock: Clock,
         parts: SiteParts | None = None,
@@ -54,10 +55,11 @@ class Site:
         parts = parts or SiteParts(SUBJECTS)
         self._home = parts.home
         self._control = control
+        self._dispatcher = dispatcher
         self._authenticator = authenticator
-        self._trail = trail
+        self._trail = dispatcher.trail
         self._clock = clock
-        self._sign_in = sign_in.SignIn(authenticator, trail, clock=clock)
+        self._sign_in = sign_in.SignIn(authenticator, dispatcher.trail, clock=clock)
         self._pages = Routes[_What](
             (each.path, each) for each in (*everything(parts.subjects), sign_in.PAGE)
         )
@@ -122,7 +124,7 @@ class Site:
             if isinstance(value, str):
                 many.setdefault(name, []).append(value)
         visit = self._visit(request, params, visitor, many)
-        with acting_as(visitor.who, visitor.role.word) as actor:
+        with acting_as(visit.actor) as actor:
             try:
                 done = await action.do(visit)
             except BridgeError as failure:
@@ -180,6 +182,7 @@ class Site:
         fields = many or {}
         return Visit(
             self._control,
+            self._dispatcher,
             self._clock,
             visitor,
             params,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
-from tillbridge.web.roles import Role
 from tillbridge.web.site.book import (
     Action,
     Done,

@@ -5,9 +5,9 @@ from typing import Any
 
 from aiohttp import web
 
+from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.web.roles import Role
 from tillbridge.web.site.book import Action, Done, File, Filled, Page, Question, Subject, Visit
 
 PAPERS = (("a4", "A4"), ("letter", "Letter"))

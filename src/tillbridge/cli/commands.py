@@ -1,0 +1,102 @@
+"""Commands made of operations: what is declared as `command="item 86"` is `tillbridge item 86`."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tillbridge.cli import complete, say
+from tillbridge.cli.control import NotRunning, find_running, os_user
+from tillbridge.cli.progress import progress
+from tillbridge.cli.settings import load_settings, store_of
+from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer, Operation, Parameter
+from tillbridge.operations import OPERATIONS
+
+if TYPE_CHECKING:
+    from tillbridge.config import LoadedSettings
+
+# Prints an operation's answer for people.
+Show = Callable[[Answer], None]
+
+_ORDINARY = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_NAMED = inspect.Parameter.KEYWORD_ONLY
+
+
+def add_operations(
+    app: typer.Typer, subject: ModuleType, show: Mapping[str, Show] | None = None
+) -> None:
+    """Add the commands of a subject's operations; without a `show` the answer is its sentence."""
+    for each in OPERATIONS.values():
+        if each.command and each.run.__module__ == subject.__name__:
+            name = each.command.rpartition(" ")[2]
+            app.command(name, help=each.help)(_command(each, (show or {}).get(each.name)))
+
+
+def call(loaded: "LoadedSettings", name: str, arguments: Mapping[str, Any]) -> Answer:
+    """Return what the running bridge answers, or do the work here with the ledger's lock held.
+
+    Raises a BridgeError: what the bridge or the work raised, LedgerLocked where a bridge has the
+    ledger and does not answer (it is starting or ending).
+    """
+    running = find_running(loaded.data_dir)
+    with progress():
+        if running is not None:
+            try:
+                return running.ask("POST", name, body=dict(arguments))
+            except NotRunning:
+                pass  # it ended this very moment
+        return _alone(loaded, name, arguments)
+
+
+def _alone(loaded: "LoadedSettings", name: str, arguments: Mapping[str, Any]) -> Answer:
+    import asyncio
+
+    from tillbridge import daemon
+
+    return asyncio.run(daemon.perform_alone(loaded, name, arguments, user=os_user()))
+
+
+def _command(operation: Operation, show: Show | None) -> Callable[..., None]:
+    def command(context: typer.Context, *, as_json: bool = False, **given: Any) -> None:  # noqa: ANN401 -- as declared
+        loaded = load_settings(context)
+        for name, each in operation.parameters.items():
+            if each.argument.audit == "store" and given[name] is not None:
+                store_of(loaded, given[name])
+        answer = call(
+            loaded, operation.name, {name: each for name, each in given.items() if each is not None}
+        )
+        if as_json or show is None:
+            say.answered(answer, as_json=as_json)
+        else:
+            show(answer)
+        if answer.get("ok") is False:
+            raise typer.Exit(1)
+
+    found = [inspect.Parameter("context", _ORDINARY, annotation=typer.Context)]
+    found += [_parameter(each) for each in operation.parameters.values()]
+    as_json = typer.Option("--json", help=_("Answer as JSON."))
+    found.append(
+        inspect.Parameter("as_json", _NAMED, default=False, annotation=Annotated[bool, as_json])
+    )
+    # What typer reads of a function.
+    command.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]  # (as above)
+    command.__annotations__ = {each.name: each.annotation for each in found}
+    return command
+
+
+def _parameter(found: Parameter) -> inspect.Parameter:
+    argument = found.argument
+    words: dict[str, Any] = {"help": argument.help, "metavar": argument.metavar or None}
+    if argument.complete:
+        words["autocompletion"] = getattr(complete, argument.complete)
+    if argument.least is not None:
+        words["min"] = argument.least
+    if found.is_option:
+        name = argument.option or f"--{found.name.replace('_', '-')}"
+        annotation: Any = Annotated[found.type, typer.Option(name, **words)]
+    else:
+        annotation = Annotated[found.type, typer.Argument(**words)]
+    return inspect.Parameter(found.name, _NAMED, default=found.default, annotation=annotation)

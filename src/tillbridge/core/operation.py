@@ -1,0 +1,205 @@
+"""Operations: every act that a person or a program can ask of the bridge, declared once.
+
+    @operation("item.86", role=Role.STAFF, command="item 86")
+    async def take_off(bridge: "Bridge", store: StoreName, item: ItemId, *, until: Until = None):
+        '''Take an item off sale, whatever the till says. ...'''
+
+The command with its arguments and help, `POST /control/item.86`, the page's action, the role, the
+check of the arguments and the entry in the audit trail follow from the declaration. `perform` is
+the only way to call one. Declarations are light, because the command line imports them for
+`--help`: a function imports what it needs when it runs.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
+
+from tillbridge.core.actor import Actor, Role, acting_as
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from tillbridge.operations.audit_trail import AuditTrail
+    from tillbridge.operations.bridge import Bridge
+
+# What an operation answers. An act's answer has `text`, one sentence for whoever asked, and `ok`
+# (false: it was not done, and the command fails). Instants are ISO 8601; those in ms say so.
+Answer = dict[str, Any]
+Function = TypeVar("Function", bound=Callable[..., Awaitable[Answer]])
+
+
+class BadRequest(ConfigError):
+    """What was asked for is not understood."""
+
+
+class Forbidden(BridgeError):
+    """Who asked for it may not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A kind of argument, used as `StoreName = Annotated[str, Argument(...)]`.
+
+    `metavar` and `help` are the command line's, as is `option`, its name there where that is not
+    the parameter's; `complete` names a function of `cli.complete`. `audit` says where it stands in
+    an entry of the audit trail: as its "store", "community" or "target", or under this name among
+    the details; "" for not at all, as with what may hold a customer's data or a secret. `resolve`
+    turns the text that was typed into what the operation takes.
+    """
+
+    metavar: str = ""
+    help: str = ""
+    option: str = ""
+    complete: str = ""
+    audit: str = ""
+    least: int | None = None
+    resolve: "Callable[[Bridge, Mapping[str, Any], Any], Awaitable[Any]] | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an operation: its type when it is asked for; required without a default."""
+
+    name: str
+    type: Any
+    argument: Argument
+    default: Any
+    is_option: bool
+
+    @property
+    def is_required(self) -> bool:
+        """Whether it has to be given."""
+        return self.default is inspect.Parameter.empty
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is known of an operation; one that `reads` changes nothing and is not audited.
+
+    `command` is what one types after `tillbridge`, "" for what only the page asks.
+    """
+
+    name: str
+    run: Callable[..., Awaitable[Answer]]
+    role: Role
+    reads: bool
+    command: str
+    parameters: Mapping[str, Parameter]
+
+    @property
+    def help(self) -> str:
+        """What it does, as the command's help says it."""
+        return inspect.getdoc(self.run) or ""
+
+    def validated(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments, those that were left out too. Raises BadRequest."""
+        # Not while the command line is built.
+        from pydantic import ValidationError  # noqa: PLC0415 -- (as above)
+
+        try:
+            model = _model(self.name)(**given)
+        except ValidationError as slip:
+            first = slip.errors(include_url=False)[0]
+            where = ".".join(str(each) for each in first["loc"])
+            text = _("The request is not understood: {where}: {what}.")
+            raise BadRequest(text.format(where=where, what=first["msg"])) from None
+        return {name: getattr(model, name) for name in self.parameters}
+
+    def audited(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what of the arguments goes into the audit trail: what is marked, nothing else."""
+        entry: dict[str, Any] = {}
+        for name, parameter in self.parameters.items():
+            place, value = parameter.argument.audit, arguments.get(name)
+            if place == "community":
+                entry["store"] = f"communities/{value}"
+            elif place and value is not None:
+                entry[place] = value
+        return entry
+
+
+OPERATIONS: dict[str, Operation] = {}
+
+
+def operation(
+    name: str, *, role: Role, command: str = "", reads: bool = False
+) -> Callable[[Function], Function]:
+    """Declare an operation; `name` is its name in the audit trail and under `/control/` too."""
+
+    def declare(run: Function) -> Function:
+        found = list(inspect.signature(run).parameters.values())[1:]  # all but the bridge
+        parameters = {each.name: _parameter(each) for each in found}
+        OPERATIONS[name] = Operation(name, run, role, reads, command, parameters)
+        return run
+
+    return declare
+
+
+class Dispatcher:
+    """The only way to an operation: for the page, for commands of a running bridge, and alone.
+
+    It checks role and arguments, and writes down what was done.
+    """
+
+    def __init__(self, bridge: "Bridge", trail: "AuditTrail") -> None:
+        self._bridge = bridge
+        self.trail = trail
+
+    async def perform(self, name: str, given: Mapping[str, Any], actor: Actor) -> Answer:
+        """Do what `actor` asks for.
+
+        Raises what the operation raises, BadRequest for arguments that are not understood, and
+        Forbidden for a role that may not.
+        """
+        found = OPERATIONS.get(name)
+        if found is None:
+            raise BadRequest(_("There is no operation {name}.").format(name=name))
+        if (actor.role or Role.ANYBODY) < found.role:
+            raise Forbidden(_("That needs the role {role}.").format(role=found.role.word))
+        arguments = found.validated(given)
+        with acting_as(actor):
+            if found.reads:
+                return await self._run(found, arguments)
+            try:
+                answer = await self._run(found, arguments)
+            except BridgeError as failure:
+                kind = type(failure).__name__
+                await self.trail.note(name, ok=False, failure=kind, **found.audited(arguments))
+                raise
+            ok = answer.get("ok") is not False
+            await self.trail.note(name, ok=ok, **found.audited(arguments))
+            return answer
+
+    async def _run(self, found: Operation, arguments: dict[str, Any]) -> Answer:
+        for name, parameter in found.parameters.items():
+            resolve = parameter.argument.resolve
+            if resolve is not None and arguments[name] is not None:
+                typed = arguments.pop(name)  # what is not understood is not written down
+                arguments[name] = await resolve(self._bridge, arguments, typed)
+        return await found.run(self._bridge, **arguments)
+
+
+def _parameter(found: inspect.Parameter) -> Parameter:
+    kind, argument = found.annotation, Argument()
+    if get_origin(kind) is Annotated:
+        kind, *marks = get_args(kind)
+        argument = next((each for each in marks if isinstance(each, Argument)), argument)
+    if argument.resolve is not None:
+        kind = str | None
+    is_option = found.kind is inspect.Parameter.KEYWORD_ONLY
+    return Parameter(found.name, kind, argument, found.default, is_option)
+
+
+@cache
+def _model(name: str) -> "type[BaseModel]":
+    # Not while the command line is built.
+    from pydantic import ConfigDict, Field, create_model  # noqa: PLC0415 -- (as above)
+
+    fields: dict[str, Any] = {}
+    for each in OPERATIONS[name].parameters.values():
+        default = ... if each.is_required else each.default
+        fields[each.name] = (each.type, Field(default, ge=each.argument.least))
+    return create_model(name, __config__=ConfigDict(extra="forbid", strict=True), **fields)

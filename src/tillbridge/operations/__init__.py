@@ -1,0 +1,9 @@
+"""Every act that a person or a program can ask of the bridge, by subject: see `core.operation`.
+
+Importing any of it declares all.
+"""
+
+from tillbridge.core.operation import OPERATIONS
+from tillbridge.operations import items, problems
+
+__all__ = ["OPERATIONS", "items", "problems"]

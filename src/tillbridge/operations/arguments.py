@@ -1,0 +1,69 @@
+"""Kinds of arguments that several operations take."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.operation import Argument
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from tillbridge.operations.bridge import Bridge
+
+
+async def next_opening(bridge: "Bridge", store: str) -> int:
+    """Return when the store opens on its next day, in ms since the epoch."""
+    from tillbridge.ledger.facts import get_fact
+    from tillbridge.model.business_day import next_day_opens
+    from tillbridge.model.hours import hours_from_json
+
+    hours = await bridge.ledger.read(
+        lambda connection: hours_from_json(get_fact(connection, store, "store_hours"))
+    )
+    return next_day_opens(hours, _zone(bridge, store), bridge.clock.now_ms())
+
+
+def _zone(bridge: "Bridge", store: str) -> "ZoneInfo | None":
+    from zoneinfo import ZoneInfo
+
+    name = bridge.store(store).settings.timezone
+    return ZoneInfo(name) if name else None
+
+
+async def _until_ms(bridge: "Bridge", arguments: Mapping[str, Any], typed: str) -> int:
+    """Return the instant that was typed, in the store's time. Raises ConfigError."""
+    from tillbridge.core.until import until_ms
+
+    store = arguments["store"]
+    if typed.strip().lower() == "opening":
+        return await next_opening(bridge, store)
+    try:
+        return until_ms(typed, now_ms=bridge.clock.now_ms(), zone=_zone(bridge, store))
+    except ValueError as slip:
+        raise ConfigError(f"{slip}.", fix=_("Give a time to come, or none at all.")) from None
+
+
+StoreName = Annotated[
+    str,
+    Argument("STORE", _("The store's name in bridge.toml."), complete="stores", audit="store"),
+]
+ItemId = Annotated[
+    str,
+    Argument(
+        "EXTERNAL_ID",
+        _("The item's id in the till (external_id)."),
+        complete="items",
+        audit="target",
+    ),
+]
+Until = Annotated[
+    int | None,  # ms since the epoch
+    Argument(
+        "TIME",
+        _("Until when: 18:30, opening, tomorrow, 2h, 2026-11-21T18:30. Else until restored."),
+        audit="until_ms",
+        resolve=_until_ms,
+    ),
+]

@@ -1,0 +1,70 @@
+"""What operations act on: the stores and communities of a bridge, and what they share."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
+
+if TYPE_CHECKING:
+    from tillbridge.config import Settings
+    from tillbridge.core.operation import Answer
+    from tillbridge.daemon.building import Building
+    from tillbridge.daemon.rooms import StoreRooms
+    from tillbridge.ledger.ledger import Ledger
+    from tillbridge.ledger.problems import ProblemDesk
+
+
+class Bridge:
+    """A bridge as operations see it; `is_running` is false where a command works without a daemon.
+
+    `status` returns the status document.
+    """
+
+    def __init__(
+        self,
+        building: "Building",
+        status: "Callable[[], Awaitable[Answer]]",
+        *,
+        is_running: bool = False,
+    ) -> None:
+        self._building = building
+        self.status = status
+        self.is_running = is_running
+
+    @property
+    def settings(self) -> "Settings":
+        """The whole configuration."""
+        return self._building.bridge.settings
+
+    @property
+    def ledger(self) -> "Ledger":
+        """The bridge's ledger."""
+        return self._building.bridge.ledger
+
+    @property
+    def clock(self) -> Clock:
+        """The one clock."""
+        return self._building.bridge.clock
+
+    @property
+    def problems(self) -> "ProblemDesk":
+        """The problems that are open."""
+        return self._building.bridge.problems
+
+    def store(self, name: str) -> "StoreRooms":
+        """Return a store. Raises ConfigError, which names those there are."""
+        found = self._building.stores.get(name)
+        if found is None:
+            raise ConfigError(
+                _("There is no store {store}.").format(store=name),
+                fix=_("There are: {names}.").format(names=", ".join(self._building.stores)),
+            )
+        return found
+
+    def later(self, text: str) -> str:
+        """Return a sentence, with more where nobody runs who could tell the service now."""
+        if self.is_running:
+            return text
+        return text + " " + _("The bridge is not running: it is told when it runs.")

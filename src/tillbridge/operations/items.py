@@ -1,0 +1,120 @@
+"""What the kitchen asks: which items are off sale, where is this one; and take it off sale."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tillbridge.core.actor import Role, current_actor
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.core.spans import clock_time, short_span
+from tillbridge.operations.arguments import ItemId, StoreName, Until, next_opening
+
+if TYPE_CHECKING:
+    from tillbridge.operations.bridge import Bridge
+
+_HOUR_MS = 3_600_000
+_MOST_FOUND = 40
+
+
+@operation("item.86", role=Role.STAFF, command="item 86")
+async def take_off(
+    bridge: "Bridge", store: StoreName, item: ItemId, *, until: Until = None
+) -> Answer:
+    """Take an item off sale, whatever the till says.
+
+    Times are the store's local time; "tomorrow" is its next midnight, "opening" the first opening
+    of its next day.
+
+    Example: tillbridge item 86 main B1 --until 18:30
+    """
+    from tillbridge.menu.off_sale import is_item, name_of_item
+
+    rooms, now = bridge.store(store), bridge.clock.now_ms()
+    if not await bridge.ledger.read(lambda connection: is_item(connection, store, item)):
+        raise BridgeError(
+            _("The menu has no item {item}.").format(item=item),
+            fix=_("Give its id in the till, which the export calls external_id."),
+        )
+    if until is not None and until <= now:
+        raise ConfigError(_("That time is over."), fix=_("Give a time to come, or none at all."))
+    await rooms.catalogue.take_off(item, until=until, by=current_actor().who)
+    text = (
+        _("{item} is off sale until it is restored.")
+        if until is None
+        else _("{item} is off sale until {until}.")
+    )
+    end = "" if until is None else clock_time(until, now)
+    name = await bridge.ledger.read(lambda connection: name_of_item(connection, store, item))
+    return {"ok": True, "text": bridge.later(text).format(item=name, until=end)}
+
+
+@operation("item.restore", role=Role.STAFF, command="item restore")
+async def restore(bridge: "Bridge", store: StoreName, item: ItemId) -> Answer:
+    """Lift the staff's word on an item: what the till says counts again.
+
+    Example: tillbridge item restore main B1
+    """
+    from tillbridge.menu.off_sale import name_of_item
+
+    restored = await bridge.store(store).catalogue.restore(item)
+    name = await bridge.ledger.read(lambda connection: name_of_item(connection, store, item))
+    if not restored:
+        return {"ok": False, "text": _("{item} was not taken off sale here.").format(item=name)}
+    text = bridge.later(_("{item} is again as the till says."))
+    return {"ok": True, "text": text.format(item=name)}
+
+
+@operation("items.off", role=Role.LOOK, reads=True, command="item off")
+async def off(bridge: "Bridge", store: StoreName) -> Answer:
+    """List what is off sale: since when, until when, by whom, and when the storefront had it.
+
+    Example: tillbridge item off main
+    """
+    from tillbridge.menu.off_sale import items_off_sale
+
+    bridge.store(store)
+    now = bridge.clock.now_ms()
+    items = await bridge.ledger.read(lambda connection: items_off_sale(connection, store, now))
+    ends = {"opening_ms": await next_opening(bridge, store), "hour_ms": now + _HOUR_MS}
+    return {"items": items, "ends": ends}
+
+
+@operation("items.find", role=Role.LOOK, reads=True, command="item find")
+async def find(
+    bridge: "Bridge",
+    store: StoreName,
+    text: Annotated[str, Argument("TEXT", _("Part of a name, its initials, or an id."))],
+) -> Answer:
+    """Find items of the menu by a few letters, with the id that item 86 takes.
+
+    Example: tillbridge item find main pm
+    """
+    from tillbridge.menu.off_sale import items_found
+
+    currency = bridge.store(store).settings.currency
+    return await bridge.ledger.read(
+        lambda connection: items_found(connection, store, text, currency, limit=_MOST_FOUND)
+    )
+
+
+def taken_off_by(item: Mapping[str, Any]) -> str:
+    """Return who took the item off sale."""
+    match item["how"]:
+        case "till":
+            return _("the till")
+        case "order":
+            return _("the till, when it refused an order")
+        case _:
+            return str(item["by"])
+
+
+def reached(item: Mapping[str, Any]) -> str:
+    """Return whether guests still see it, and how long it took to hide it."""
+    if item["how"] == "till":
+        return _("Hidden from guests")
+    if item["reached_ms"] is None:
+        return _("Not hidden from guests yet")
+    if item["reached_ms"] == 0:
+        return _("Hidden from guests already before")
+    return _("Hidden from guests after {span}").format(span=short_span(item["reached_ms"]))
