@@ -17,7 +17,8 @@ from pathlib import Path
 from aiohttp import web
 
 from bench.export_store import CHANGED, STORE, open_pos, write_menu
-from tillbridge.config import AssumptionSettings, StoreSettings
+from tests.support.store_context import store_context
+from tillbridge.config import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
@@ -98,18 +99,17 @@ async def flowing(folder: Path, base_url: str) -> AsyncIterator[None]:
     settings = StoreSettings.model_validate(
         {"location_id": "loc-1", "currency": "USD", "pos": {"adapter": "folder"}}
     )
-    flow = CatalogueFlow(
-        STORE,
+    context = store_context(
         settings,
-        AssumptionSettings(),
         pos=pos,
         service=link.store(FixedTokens()).client,
         ledger=ledger,
-        desk=desk,
+        problems=desk,
         clock=clock,
         job_poll_s=2,
         base_url=base_url,
     )
+    flow = CatalogueFlow(context)
     events = FolderEvents()
     watch = FileWatch(events, store=STORE, poll_s=2)
     watch.subscribe(pos.catalogue_files(), SETTLE_MS, flow.export_changed)

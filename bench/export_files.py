@@ -36,7 +36,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.conformance.samples import plain_items
 from tillbridge.core.errors import ConfigError
-from tillbridge.menu.collector import collector_at_rest
+from tillbridge.menu.gc_pause import gc_paused
 from tillbridge.model.catalogue import Item
 from tillbridge.pos.kit import find_kit
 
@@ -227,7 +227,7 @@ class _Exports:
     def read_first(self, parse: Callable[[Path], object]) -> tuple[float, float]:
         """Let the till export, and return what reading all of it takes, and `parse`."""
         self._export()
-        with collector_at_rest():  # as it does while the bridge reads a whole menu
+        with gc_paused():  # as it does while the bridge reads a whole menu
             return _took_s(self._pos.read_catalogue), _took_s(lambda: parse(self._path))
 
     def _export(self) -> None:

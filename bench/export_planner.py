@@ -18,10 +18,13 @@ from bench.export_store import CHANGED, STORE, open_pos, write_menu
 from tillbridge.core.clock import Clock
 from tillbridge.ledger import menu
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.menu.assess import Assessment, Assessor, Rules
+from tillbridge.menu.assess import Assessment, Rules, guard_and_plan
+from tillbridge.menu.compare import compare
 from tillbridge.menu.guard import Limits
-from tillbridge.menu.known import KnownFingerprints
+from tillbridge.menu.overlay import Overlay
 from tillbridge.menu.plan import PlanLimits, PushBatch
+from tillbridge.menu.reading import KnownFingerprints
+from tillbridge.model.catalogue import CatalogueChanges
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
@@ -38,9 +41,7 @@ async def measured(folder: Path, rounds: int) -> dict[str, float | None]:
     )
 
     async def plan() -> Assessment:
-        reading = await pos.read_changes(known)
-        assessor = Assessor(STORE, RULES, 1, {})
-        return await ledger.read(assessor.changes(reading))
+        return await _planned(ledger, await pos.read_changes(known))
 
     try:
         await _warm_up(folder, ledger)
@@ -70,14 +71,19 @@ async def measured(folder: Path, rounds: int) -> dict[str, float | None]:
     }
 
 
+async def _planned(ledger: Ledger, reading: CatalogueChanges) -> Assessment:
+    overlay = Overlay(1, {})
+    comparison = await ledger.read(lambda connection: compare(connection, STORE, reading, overlay))
+    return await asyncio.to_thread(guard_and_plan, comparison, RULES, overlay.now_ms)
+
+
 async def _warm_up(folder: Path, ledger: Ledger) -> None:
     """Plan something small first: what is made once is not what a large export takes."""
     small = folder / "small"
     (small / "orders").mkdir(parents=True)
     write_menu(small / "menu.csv", 50)
     pos = open_pos(small)
-    reading = await pos.read_changes(frozenset())
-    await ledger.read(Assessor(STORE, RULES, 1, {}).changes(reading))
+    await _planned(ledger, await pos.read_changes(frozenset()))
     pos.close()
 
 

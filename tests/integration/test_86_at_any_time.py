@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.support.catalogue_house import Desk, ShelfPos, WallClock, store_settings
 from tests.support.catalogues import dishes
 from tests.support.held_service import HeldService
+from tests.support.store_context import store_context
 from tillbridge.config import AssumptionSettings
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
@@ -164,16 +165,16 @@ async def running_store(folder: Path) -> AsyncIterator[Store]:
     pos.menu = dishes(DISHES)
     ledger = await Ledger.open(folder, clock=clock)
     flow = CatalogueFlow(
-        "main",
-        store_settings(max_price_change_percent=10_000, max_sold_out_percent=100),
-        AssumptionSettings.model_validate({"batch_max_items": 2}),
-        pos=pos,
-        service=service,
-        ledger=ledger,
-        desk=Desk(),
-        clock=clock,
-        job_poll_s=0.002,
-        base_url="https://service.example",
+        store_context(
+            store_settings(max_price_change_percent=10_000, max_sold_out_percent=100),
+            assumptions=AssumptionSettings.model_validate({"batch_max_items": 2}),
+            pos=pos,
+            service=service,
+            ledger=ledger,
+            problems=Desk(),
+            clock=clock,
+            job_poll_s=0.002,
+        )
     )
     await ledger.write(
         lambda connection: put_fact(connection, "main", "service_store_id", "st_main", at=1)

@@ -33,7 +33,7 @@ async def started(house: CatalogueHouse, count: int = 4) -> None:
     """Put the first menu on sale."""
     house.pos.menu = dishes(count)
     await house.flow.push_again()
-    await house.flow._availability.round()
+    await house.flow._availability.step()
     await house.calls()
 
 
@@ -57,7 +57,7 @@ def _items_in(body: dict[str, Any]) -> list[dict[str, Any]]:
 async def under_way(house: CatalogueHouse, external_id: str) -> None:
     """Wait until a menu call that says something of the item is on its way."""
     async with asyncio.timeout(20):
-        while not any(external_id in words for words in house.flow._shared.in_flight._menu):
+        while not house.flow._ctx.calls.in_menu_call(external_id):
             await asyncio.sleep(0.005)
 
 
@@ -65,7 +65,7 @@ async def sold_out(house: CatalogueHouse, external_id: str) -> None:
     """Let the POS say that an item is sold out, and the availability lane hear of it."""
     house.pos.words = {external_id: OFF}
     house.flow.availability_changed()
-    await house.flow._availability.round()
+    await house.flow._availability.step()
 
 
 async def test_what_sells_out_while_the_menu_is_read_does_not_come_back_with_it(
@@ -75,14 +75,14 @@ async def test_what_sells_out_while_the_menu_is_read_does_not_come_back_with_it(
         await started(house)
         house.pos.menu = dishes(4, p1={"name": "New"}, p2={"name": "New"})
         gate = Gate(house)
-        pushing = asyncio.create_task(house.flow._menu.round())
+        pushing = asyncio.create_task(house.flow._menu.step())
         await gate.reached.wait()
         await sold_out(house, "p1")
         gate.open()
         await pushing
         assert set(await said(house, "p1")) == {False}
         await house.calls()
-        await house.flow._availability.round()
+        await house.flow._availability.step()
         assert await house.calls() == []
 
 
@@ -92,14 +92,14 @@ async def test_what_is_back_while_the_menu_is_read_is_told_once(tmp_path: Path) 
         await sold_out(house, "p1")
         await house.calls()
         gate = Gate(house)
-        reading = asyncio.create_task(house.flow._menu.round())
+        reading = asyncio.create_task(house.flow._menu.step())
         await gate.reached.wait()
         house.pos.words = {}
         house.flow.availability_changed()
-        telling = asyncio.create_task(house.flow._availability.round())
+        telling = asyncio.create_task(house.flow._availability.step())
         gate.open()
         await asyncio.gather(reading, telling)
-        await house.flow._availability.round()
+        await house.flow._availability.step()
         assert await said(house, "p1") == [True]
 
 
@@ -114,7 +114,7 @@ async def test_what_sells_out_between_two_calls_of_a_plan_is_right_in_the_later_
             f"p{number}": {"description": "New"} for number in range(1, 31)
         }
         house.pos.menu = dishes(30, **names)
-        pushing = asyncio.create_task(house.flow._menu.round())
+        pushing = asyncio.create_task(house.flow._menu.step())
         await under_way(house, "p1")
         await sold_out(house, "p30")  # which the third call is about
         assert await said(house, "p30") == [False]
@@ -122,7 +122,7 @@ async def test_what_sells_out_between_two_calls_of_a_plan_is_right_in_the_later_
         assert (await house.on_sale())["p30"]["description"] == "New"
         assert await said(house, "p30") == [False, False]
         await house.calls()
-        await house.flow._availability.round()
+        await house.flow._availability.step()
         assert await house.calls() == []
 
 
@@ -134,10 +134,10 @@ async def test_a_word_that_clashes_with_a_push_under_way_is_told_again_after_it(
         delay = {"path": "/batch$", "action": "delay", "delay_s": 0.3, "count": 1}
         await house.linked.driver.control("POST", "/faults", delay)
         house.pos.menu = dishes(4, p1={"name": "New"}, p2={"name": "New"})
-        pushing = asyncio.create_task(house.flow._menu.round())
+        pushing = asyncio.create_task(house.flow._menu.step())
         await under_way(house, "p1")
         await sold_out(house, "p1")
         await pushing
-        await house.flow._availability.round()
+        await house.flow._availability.step()
         assert not (await house.on_sale())["p1"]["available"]
         assert (await said(house, "p1"))[-1] is False

@@ -17,8 +17,7 @@ from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.menu import refused_items
 from tillbridge.ledger.menu_past import prices_around
 from tillbridge.ledger.pushes import begin_push, get_hold, push_page, running_pushes
-from tillbridge.menu.pending import Pending, pending_text
-from tillbridge.menu.wishes import Wish
+from tillbridge.menu.push_record import PushContent
 from tillbridge.model.catalogue import Availability, BadRow, Catalogue, Item, Variant
 from tillbridge.sandbox import SandboxSettings
 
@@ -32,15 +31,15 @@ async def sync(house: CatalogueHouse, catalogue: Catalogue | None = None) -> lis
     house.flow.availability_changed()
     with suppress(ServiceError):  # which is what some of these tests are about
         await house.flow.push_again()
-    await house.flow._availability.round()
+    await house.flow._availability.step()
     return await house.calls()
 
 
 async def exported_again(house: CatalogueHouse) -> list[str]:
     """Write the same export again, and return the calls that the bridge makes of it."""
     await house.calls()
-    house.flow._menu.wish(Wish())
-    await house.flow._menu.round()
+    house.flow._menu.request()
+    await house.flow._menu.step()
     return await house.calls()
 
 
@@ -155,7 +154,7 @@ async def test_a_snooze_comes_back_by_itself(tmp_path: Path) -> None:
         assert not service["p1"]["available"]
         assert service["p1"]["snooze_until"] is not None
         house.clock.ahead_ms = 61_000
-        await house.flow._availability.round()
+        await house.flow._availability.step()
         assert await house.calls() == ["POST items/availability"]
         await matches(house, dishes(5))
 
@@ -286,13 +285,13 @@ async def test_an_86_goes_out_while_a_job_runs_and_stands_after_it(tmp_path: Pat
         while not any(each.job_id for each in await house.ask(push_page, 1)):
             await asyncio.sleep(0.01)
         await house.flow.take_off("p2", until=None, by="staff")
-        await house.flow._availability.round()
+        await house.flow._availability.step()
         assert not pushing.done()
         assert not (await house.on_sale())["p2"]["available"]
         await house.linked.driver.jump(61)
         await pushing
         await sync(house)
-        await house.flow._availability.round()
+        await house.flow._availability.step()
         names["p2"]["available"] = False
         await matches(house, dishes(130, **names))
 
@@ -402,7 +401,7 @@ async def test_a_push_of_unknown_outcome_is_told_again_although_the_export_went_
 async def test_a_crash_in_the_middle_of_a_call_leaves_its_items_doubtful(tmp_path: Path) -> None:
     async with catalogue_house(tmp_path) as house:
         await sync(house, dishes(5))
-        pending = pending_text(Pending(ids=("p1",)))
+        pending = PushContent(ids=("p1",)).text()
         await house.ledger.write(
             lambda connection: begin_push(connection, "main", "patch", {}, pending, at=1)
         )

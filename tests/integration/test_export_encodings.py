@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.catalogue_house import CatalogueHouse, catalogue_house
 from tests.support.catalogues import dishes
-from tillbridge.menu.wishes import Wish
 from tillbridge.model.catalogue import Catalogue
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding
 
@@ -24,8 +23,8 @@ def menu(encoding: FileEncoding, *, price: int = 100, name: str = "menu.csv") ->
 async def exported(house: CatalogueHouse, catalogue: Catalogue) -> list[str]:
     await house.calls()
     house.pos.menu = catalogue
-    house.flow._menu.wish(Wish())
-    await house.flow._menu.round()
+    house.flow._menu.request()
+    await house.flow._menu.step()
     return await house.calls()
 
 

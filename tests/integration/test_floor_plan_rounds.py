@@ -19,7 +19,7 @@ def hall(count: int) -> tuple[Table, ...]:
 
 async def round_with(house: CatalogueHouse, tables: tuple[Table, ...]) -> list[str]:
     house.pos.tables = tables
-    await house.flow.tables.round()
+    await house.flow.tables.step()
     return await house.calls()
 
 
@@ -101,8 +101,8 @@ async def test_new_tokens_are_told_until_a_new_sheet_is_made(tmp_path: Path) -> 
         await round_with(house, hall(3))
         rotate = {"external_ids": ["t02", "t03"]}
         await house.linked.driver.control("POST", "/tables/st_main/rotate", rotate)
-        house.flow.tables.refresh()  # as every day
-        await house.flow.tables.round()
+        house.flow.daily()  # as every day
+        await house.flow.tables.step()
         assert house.desk.opened["tables.codes_changed", ""] == {"tables": "Table 2, Table 3"}
 
         books = await house.flow.tables.books()
@@ -175,7 +175,7 @@ async def test_a_floor_plan_that_cannot_be_read_leaves_the_tables(tmp_path: Path
     async with catalogue_house(tmp_path) as house:
         await round_with(house, hall(2))
         house.pos.tables = ExportUnreadable("no table", place="tables.csv", fix="Export a CSV.")
-        await house.flow.tables.round()
+        await house.flow.tables.step()
         assert "export.unreadable" in house.desk.codes
         with pytest.raises(BridgeError, match=r"tables\.csv no table"):
             await house.flow.tables.plan_only()

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.support.catalogue_house import store_settings
 from tests.support.forgetful_service import ForgetfulService
 from tests.support.hostile_values import TEXTS, VALUES, or_anything
+from tests.support.store_context import store_context
 from tillbridge.adapter import (
     AddOn,
     AddOnGroup,
@@ -46,7 +47,6 @@ from tillbridge.adapter import (
     TicketUpdate,
     Variant,
 )
-from tillbridge.config import AssumptionSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ServiceError
 from tillbridge.core.problems import Found, Scope
@@ -263,16 +263,14 @@ class Bench:
         )
         self.till = OfMenus()
         self.flow = CatalogueFlow(
-            "main",
-            store_settings(),
-            AssumptionSettings(),
-            pos=runner(self.till),
-            service=Encoding(),
-            ledger=self.ledger,
-            desk=self.desk,
-            clock=clock,
-            job_poll_s=0.01,
-            base_url="https://service.example",
+            store_context(
+                store_settings(),
+                pos=runner(self.till),
+                service=Encoding(),
+                ledger=self.ledger,
+                problems=self.desk,
+                clock=clock,
+            )
         )
 
     async def _close(self) -> None:
@@ -293,9 +291,9 @@ class Bench:
             except ServiceError:
                 continue
         self.flow.availability_changed()
-        await self.flow._availability.round()
+        await self.flow._availability.step()
         if await self.flow.approve() is not None:
-            await self.flow._menu.round()
+            await self.flow._menu.step()
         await self.desk.settle()
         await self.ledger.read(open_problems)
 

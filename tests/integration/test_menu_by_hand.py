@@ -41,7 +41,7 @@ async def test_other_prices_at_the_storefront_are_mended_though_the_ledger_knows
     async with catalogue_house(tmp_path) as house:
         await pushed(house)
         house.flow.resync()
-        await house.flow._menu.round()
+        await house.flow._menu.step()
         assert await house.calls() == ["POST menus"]
 
 

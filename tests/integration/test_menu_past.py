@@ -69,7 +69,7 @@ async def test_how_long_an_86_takes_to_reach_the_storefront_is_known(tmp_path: P
         await house.flow.take_off("p1", until=None, by="page:anna")
         before = (await house.ask(get_overrides))["p1"]
         assert (before.by, before.sent_at) == ("page:anna", None)
-        await house.flow._availability.round()
+        await house.flow._availability.step()
         after = (await house.ask(get_overrides))["p1"]
         assert after.sent_at is not None
         assert at <= before.at <= after.sent_at

@@ -110,32 +110,32 @@ async def test_tables_are_told_anew_too(tmp_path: Path) -> None:
     async with catalogue_house(tmp_path) as house:
         await house.integrated("int_1")
         house.pos.tables = (Table("t1", "One", 4, "hall"), Table("t2", "Two"))
-        await house.flow.tables.round()
+        await house.flow.tables.step()
         assert await house.calls() == ["POST tables"]
         await service_lost_all(house)
         await house.integrated("int_2")
         house.flow = house.rebuild()
-        await house.flow.tables.round()
-        await house.flow.tables.round()
+        await house.flow.tables.step()
+        await house.flow.tables.step()
         assert await house.calls() == ["POST tables"]
         service = ForgetfulService()
         service.away = True
         house.flow = house.rebuild("http://127.0.0.1:1/v2", service)
-        await house.flow.tables.round()
+        await house.flow.tables.step()
         assert await house.ask(get_tables) == ()
         house.flow = house.rebuild("http://127.0.0.1:1/v2", service)  # and it stops meanwhile
         service.away = False
-        await house.flow.tables.round()
+        await house.flow.tables.step()
         assert service.tables.keys() == {"t1", "t2"}
 
 
 async def test_a_table_that_lost_its_zone_is_sent_without_one(tmp_path: Path) -> None:
     async with catalogue_house(tmp_path) as house:
         house.pos.tables = (Table("t1", "One", 4, "hall"), Table("t2", "Two"))
-        await house.flow.tables.round()
+        await house.flow.tables.step()
         house.pos.tables = (Table("t1", "One", 4), Table("t2", "Two"))
         await house.linked.driver.control("DELETE", "/requests")
-        await house.flow.tables.round()
+        await house.flow.tables.step()
         log = (await house.linked.driver.control("GET", "/requests")).body["requests"]
         (push,) = [each for each in log if each["path"].endswith("/tables")]
         assert [each.get("zone") for each in push["body"]["tables"]] == ["", None]

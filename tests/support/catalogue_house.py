@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from tests.support.service_link import Linked, linked
+from tests.support.store_context import store_context
 from tillbridge.adapter import AvailabilityReading, TablesReading
 from tillbridge.config import AssumptionSettings, StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.menu.flow import CatalogueFlow
-from tillbridge.menu.ports import CatalogueService
 from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
 from tillbridge.model.table import Table
 from tillbridge.sandbox import SandboxSettings
@@ -152,20 +152,20 @@ async def catalogue_house(
 
             def build(
                 base_url: str = bench.driver.running.base_url,
-                service: CatalogueService = bench.client,
+                service: object = bench.client,
                 **menu: object,
             ) -> CatalogueFlow:
                 return CatalogueFlow(
-                    "main",
-                    store_settings(**menu),
-                    AssumptionSettings.model_validate(assumptions),
-                    pos=pos,
-                    service=service,
-                    ledger=ledger,
-                    desk=desk,
-                    clock=clock,
-                    job_poll_s=0.01,
-                    base_url=base_url,
+                    store_context(
+                        store_settings(**menu),
+                        assumptions=AssumptionSettings.model_validate(assumptions),
+                        pos=pos,
+                        service=service,
+                        ledger=ledger,
+                        problems=desk,
+                        clock=clock,
+                        base_url=base_url,
+                    )
                 )
 
             house = CatalogueHouse(pos, build(), ledger, desk, clock, bench, build)

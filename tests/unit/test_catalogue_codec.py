@@ -7,7 +7,7 @@ from hypothesis import given
 from tests.support.catalogues import catalogues, items
 from tillbridge.ledger.menu_codec import AcceptedItem, Parts, item_fields, item_from, item_text
 from tillbridge.menu import codec
-from tillbridge.menu.pending import Pending, pending_from, pending_text
+from tillbridge.menu.push_record import PushContent
 from tillbridge.model.catalogue import AddOnGroup, Catalogue, Item, ItemTax, TaxComponent, Variant
 from tillbridge.sandbox import bodies
 
@@ -94,9 +94,9 @@ def test_an_item_survives_the_ledger(item: Item) -> None:
 
 @given(catalogues())
 def test_what_a_job_carries_survives_a_restart(catalogue: Catalogue) -> None:
-    pending = Pending(
+    pending = PushContent(
         ("gone",),
         tuple(AcceptedItem.of(each, each, 7) for each in catalogue.items.values()),
         Parts(catalogue.categories, catalogue.add_ons, catalogue.addon_groups, catalogue.menus),
     )
-    assert pending_from(pending_text(pending)) == pending
+    assert PushContent.of_text(pending.text()) == pending

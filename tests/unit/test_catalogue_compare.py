@@ -19,8 +19,8 @@ from tillbridge.menu.compare import (
     compare_changes,
     compare_whole,
 )
-from tillbridge.menu.known import KnownFingerprints
 from tillbridge.menu.overlay import Overlay
+from tillbridge.menu.reading import KnownFingerprints
 from tillbridge.model.catalogue import (
     Availability,
     BadRow,
@@ -158,7 +158,7 @@ def test_a_refused_item_keeps_its_last_good_state() -> None:
 def test_an_unsure_item_is_told_again() -> None:
     with ledger_with(dishes(3), {}) as connection:
         assert not compare_availability(connection, "main", Overlay(NOW)).changes
-        found = compare_availability(connection, "main", Overlay(NOW), unsure={"p1"})
+        found = compare_availability(connection, "main", Overlay(NOW), unconfirmed={"p1"})
     assert found.changes.changed.keys() == {"p1"}
 
 

@@ -16,8 +16,8 @@ from tillbridge.ledger.models import Hold, Push
 from tillbridge.ledger.pushes import DISMISSED, get_hold, push_page
 from tillbridge.ledger.search import find_items, fold, rank_of
 from tillbridge.menu.describe import counted
-from tillbridge.menu.menu_notes import FIRST_IMPORT
-from tillbridge.menu.report import PlanReport
+from tillbridge.menu.flow import PlanReport
+from tillbridge.menu.report import FIRST_IMPORT
 from tillbridge.model.catalogue import Item
 from tillbridge.model.instant import to_iso
 from tillbridge.model.money import to_major

@@ -20,7 +20,7 @@ from tillbridge.daemon.life import live
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.signals import on_end
 from tillbridge.ledger.snapshot import FailedStart, note_failed_start
-from tillbridge.menu.collector import unfreeze
+from tillbridge.menu.gc_pause import unfreeze
 from tillbridge.web.held_address import HeldAddress
 
 log = get_logger()

@@ -137,18 +137,7 @@ class StoreRooms:
             check_s=house.settings.service.integration_check_s,
             after_round=self._recall,
         )
-        self.catalogue = CatalogueFlow(
-            name,
-            settings,
-            house.settings.assumptions,
-            pos=self.tills.menu,
-            service=link.client,
-            ledger=house.ledger,
-            desk=house.desk,
-            clock=house.clock,
-            job_poll_s=house.settings.service.job_poll_s,
-            base_url=house.settings.service.base_url,
-        )
+        self.catalogue = CatalogueFlow(self.context)
         self.standing = StoreStanding(
             self.context, lambda: self.service_store_id if self._door.is_open else None
         )

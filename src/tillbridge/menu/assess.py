@@ -1,30 +1,17 @@
-"""From a reading to a decision: nothing, these calls, or a person has to look.
+"""From a comparison to a decision: nothing, these calls, or a person has to look. Pure."""
 
-Runs in the ledger's reader, so that even a menu of 200,000 items never holds the event loop.
-"""
-
-from collections.abc import Callable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection
-
+from tillbridge.config import AssumptionSettings, StoreSettings
 from tillbridge.ledger.models import Hold
-from tillbridge.ledger.overrides import get_overrides
-from tillbridge.ledger.pushes import get_hold
-from tillbridge.menu.compare import (
-    Comparison,
-    compare_availability,
-    compare_changes,
-    compare_whole,
-)
+from tillbridge.menu.compare import Comparison
 from tillbridge.menu.describe import summary_of
 from tillbridge.menu.diff import ContentDigest, Diff, ItemChange, apply
 from tillbridge.menu.guard import Finding, Limits, findings
-from tillbridge.menu.overlay import Overlay
 from tillbridge.menu.plan import Kind, Plan, PlanLimits, choose, plan
-from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
+from tillbridge.model.catalogue import Catalogue
 from tillbridge.model.menu_summary import MenuSummary
 
 
@@ -36,6 +23,29 @@ class Rules:
     plan: PlanLimits
     service_restores_snoozed: bool = False
     max_sold_out_percent: float = 80
+    max_tables_removed_percent: float = 20
+
+    @classmethod
+    def of(cls, settings: StoreSettings, assumptions: AssumptionSettings) -> "Rules":
+        """Return the rules that the settings give."""
+        return cls(
+            Limits(
+                settings.menu.max_removed_percent,
+                settings.menu.max_price_change_percent,
+                settings.currency,
+                settings.menu.max_changed_percent,
+                settings.menu.max_added_percent,
+                settings.menu.approve_first,
+            ),
+            PlanLimits(
+                assumptions.background_threshold,
+                assumptions.batch_max_items,
+                settings.menu.full_push_percent,
+            ),
+            assumptions.service_restores_snoozed,
+            settings.menu.max_sold_out_percent,
+            settings.tables.max_removed_percent,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +54,8 @@ class Assessment:
 
     `reasons` say why the plan waits for a person; then `plan` holds only what may go out meanwhile
     (availability), and `suspects` are the ids of the items the reasons are about, the worst first.
-    `digest` names the plan's content, `hold` is the plan that waited until now. `needs_whole` asks
-    for the whole export, which a full push takes. `first` sums up a menu that the storefront has
-    nothing to compare with.
+    `digest` names the plan's content. `needs_whole` asks for the whole export, which a full push
+    takes. `first` sums up a menu that the storefront has nothing to compare with.
     """
 
     comparison: Comparison
@@ -54,138 +63,98 @@ class Assessment:
     digest: str
     reasons: tuple[str, ...] = ()
     suspects: tuple[str, ...] = ()
-    hold: Hold | None = None
     approved: bool = False
     needs_whole: bool = False
     summary: Mapping[str, Any] | None = None
     first: MenuSummary | None = None
 
-    def without_content(self, rules: Rules) -> "Assessment":
-        """Return what may go out while the service refuses the rest: availability."""
-        steps = plan("availability", meanwhile(self.comparison.changes), Catalogue(), rules.plan)
-        return replace(self, plan=steps, reasons=self.reasons or ("",))
+    @property
+    def hold(self) -> Hold | None:
+        """The plan that waited until now."""
+        return self.comparison.hold
 
 
-@dataclass(frozen=True, slots=True)
-class Assessor:
-    """Assesses readings of one store; `words` is what the POS says of availability."""
+def guard_and_plan(
+    comparison: Comparison, rules: Rules, now_ms: int, *, full: bool = False
+) -> Assessment:
+    """Return the calls that bring the service in line, or why a person has to look first.
 
-    store: str
-    rules: Rules
-    now_ms: int
-    words: Mapping[str, Availability] | None
-    full: bool = False  # a full push is asked for, whatever it costs
+    `full`: a full push is asked for, whatever it costs. Takes its time for a large menu: run it
+    beside the event loop.
+    """
+    assessment = _decided(comparison, rules, now_ms, full=full)
+    if comparison.totals.items or not comparison.changes.added:
+        return assessment
+    return replace(assessment, first=MenuSummary.of(comparison.current))
 
-    def whole(self, export: Catalogue) -> Callable[[Connection], Assessment]:
-        """Return the assessment of a whole export."""
-        return lambda connection: self._assessed(
-            connection, compare_whole(connection, self.store, export, self._overlay(connection))
-        )
 
-    def changes(self, reading: CatalogueChanges) -> Callable[[Connection], Assessment]:
-        """Return the assessment of a reading told as changes."""
-        return lambda connection: self._assessed(
-            connection, compare_changes(connection, self.store, reading, self._overlay(connection))
-        )
-
-    def variants(self) -> Callable[[Connection], Comparison]:
-        """Return the comparison of availability alone, of items whose variants it changes."""
-
-        def compared(connection: Connection) -> Comparison:
-            found = compare_availability(connection, self.store, self._overlay(connection))
-            return replace(found, changes=Diff(changed=found.changes.content))
-
-        return compared
-
-    def availability(self, unsure: AbstractSet[str]) -> Callable[[Connection], Comparison]:
-        """Return the comparison of availability alone; `unsure` items are told again."""
-        return lambda connection: compare_availability(
-            connection, self.store, self._overlay(connection), unsure=unsure
-        )
-
-    def _overlay(self, connection: Connection) -> Overlay:
-        overrides = get_overrides(connection, self.store)
-        ends = {external_id: each.until for external_id, each in overrides.items()}
-        return Overlay(self.now_ms, self.words, ends)
-
-    def _assessed(self, connection: Connection, comparison: Comparison) -> Assessment:
-        assessment = self._decided(connection, comparison)
-        if comparison.totals.items or not comparison.changes.added:
-            return assessment
-        return replace(assessment, first=MenuSummary.of(comparison.current))
-
-    def _decided(self, connection: Connection, comparison: Comparison) -> Assessment:
-        if self.rules.service_restores_snoozed:
-            comparison = self._without_ended(comparison)
-        changes = comparison.changes
-        hold = get_hold(connection, self.store)
-        if not changes and not self.full:
-            return Assessment(comparison, Plan("nothing"), "", hold=hold)
-        digest = ContentDigest(changes).text
-        approved = hold is not None and hold.approved and hold.digest == digest
-        found = findings(changes, comparison.totals, self.rules.guard)
-        if found and not approved:
-            return self._held(comparison, digest, found, hold)
-        kind = self._kind(comparison)
-        if kind == "full" and not comparison.whole:
-            return Assessment(comparison, Plan("full"), digest, hold=hold, needs_whole=True)
-        target = apply(changes, comparison.acknowledged) if kind == "full" else Catalogue()
-        return Assessment(
-            comparison,
-            plan(kind, changes, target, self.rules.plan),
-            digest,
-            hold=hold,
-            approved=approved,
-        )
-
-    def _held(
-        self, comparison: Comparison, digest: str, found: tuple[Finding, ...], hold: Hold | None
-    ) -> Assessment:
-        changes = comparison.changes
-        suspects = tuple(dict.fromkeys(each for finding in found for each in finding.items))
-        return Assessment(
-            comparison,
-            plan("availability", meanwhile(changes), Catalogue(), self.rules.plan),
-            digest,
-            tuple(each.text for each in found),
-            suspects,
-            hold,
-            summary=summary_of(
-                changes,
-                comparison.acknowledged,
-                comparison.current,
-                self.rules.guard.currency,
-                suspects,
-            ),
-        )
-
-    def _without_ended(self, comparison: Comparison) -> Comparison:
-        """Leave out snoozes that the service ends by itself; the availability lane notes them."""
-        changed = {
-            external_id: change
-            for external_id, change in comparison.changes.changed.items()
-            if not (change.availability_only and snooze_ended(change, self.now_ms))
-        }
-        return replace(comparison, changes=replace(comparison.changes, changed=changed))
-
-    def _kind(self, comparison: Comparison) -> Kind:
-        if self.full:
-            return "full"
-        return choose(
-            comparison.changes,
-            acknowledged=comparison.totals.items,
-            menus=comparison.menus,
-            limits=self.rules.plan,
-        )
+def availability_alone(assessment: Assessment, rules: Rules) -> Assessment:
+    """Return what may go out while the service refuses the rest."""
+    steps = plan("availability", _meanwhile(assessment.comparison.changes), Catalogue(), rules.plan)
+    return replace(assessment, plan=steps, reasons=assessment.reasons or ("",))
 
 
 def snooze_ended(change: ItemChange, now_ms: int) -> bool:
-    """Whether the change is that a snooze, told to the service with its end, is over."""
+    """Whether the change is that a snooze, sent to the service with its end, is over."""
     until = change.before.snooze_until
     return change.after.available and until is not None and until <= now_ms
 
 
-def meanwhile(changes: Diff) -> Diff:
+def _decided(comparison: Comparison, rules: Rules, now_ms: int, *, full: bool) -> Assessment:
+    if rules.service_restores_snoozed:
+        comparison = _without_ended_snoozes(comparison, now_ms)
+    changes, hold = comparison.changes, comparison.hold
+    if not changes and not full:
+        return Assessment(comparison, Plan("nothing"), "")
+    digest = ContentDigest(changes).text
+    approved = hold is not None and hold.approved and hold.digest == digest
+    found = findings(changes, comparison.totals, rules.guard)
+    if found and not approved:
+        return _held(comparison, rules, digest, found)
+    kind: Kind = "full"
+    if not full:
+        kind = choose(
+            changes,
+            acknowledged=comparison.totals.items,
+            menus=comparison.menus,
+            limits=rules.plan,
+        )
+    if kind == "full" and not comparison.whole:
+        return Assessment(comparison, Plan("full"), digest, needs_whole=True)
+    target = apply(changes, comparison.acknowledged) if kind == "full" else Catalogue()
+    return Assessment(
+        comparison, plan(kind, changes, target, rules.plan), digest, approved=approved
+    )
+
+
+def _held(
+    comparison: Comparison, rules: Rules, digest: str, found: tuple[Finding, ...]
+) -> Assessment:
+    changes = comparison.changes
+    suspects = tuple(dict.fromkeys(each for finding in found for each in finding.items))
+    return Assessment(
+        comparison,
+        plan("availability", _meanwhile(changes), Catalogue(), rules.plan),
+        digest,
+        tuple(each.text for each in found),
+        suspects,
+        summary=summary_of(
+            changes, comparison.acknowledged, comparison.current, rules.guard.currency, suspects
+        ),
+    )
+
+
+def _without_ended_snoozes(comparison: Comparison, now_ms: int) -> Comparison:
+    """Leave out snoozes that the service ends by itself; the availability lane notes them."""
+    changed = {
+        external_id: change
+        for external_id, change in comparison.changes.changed.items()
+        if not (change.availability_only and snooze_ended(change, now_ms))
+    }
+    return replace(comparison, changes=replace(comparison.changes, changed=changed))
+
+
+def _meanwhile(changes: Diff) -> Diff:
     """Return the changes of availability alone, which never wait: of items the service has."""
     return Diff(
         changed={

@@ -16,6 +16,9 @@ from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import Refusal, refused_items
 from tillbridge.ledger.menu_codec import AcceptedItem, Parts
+from tillbridge.ledger.models import Hold
+from tillbridge.ledger.overrides import get_overrides
+from tillbridge.ledger.pushes import get_hold
 from tillbridge.menu.codec import fingerprint
 from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange, diff
 from tillbridge.menu.guard import FEW, Source, Totals, left_by_category, wanted_counts
@@ -44,7 +47,7 @@ class Comparison:
     `acknowledged` and `current` are the compared parts of both sides, whole where `whole` is set.
     `records` tells where the compared items come from; `refreshed` are items whose record alone is
     new; `forgiven` are refusals whose record is gone. `next_change` (ms) is when an item comes back
-    by itself.
+    by itself. `hold` is the plan that waited until now.
     """
 
     changes: Diff
@@ -60,6 +63,19 @@ class Comparison:
     next_change: int | None = None
     whole: bool = False
     source: Source = field(default_factory=Source)
+    hold: Hold | None = None
+
+
+def compare(
+    connection: Connection, store: str, reading: Catalogue | CatalogueChanges, overlay: Overlay
+) -> Comparison:
+    """Compare a reading with what the service has; the staff's overrides lie over both."""
+    overlay = _with_overrides(connection, store, overlay)
+    if isinstance(reading, Catalogue):
+        found = compare_whole(connection, store, reading, overlay)
+    else:
+        found = compare_changes(connection, store, reading, overlay)
+    return replace(found, hold=get_hold(connection, store))
 
 
 def compare_whole(
@@ -139,12 +155,23 @@ def compare_changes(
     )
 
 
+def compare_variants(connection: Connection, store: str, overlay: Overlay) -> Comparison:
+    """Compare availability alone, of the items of which it changes a variant."""
+    found = compare_availability(connection, store, overlay)
+    return replace(found, changes=Diff(changed=found.changes.content))
+
+
 def compare_availability(
-    connection: Connection, store: str, overlay: Overlay, *, unsure: AbstractSet[str] = frozenset()
+    connection: Connection,
+    store: str,
+    overlay: Overlay,
+    *,
+    unconfirmed: AbstractSet[str] = frozenset(),
 ) -> Comparison:
-    """Compare availability alone; `unsure` items are told again whatever the ledger says."""
+    """Compare availability alone; `unconfirmed` items differ whatever the ledger has of them."""
+    overlay = _with_overrides(connection, store, overlay)
     accepted = touched_by(connection, store, overlay)
-    accepted |= menu.items_by_id(connection, store, unsure - accepted.keys())
+    accepted |= menu.items_by_id(connection, store, unconfirmed - accepted.keys())
     current = {key: lay(each.pos_item, overlay, told=each.item) for key, each in accepted.items()}
     changed = {}
     for external_id, after in current.items():
@@ -154,7 +181,7 @@ def compare_availability(
             if fields != AVAILABILITY and before.available != after.available:
                 fields |= {"available"}
             changed[external_id] = ItemChange(before, after, frozenset(fields))
-        elif external_id in unsure:
+        elif external_id in unconfirmed:
             changed[external_id] = ItemChange(before, after, AVAILABILITY)
     return Comparison(
         changes=Diff(changed=changed),
@@ -165,6 +192,11 @@ def compare_availability(
         records=_as_known(accepted),
         next_change=next_change(overlay, [each.pos_item for each in accepted.values()]),
     )
+
+
+def _with_overrides(connection: Connection, store: str, overlay: Overlay) -> Overlay:
+    ends = {key: each.until for key, each in get_overrides(connection, store).items()}
+    return replace(overlay, overrides={**overlay.overrides, **ends})
 
 
 def changes_from(export: Catalogue, known: AbstractSet[int]) -> CatalogueChanges:

@@ -2,7 +2,7 @@
 
 A menu of 200,000 items is a million objects without a single cycle. Walking through them, the
 collector would hold the interpreter, and with it the event loop, for a third of a second, again
-and again while the menu grows. So it rests while a whole menu is built and compared, and passes
+and again while the menu grows. So it pauses while a whole menu is built and compared, and passes
 over a large one from then on: reference counts free it all the same.
 """
 
@@ -12,20 +12,23 @@ from contextlib import contextmanager
 
 LARGE = 5_000  # items; walking through fewer takes no time that anybody notices
 
-_resting = 0
+_pauses = 0
 
 
 @contextmanager
-def collector_at_rest() -> Iterator[None]:
-    """Let the collector rest."""
-    global _resting  # noqa: PLW0603 -- there is one collector in a process
-    _resting += 1
+def gc_paused(*, when: bool = True) -> Iterator[None]:
+    """Pause the collector."""
+    global _pauses  # noqa: PLW0603 -- there is one collector in a process
+    if not when:
+        yield
+        return
+    _pauses += 1
     gc.disable()
     try:
         yield
     finally:
-        _resting -= 1
-        if not _resting:
+        _pauses -= 1
+        if not _pauses:
             gc.enable()
 
 

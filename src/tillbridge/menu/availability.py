@@ -1,0 +1,205 @@
+"""The availability lane: what is sold out goes out at once, whatever the menu lane is at.
+
+It reads what the POS says of availability, lays staff overrides over it, and sends the service
+what differs from what it has. Snoozes that end bring the item back by themselves.
+"""
+
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from tillbridge.adapter import AvailabilityReading
+from tillbridge.core.log import get_logger
+from tillbridge.ledger import menu
+from tillbridge.ledger.facts import get_fact
+from tillbridge.ledger.overrides import drop_overrides, get_overrides
+from tillbridge.menu.assess import snooze_ended
+from tillbridge.menu.compare import Comparison, compare_availability
+from tillbridge.menu.context import MenuContext
+from tillbridge.menu.diff import ItemChange
+from tillbridge.menu.guard import FEW
+from tillbridge.menu.lane import SyncLane, SyncRequest
+from tillbridge.menu.precedence import availability_of
+from tillbridge.menu.push import acknowledge_availability, send_availability
+from tillbridge.menu.push_record import portions
+from tillbridge.menu.reading import milliseconds_since
+from tillbridge.menu.sync import MenuSync
+from tillbridge.model.catalogue import Availability, Item, Variant
+
+log = get_logger()
+
+MOSTLY_SOLD_OUT = "menu.mostly_sold_out"
+
+
+class AvailabilitySync(SyncLane[None]):
+    """The availability lane of one store."""
+
+    def __init__(self, ctx: MenuContext, menu_sync: MenuSync) -> None:
+        super().__init__(ctx, "availability")
+        self._menu_sync = menu_sync
+        self._unread = ctx.pos.reads_availability
+        self._variants: dict[str, tuple[Variant, ...]] = {}  # that the menu lane was asked to push
+
+    def export_changed(self) -> None:
+        """Ask for a round that reads what the POS says."""
+        self._unread = self.ctx.pos.reads_availability
+        self.changed()
+
+    def changed(self) -> None:
+        """Ask for a round: an override was made or lifted."""
+        self.request(SyncRequest(since=self.ctx.clock.monotonic()))
+
+    async def round(self, request: SyncRequest) -> None:
+        """Send the service what is sold out, and what is back."""
+        await self.read()
+        async with self.ctx.calls.turn:
+            await self._send_changes(request.since)
+
+    async def read(self) -> None:
+        """Read what the POS says, if that has changed."""
+        if not self._unread:
+            return
+        reading = await self.reader.read(self.ctx.pos.read_availability)
+        if reading is None:
+            return
+        self._unread = False
+        self.reader.report_bad_rows(reading.bad_rows)
+        latest = self.ctx.availability
+        before = latest.by_pos
+        try:
+            latest.by_pos = await self._with_bad_rows(reading)
+        except Exception:
+            self._unread = True
+            raise
+        # A till that is asked every few seconds mostly answers the same.
+        write = log.debug if latest.by_pos == before else log.info
+        write("availability.read", store=self.ctx.store, items=len(reading.items))
+
+    async def _with_bad_rows(self, reading: AvailabilityReading) -> Mapping[str, Availability]:
+        """Return what was read; what only a bad row names stays as it was."""
+        nameless = any(not row.external_id for row in reading.bad_rows)
+        bad = {row.external_id for row in reading.bad_rows if row.external_id}
+        if not bad and not nameless:
+            return reading.items
+        before = self.ctx.availability.by_pos
+        if before is None:
+            before = await self.ctx.read(_off_at_service)
+        unchanged = {
+            key: each
+            for key, each in before.items()
+            if key in bad or (nameless and not each.available)
+        }
+        return {**unchanged, **reading.items}
+
+    async def _send_changes(self, since: float | None) -> None:
+        ctx, unconfirmed = self.ctx, frozenset(self.ctx.availability.unconfirmed)
+        store_id = await ctx.read(get_fact, "service_store_id")
+        if not isinstance(store_id, str):
+            return
+        overlay = ctx.overlay()
+        comparison = await ctx.read(compare_availability, overlay, unconfirmed=unconfirmed)
+        self.worker.wake_at(comparison.next_change)
+        await self._drop_ended_overrides(overlay.now_ms)
+        self._request_variants(comparison)
+        toggled = [
+            each
+            for each in comparison.changes.changed.values()
+            if availability_of(each.before) != availability_of(each.after)
+            or each.after.external_id in unconfirmed
+        ]
+        await self._send(store_id, toggled, overlay.now_ms, since)
+        await self._ask_whether_sold_out()
+        self.succeeded()
+
+    def _request_variants(self, comparison: Comparison) -> None:
+        """Let the menu lane push variants, which no availability call can name; ask once."""
+        variants = {
+            external_id: change.after.variants
+            for external_id, change in comparison.changes.changed.items()
+            if "variants" in change.fields
+        }
+        if variants and variants != self._variants:
+            self._menu_sync.request()
+        self._variants = variants
+
+    async def _send(
+        self, store_id: str, toggled: Sequence[ItemChange], now_ms: int, since: float | None
+    ) -> None:
+        ctx = self.ctx
+        ended = {
+            each.after.external_id: each.after for each in toggled if self._ended(each, now_ms)
+        }
+        if ended:  # the service has brought them back by itself
+            await ctx.write(acknowledge_availability, ended, at=now_ms)
+        items: list[Item] = [each.after for each in toggled if each.after.external_id not in ended]
+        started = time.perf_counter()
+        for portion in portions(items, ctx.rules.plan.batch_max_items):
+            sent = await send_availability(ctx, store_id, portion)
+            ctx.availability.unconfirmed -= {each.external_id for each in portion}
+            ctx.availability.unconfirmed |= sent.named
+            if sent.missing:
+                await self._menu_sync.drifted(sent.missing)
+        if items:
+            now = ctx.clock.monotonic()
+            log.info(
+                "availability.pushed",
+                store=ctx.store,
+                items=len(items),
+                ms=milliseconds_since(started),
+                since_change_ms=None if since is None else round((now - since) * 1000),
+            )
+
+    def _ended(self, change: ItemChange, now_ms: int) -> bool:
+        """Whether this is a snooze that the service ends by itself (setting)."""
+        return self.ctx.rules.service_restores_snoozed and snooze_ended(change, now_ms)
+
+    async def _drop_ended_overrides(self, now_ms: int) -> None:
+        overrides = await self.ctx.read(get_overrides)
+        ended = [
+            key
+            for key, each in overrides.items()
+            if each.until is not None and each.until <= now_ms
+        ]
+        if ended:
+            await self.ctx.write(drop_overrides, ended)
+
+    async def _ask_whether_sold_out(self) -> None:
+        """Ask a person whether it is true that most of the menu is sold out, overrides apart.
+
+        It never waits for the answer: availability has the last word, and a kitchen that closes
+        early looks just like an export that has lost a column.
+        """
+        most = self.ctx.rules.max_sold_out_percent
+        by_pos = self.ctx.availability.by_pos or {}
+        off_by_pos = {key for key, each in by_pos.items() if not each.available}
+        off, known = await self.ctx.read(_count_off, off_by_pos, most)
+        if is_most(off, known, most):
+            self.ctx.open_problem(MOSTLY_SOLD_OUT, count=off, known=known)
+        else:
+            self.ctx.close_problem(MOSTLY_SOLD_OUT)
+
+
+def is_most(off: int, known: int, max_percent: float) -> bool:
+    """Whether so much is sold out that a person is asked. Pure."""
+    return off > FEW and off * 100 > max_percent * known
+
+
+def _count_off(
+    connection: Connection, store: str, off_by_pos: Collection[str], max_percent: float
+) -> tuple[int, int]:
+    """Return how many items the till has off sale, and how many there are."""
+    known = menu.item_count(connection, store)
+    off = menu.count_off_by_pos(connection, store)
+    if off_by_pos and is_most(off + len(off_by_pos), known, max_percent):
+        ids = {*menu.items_off_by_pos(connection, store), *off_by_pos}
+        return len(menu.accepted_ids(connection, store, ids)), known
+    return off + len(off_by_pos), known
+
+
+def _off_at_service(connection: Connection, store: str) -> dict[str, Availability]:
+    return {
+        key: Availability(available=False, until=each.item.snooze_until)
+        for key, each in menu.overlaid_items(connection, store).items()
+        if not each.item.available
+    }

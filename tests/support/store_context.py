@@ -1,0 +1,54 @@
+"""The context of one store between a till and a service that a test makes up."""
+
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import SecretStr
+
+from tillbridge.config import (
+    AssumptionSettings,
+    ReceiverSettings,
+    ServiceSettings,
+    Settings,
+    StoreSettings,
+)
+from tillbridge.core.clock import Clock
+from tillbridge.core.context import BridgeContext, StoreContext
+from tillbridge.core.scheduler import Scheduler
+from tillbridge.core.supervision import Supervisor
+from tillbridge.core.tally import Tally
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.pos.store_pos import StorePos
+
+
+def store_context(
+    settings: StoreSettings,
+    *,
+    pos: Any,  # noqa: ANN401 -- a PosRunner, or what a test has for one
+    service: Any,  # noqa: ANN401 -- a ServiceClient, or what a test has for one
+    ledger: Ledger,
+    problems: Any,  # noqa: ANN401 -- a ProblemDesk, or what a test has for one
+    clock: Clock,
+    assumptions: AssumptionSettings | None = None,
+    job_poll_s: float = 0.01,
+    base_url: str = "https://service.example",
+) -> StoreContext:
+    """Return the context of the store `main`."""
+    service_settings = ServiceSettings.model_construct(
+        base_url=base_url, job_poll_s=job_poll_s, client_id="app", client_secret=SecretStr("secret")
+    )
+    bridge = BridgeContext(
+        settings=Settings.model_construct(
+            service=service_settings,
+            receiver=ReceiverSettings.model_construct(public_url="https://bridge.example"),
+            assumptions=assumptions or AssumptionSettings(),
+            stores={"main": settings},
+        ),
+        base_dir=Path(),
+        ledger=ledger,
+        problems=problems,
+        scheduler=Scheduler(clock, Supervisor("", problems)),
+        metrics=Tally(),
+        clock=clock,
+    )
+    return StoreContext(bridge, "main", StorePos(pos, pos), cast("Any", service))
