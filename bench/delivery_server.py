@@ -23,9 +23,8 @@ from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import metadata
 from tillbridge.ledger.problems import ProblemDesk
-from tillbridge.receiver.envelope import read_envelope
+from tillbridge.receiver.deliveries import matches, read_envelope
 from tillbridge.receiver.receiver import Receiver
-from tillbridge.receiver.signature import matches
 
 SECRET = b"whsec_bench"
 PATH = "/webhooks/main"

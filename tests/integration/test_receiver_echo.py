@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.receiver_house import receiving
-from tillbridge.receiver.echo import Echo
+from tillbridge.receiver.receiver import Echo
 
 
 @pytest.mark.parametrize("at", ["/healthz", "/webhooks/healthz"])

@@ -4,14 +4,17 @@ import hmac
 import json
 import string
 from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
-from tillbridge.receiver.secrets import WebhookSecret, current, read_secrets
-from tillbridge.receiver.signature import matches
+from tillbridge.receiver.deliveries import Envelope, NotAnEnvelope, matches, read_envelope
+from tillbridge.stores.vaulted import WebhookSecret, counting, webhook_secrets
+
+if TYPE_CHECKING:
+    from tillbridge.ledger.vault import Vault
 
 
 def signature(body: bytes, secret: bytes) -> str:
@@ -107,8 +110,8 @@ def test_any_bytes_are_an_envelope_or_refused(body: bytes) -> None:
 
 
 DAY_MS = 24 * 3600 * 1000
-NEW, OLD, OLDER = (WebhookSecret(name, at) for name, at in ((b"c", 1000), (b"b", 500), (b"a", 0)))
-ENDED = WebhookSecret(b"c", 1000, ended_ms=2000)
+NEW, OLD, OLDER = (WebhookSecret(name, at) for name, at in (("c", 1000), ("b", 500), ("a", 0)))
+ENDED = WebhookSecret("c", 1000, ended_ms=2000)
 
 
 @pytest.mark.parametrize(
@@ -129,15 +132,16 @@ ENDED = WebhookSecret(b"c", 1000, ended_ms=2000)
 def test_a_secret_counts_for_a_day_after_it_was_replaced_or_ended(
     secrets: tuple[WebhookSecret, ...], now: int, count: tuple[WebhookSecret, ...]
 ) -> None:
-    assert current(secrets, now, old_secret_s=24 * 3600) == count
+    assert counting(secrets, now, old_secret_s=24 * 3600) == count
 
 
 @given(now=st.integers(0, 10_000))
 def test_with_no_time_for_old_secrets_only_the_newest_counts(now: int) -> None:
-    assert current((NEW, OLD, OLDER), max(now, 1000), old_secret_s=0) == (NEW,)
+    assert counting((NEW, OLD, OLDER), max(now, 1000), old_secret_s=0) == (NEW,)
 
 
 def test_secrets_come_out_of_the_vault_and_an_empty_one_never_counts() -> None:
     stored = [{"secret": "b", "since_ms": 5}, {"secret": "", "since_ms": 3}]
-    assert read_secrets({"s/webhook_secrets": json.dumps(stored)}, "s") == (WebhookSecret(b"b", 5),)
-    assert read_secrets({}, "s") == ()
+    vault = cast("Vault", {"s/webhook_secrets": json.dumps(stored)})
+    assert webhook_secrets(vault, "s") == (WebhookSecret("b", 5),)
+    assert webhook_secrets(cast("Vault", {}), "s") == ()

@@ -5,10 +5,14 @@ can never be right, or what cannot be committed now. Its age is no reason.
 """
 
 import asyncio
-from collections.abc import Callable
+import hmac
+import json
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
 from aiohttp import web
+from pydantic_core import from_json
 
 from tillbridge.config import ReceiverSettings
 from tillbridge.core.clock import Clock
@@ -18,17 +22,105 @@ from tillbridge.core.tally import Tally
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery
 from tillbridge.receiver.connections import SERVER, trust
-from tillbridge.receiver.envelope import Envelope, NotAnEnvelope, read_envelope
 from tillbridge.receiver.refusals import Refusals
-from tillbridge.receiver.secrets import WebhookSecret, current
-from tillbridge.receiver.signature import matches
+from tillbridge.stores.vaulted import WebhookSecret, counting
 
 log = get_logger()
 
 _LONGEST_ID = 200
+_LONGEST_NAME = 512
 _LARGE_BODY = 65_536  # bytes; an order has a few thousand
 _LARGE_BODIES = 32 * 1_048_576  # bytes of large bodies on their way at a time
 _PATIENCE_S = 5.0  # with a signature that may be of a secret on its way; the sender waits 10 s
+
+
+# -- signatures (specification: Events, Transport, X-Service-Signature)
+
+
+def matches(body: bytes, signature: str, secrets: Iterable[bytes]) -> list[bool]:
+    """For each of `secrets`: whether `signature` is the lowercase hex HMAC-SHA256 of the raw body.
+
+    Takes the same time whichever bytes differ; whatever else stands in the header is False.
+    """
+    given = signature.encode("ascii") if signature.isascii() else b""
+    return [
+        hmac.compare_digest(hmac.digest(secret, body, "sha256").hex().encode("ascii"), given)
+        for secret in secrets
+    ]
+
+
+# -- envelopes (specification: Events, POS envelope and Community envelope)
+
+
+class NotAnEnvelope(ValueError):
+    """The body is no JSON, or not the envelope of an event. The text says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """What the receiver has to know of a delivery; ids are "" where it tells none."""
+
+    event_type: str
+    event_id: str
+    store_id: str
+    location_id: str
+    community_id: str = ""
+
+
+def read_envelope(body: bytes) -> Envelope:
+    """Return the envelope around an event; what the event says is for others to judge.
+
+    Needs `event_type`, `event_id` and `data`. Raises NotAnEnvelope.
+    """
+    event = _json(body)
+    if not isinstance(event, dict):
+        raise NotAnEnvelope("the body is not an object")
+    if "data" not in event:
+        raise NotAnEnvelope("the field data is missing")
+    return Envelope(
+        event_type=_name(event, "event_type"),
+        event_id=_name(event, "event_id"),
+        store_id=_id(event.get("store_id")),
+        location_id=_id(event.get("location_id")),
+        community_id=_id(event.get("community_id")),
+    )
+
+
+def _json(body: bytes) -> Any:  # noqa: ANN401 -- any JSON value
+    try:
+        return from_json(body, allow_inf_nan=False, cache_strings="keys")
+    except ValueError:
+        pass  # stricter than it has to be: a byte order mark, half of a surrogate pair
+    try:
+        return _decoder.decode(body.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        # No cause: a body may hold a customer's data, and this goes into a log.
+        raise NotAnEnvelope("the body is not JSON") from None
+
+
+def _name(event: dict[str, Any], field: str) -> str:
+    value = event.get(field)
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_NAME:
+        raise NotAnEnvelope(f"the field {field} is missing or no text")
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which no database takes
+        raise NotAnEnvelope(f"the field {field} is no text") from None
+    return value
+
+
+def _id(value: object) -> str:
+    return "" if value is None else value if isinstance(value, str) else str(value)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse)  # NaN and Infinity are no JSON
+
+
+# -- deliveries
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +257,8 @@ class Deliveries:
 
     def _signer(self, endpoint: Endpoint, body: bytes, signature: str) -> WebhookSecret | None:
         old_secret_s = self._settings.old_secret_s
-        secrets = current(endpoint.secrets, self._clock.now_ms(), old_secret_s=old_secret_s)
-        found = matches(body, signature, [each.secret for each in secrets])
+        secrets = counting(endpoint.secrets, self._clock.now_ms(), old_secret_s=old_secret_s)
+        found = matches(body, signature, [each.secret.encode() for each in secrets])
         return next((each for each, match in zip(secrets, found, strict=True) if match), None)
 
     async def _once_refreshed(self, store: str) -> Endpoint:

@@ -11,6 +11,9 @@ Specification: Events, Transport.
 import asyncio
 import contextlib
 import errno
+import hmac
+import re
+import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,9 +33,8 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.receiver.connections import SERVER, DeadlineServer
 from tillbridge.receiver.deliveries import Deliveries, Endpoint
-from tillbridge.receiver.echo import Echo
 from tillbridge.receiver.refusals import Crowding, Refusals
-from tillbridge.receiver.secrets import read_secrets
+from tillbridge.stores.vaulted import webhook_secrets
 
 if TYPE_CHECKING:
     from tillbridge.receiver.certificate import LiveCertificate
@@ -40,8 +42,39 @@ if TYPE_CHECKING:
 log = get_logger()
 
 _HOUR_S = 3600.0
+NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
+PROOF = re.compile(
+    r"proof: ([0-9a-f]{64})(?![0-9a-f])"
+)  # also where JSON has escaped what is before it
 
 _HEALTH = frozenset({"/healthz", "/webhooks/healthz"})
+
+
+class Echo:
+    """Proves from outside that an address leads to this very bridge: a nonce in, its proof out.
+
+    Nothing is stored: the proof is an HMAC of the nonce under a key of this run of the receiver.
+    Whoever asks learns nothing but that a bridge is here, and no other bridge can answer for it.
+    """
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+
+    def new_nonce(self) -> str:
+        """Return a nonce that nobody can guess."""
+        return secrets.token_urlsafe(24)
+
+    def answer(self, nonce: str) -> str:
+        """Return the line for a nonce; "" for what is none."""
+        return f"proof: {self._proof(nonce)}\n" if NONCE.fullmatch(nonce) else ""
+
+    def proves(self, nonce: str, text: str) -> bool:
+        """Whether a text that came back holds the proof of this nonce."""
+        wanted = self._proof(nonce)
+        return any(hmac.compare_digest(found, wanted) for found in PROOF.findall(text))
+
+    def _proof(self, nonce: str) -> str:
+        return hmac.digest(self._key, b"tillbridge-echo\0" + nonce.encode(), "sha256").hex()
 
 
 class Receiver:
@@ -162,7 +195,7 @@ class Receiver:
             lambda connection: get_fact(connection, store, "service_store_id")
         )
         self._deliveries.endpoints[store] = Endpoint(
-            secrets=read_secrets(self._ledger.vault, store),
+            secrets=webhook_secrets(self._ledger.vault, store),
             store_id=store_id or "",
             location_id=self._locations[store],
         )
@@ -175,7 +208,7 @@ class Receiver:
     async def refresh_community(self, community: str) -> None:
         """The same for a community, by the end of its path (`communities/NAME`)."""
         self._deliveries.endpoints[community] = Endpoint(
-            secrets=read_secrets(self._ledger.vault, community),
+            secrets=webhook_secrets(self._ledger.vault, community),
             community_id=self._communities[community],
         )
         self._deliveries.expect_no_more(community)

@@ -57,7 +57,7 @@ class WebhookSecret:
 
 
 def webhook_secrets(vault: Vault, store: str) -> tuple[WebhookSecret, ...]:
-    """Return the store's secrets, the newest first; the receiver honours older ones for a time."""
+    """Return the secrets of a store, or of a community, the newest first."""
     kept = vault.get(_secrets_name(store))
     return tuple(
         WebhookSecret(
@@ -68,7 +68,26 @@ def webhook_secrets(vault: Vault, store: str) -> tuple[WebhookSecret, ...]:
             each.get("ended_ms"),
         )
         for each in (json.loads(kept) if kept else [])
+        if each.get("secret")  # an empty key would be anybody's
     )
+
+
+def counting(
+    secrets: Sequence[WebhookSecret], now_ms: int, *, old_secret_s: float
+) -> tuple[WebhookSecret, ...]:
+    """Return those that count: the newest, and older ones for `old_secret_s` after their end.
+
+    A secret that was replaced, or ended with its integration, still counts for a while, so that
+    deliveries signed with it, and their retries, are taken.
+    """
+    found = []
+    replaced_ms: int | None = None
+    for each in secrets:
+        ended_ms = replaced_ms if each.ended_ms is None else each.ended_ms
+        if ended_ms is None or now_ms - ended_ms < old_secret_s * 1000:
+            found.append(each)
+        replaced_ms = each.since_ms
+    return tuple(found)
 
 
 def keep_webhook_secret(
@@ -109,13 +128,7 @@ def end_webhook_secrets(vault: Vault, store: str, *, at_ms: int) -> None:
 def forget_webhook_secrets(vault: Vault, store: str, *, now_ms: int, old_secret_s: float) -> int:
     """Forget the secrets that have not counted for long enough; return how many."""
     known = webhook_secrets(vault, store)
-    kept = []
-    replaced_ms: int | None = None
-    for each in known:
-        ended_ms = replaced_ms if each.ended_ms is None else each.ended_ms
-        if ended_ms is None or now_ms - ended_ms < old_secret_s * 1000:
-            kept.append(each)
-        replaced_ms = each.since_ms
+    kept = counting(known, now_ms, old_secret_s=old_secret_s)
     if known and not kept:
         vault.drop(_secrets_name(store))
     elif len(kept) < len(known):
