@@ -50,7 +50,7 @@ systemd-test: setup ## the package under a real systemd: killed, hung, stopped, 
 	TILLBRIDGE_MACHINE_TESTS=1 $(BIN)/pytest $(PYTEST_ARGS) -n 0 tests/machine/test_systemd.py
 
 reference: setup ## the pages that are made from the code (reference of the adapter API, schema of its protocol)
-	$(BIN)/python -m tillbridge.pos.reference > docs/adapters/reference.md
+	$(BIN)/python -m tests.support.adapter_reference > docs/adapters/reference.md
 	$(BIN)/python -m tests.support.process_schema > docs/adapters/process.schema.json
 
 goldens: setup ## write tests/goldens anew, after a change that is meant (read the difference)

@@ -5,7 +5,7 @@ import sys
 
 from tillbridge.adapter.conformance import read_quality
 from tillbridge.pos.kit import find_kit
-from tillbridge.pos.level import adapters_of, level_of
+from tillbridge.pos.loader import adapters_of, level_of
 
 
 def test_a_level_is_what_the_quality_file_says() -> None:
@@ -33,7 +33,7 @@ def test_a_store_has_one_adapter_or_two() -> None:
 
 def test_knowing_it_imports_no_adapter_and_no_suite() -> None:
     code = (
-        "import sys; from tillbridge.pos.level import level_of; level_of('clover');"
+        "import sys; from tillbridge.pos.loader import level_of; level_of('clover');"
         "print([n for n in sys.modules if 'clover' in n or 'conformance' in n])"
     )
     done = subprocess.run(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import adapter_reference as reference
 from tillbridge import adapter as api
 from tillbridge.adapter import API_VERSION, Adapter, AdapterOptions, registration
 from tillbridge.core.errors import ConfigError
-from tillbridge.pos import reference
 from tillbridge.pos.loader import find_adapter
 
 DOCS = Path(__file__).resolve().parents[2] / "docs/adapters"

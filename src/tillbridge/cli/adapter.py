@@ -77,10 +77,8 @@ def check(
     """
     from tillbridge.adapter.conformance import CHECKS
     from tillbridge.core.log import configure
-    from tillbridge.pos.documents import DOCUMENTS_TO_CHECK
     from tillbridge.pos.kit import find_kit
-    from tillbridge.pos.report_files import write_junit, write_report
-    from tillbridge.pos.verdict import check_kit
+    from tillbridge.pos.verdict import DOCUMENTS_TO_CHECK, check_kit, write_junit, write_report
 
     configure("auto", "warning")
     known = {each.name for each in (*CHECKS, *DOCUMENTS_TO_CHECK)}

@@ -6,7 +6,7 @@ import tillbridge
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.figures import CountedFigures
 from tillbridge.ledger.snapshot import take_snapshot
-from tillbridge.pos.level import adapters_of
+from tillbridge.pos.loader import adapters_of
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
 from tillbridge.web.ports import Answer

@@ -12,13 +12,13 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tillbridge.adapter import Adapter
 from tillbridge.adapter.conformance import Quality, QualityError, Rig, Violation, read_quality
 from tillbridge.adapter.registration import home_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.pos.documents import sample_options
 from tillbridge.pos.loader import find_adapter
 
 
@@ -68,6 +68,28 @@ def find_quality(adapter: Adapter) -> Quality | None:
         return _quality(home_of(adapter))
     except (ConfigError, TypeError):
         return None
+
+
+def sample_options(root: Path) -> dict[str, Any]:
+    """Return the options in sample.toml: the first [stores.NAME.pos] or [stores.NAME.orders].
+
+    Raises Violation.
+    """
+    path = root / "sample.toml"
+    try:
+        stores = tomllib.loads(path.read_text("utf-8")).get("stores", {})
+    except (OSError, tomllib.TOMLDecodeError) as failure:
+        raise Violation(
+            f"sample.toml: {failure}", fix="Write one that a restaurant can start from."
+        ) from failure
+    for store in stores.values():
+        for table in ("pos", "orders"):
+            if "adapter" in store.get(table, {}):
+                return {key: value for key, value in store[table].items() if key != "adapter"}
+    raise Violation(
+        "sample.toml has no [stores.NAME.pos] with an adapter.",
+        fix="Write the tables that a restaurant copies into bridge.toml.",
+    )
 
 
 def _program(folder: Path) -> Kit:

@@ -5,10 +5,14 @@ Adapters are registered under the entry points `tillbridge.pos`, each an
 folder and process are built in, and there even where the program was not installed.
 """
 
+import importlib.util
+import tomllib
 import warnings
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module, metadata
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -183,3 +187,31 @@ def _nearest_of(value: str, message: str) -> str:
 def _about(parts: list[str], options: type[AdapterOptions]) -> str:
     field = options.model_fields.get(parts[0]) if parts else None
     return field.description or "" if field is not None else ""
+
+
+def adapters_of(menu: str, orders: str | None) -> list[dict[str, str]]:
+    """Return the adapters of a store: `name`, `level`, `part`.
+
+    `part` is "menu" or "orders", or "" where one adapter does both. `level` is bronze, silver,
+    gold or none; "" where nothing is said of it.
+    """
+    if orders is None or orders == menu:
+        return [{"name": menu, "level": level_of(menu), "part": ""}]
+    return [
+        {"name": menu, "level": level_of(menu), "part": "menu"},
+        {"name": orders, "level": level_of(orders), "part": "orders"},
+    ]
+
+
+@cache
+def level_of(name: str) -> str:
+    """Return the level in the quality.toml beside an adapter's package; "" where there is none."""
+    module = module_of(name)
+    try:
+        spec = importlib.util.find_spec(module) if module is not None else None
+        if spec is None or spec.origin is None:
+            return ""
+        text = (Path(spec.origin).parent / "quality.toml").read_text("utf-8")
+        return str(tomllib.loads(text).get("level", ""))
+    except (OSError, ValueError, ImportError):
+        return ""

@@ -1,15 +1,131 @@
 """All that `tillbridge adapter check` finds out about one adapter."""
 
+import json
+import re
+import time
+import xml.etree.ElementTree as ET
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from tillbridge.adapter.conformance import CHECKS, CheckResult, Outcome, Report, run_check
+from pydantic import ValidationError
+
+from tillbridge.adapter import Adapter
+from tillbridge.adapter.conformance import (
+    CHECKS,
+    CannotDo,
+    Case,
+    CheckResult,
+    Outcome,
+    Report,
+    Violation,
+    case_folders,
+    run_case,
+    run_check,
+)
 from tillbridge.adapter.conformance.quality import DOCUMENTS, NO_LEVEL, Quality, broken_promises
 from tillbridge.adapter.conformance.subject import Subject
-from tillbridge.pos.documents import DOCUMENTS_TO_CHECK
-from tillbridge.pos.kit import Kit
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
+from tillbridge.pos.kit import Kit, sample_options
+
+_CANNOT = re.compile(r"^#+ .*\bcannot\b", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Something that lies around an adapter: `look` returns what it saw, or raises as a check."""
+
+    name: str
+    title: str
+    look: Callable[[Adapter, Path, Sequence[str]], str]
+
+    def check(
+        self, adapter: Adapter, root: Path | None, told: Sequence[str] | None = None
+    ) -> CheckResult:
+        """Look at it; `root` is None where only the package is there.
+
+        `told` are the options that a README must tell; by itself all.
+        """
+        options = tuple(adapter.options.model_fields if told is None else told)
+        return _result(self, adapter, root, options)
+
+
+def _result(
+    document: Document, adapter: Adapter, root: Path | None, options: Sequence[str]
+) -> CheckResult:
+    began = time.monotonic()
+
+    def result(outcome: Outcome, text: str, fix: str = "") -> CheckResult:
+        took_ms = round((time.monotonic() - began) * 1000)
+        return CheckResult(document.name, document.title, outcome, text, fix, took_ms)
+
+    if root is None:
+        return result(Outcome.NOT_TRIED, "There is no source checkout of it here.")
+    try:
+        return result(Outcome.PASSED, document.look(adapter, root, options))
+    except CannotDo as reason:
+        return result(Outcome.NOT_TRIED, reason.reason)
+    except Violation as violation:
+        return result(Outcome.FAILED, violation.text, violation.fix)
+
+
+def _readme(_adapter: Adapter, root: Path, options: Sequence[str]) -> str:
+    path = root / "README.md"
+    if not path.is_file():
+        raise Violation("There is no README.md.", fix="Say what it reads, with which options.")
+    text = path.read_text("utf-8")
+    missing = [name for name in options if f"`{name}`" not in text]
+    if missing:
+        raise Violation(
+            f"README.md does not tell the option {missing[0]}.",
+            fix="Name each option as `option`, and say what it does.",
+        )
+    if not _CANNOT.search(text):
+        raise Violation(
+            "README.md does not say what the adapter cannot do.",
+            fix='Add a section with "cannot" in its heading.',
+        )
+    return f"{len(options)} options"
+
+
+def _sample(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
+    said = sample_options(root)
+    try:
+        adapter.options.model_validate(said)
+    except ValidationError as failure:
+        first = failure.errors(include_url=False, include_context=False)[0]
+        raise Violation(
+            f"sample.toml: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}",
+            fix="Correct the option, or the sample.",
+        ) from failure
+    return f"{len(said)} options"
+
+
+def _cases(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
+    folders = case_folders(root / "tests/cases")
+    if not folders:
+        raise CannotDo("There is no folder in tests/cases/.")
+    for folder in folders:
+        try:
+            difference = run_case(adapter, Case.of(folder))
+        except ValueError as failure:
+            raise Violation(str(failure), fix="Correct case.toml.") from failure
+        if difference:
+            raise Violation(
+                f"{folder.name} is read differently:\n{difference}",
+                fix="Correct the adapter; or, if the reading is right, expected.json.",
+            )
+    return f"{len(folders)} cases"
+
+
+DOCUMENTS_TO_CHECK = (
+    Document("readme", "README.md tells options and limits", _readme),
+    Document("sample", "sample.toml is right", _sample),
+    Document("cases", "case folders are read as expected", _cases),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +268,63 @@ def check_kit(
             on_begin(trying)
             results.append(trying.run())
     return verdict_of(kit, results)
+
+
+def write_report(path: Path, verdict: KitVerdict) -> None:
+    """Write the JSON report, by docs/adapters/report.schema.json. Raises BridgeError."""
+    _write(path, json.dumps(verdict.to_json(), indent=2, ensure_ascii=False) + "\n")
+
+
+def write_junit(path: Path, verdict: KitVerdict) -> None:
+    """Write the report as JUnit XML: what is exempt or to do counts as skipped."""
+    _write(path, junit(verdict))
+
+
+def junit(verdict: KitVerdict) -> str:
+    """Return the report as JUnit XML."""
+    name = f"tillbridge.{verdict.report.adapter}"
+    suite = ET.Element("testsuite", name=name)
+    failures = {each.check for each in verdict.failures}
+    skipped = 0
+    for result in verdict.report.results:
+        case = ET.SubElement(
+            suite,
+            "testcase",
+            classname=name,
+            name=result.check,
+            time=f"{result.took_ms / 1000:.3f}",
+        )
+        if result.check in failures:
+            failed = ET.SubElement(case, "failure", message=_plain(result.text))
+            failed.text = _plain(result.fix)
+        elif result.outcome is not Outcome.PASSED:
+            skipped += 1
+            reason = verdict.exemption(result.check) or result.text
+            ET.SubElement(case, "skipped", message=_plain(reason))
+    if verdict.broken:
+        case = ET.SubElement(suite, "testcase", classname=name, name="quality", time="0")
+        ET.SubElement(case, "failure", message=_plain(" ".join(verdict.broken)))
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(len(failures) + bool(verdict.broken)))
+    suite.set("skipped", str(skipped))
+    suite.set("errors", "0")
+    suite.set("time", f"{sum(each.took_ms for each in verdict.report.results) / 1000:.3f}")
+    root = ET.Element("testsuites")
+    root.append(suite)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Leave out what XML cannot hold: a check tells of names with control characters."""
+    return "".join(each for each in text if each >= " " or each in "\n\t")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as failure:
+        raise BridgeError(
+            _("The report cannot be written: {detail}").format(detail=failure),
+            fix=_("Name a file in a folder that is there."),
+        ) from failure

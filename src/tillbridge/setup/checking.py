@@ -17,8 +17,8 @@ from tillbridge.config.secrets import Kept, resolve_secret
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.ledger.vault import Vault, client_secret_for
-from tillbridge.pos.duties import check_duties
 from tillbridge.pos.loader import open_adapter
+from tillbridge.pos.store_pos import check_duties
 
 _NOT_OURS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 

@@ -7,13 +7,25 @@ In a vendor's tests, with `RIG` being the till for tests that stands beside the 
 - `test_conformance = conformance_tests(RIG)`
 """
 
-from tillbridge.adapter.conformance.capabilities import CAPABILITIES, capabilities_of
 from tillbridge.adapter.conformance.cases import Case, case_folders, run_case
-from tillbridge.adapter.conformance.outcome import CheckResult, Outcome, Report, Violation
-from tillbridge.adapter.conformance.pytest_tests import case_tests, conformance_tests
 from tillbridge.adapter.conformance.quality import LEVELS, Quality, QualityError, read_quality
 from tillbridge.adapter.conformance.rig import CannotDo, Rig, RigTicket
-from tillbridge.adapter.conformance.suite import CHECKS, Check, run_check, run_suite
+from tillbridge.adapter.conformance.subject import (
+    CAPABILITIES,
+    CheckResult,
+    Outcome,
+    Report,
+    Violation,
+    capabilities_of,
+)
+from tillbridge.adapter.conformance.suite import (
+    CHECKS,
+    Check,
+    case_tests,
+    conformance_tests,
+    run_check,
+    run_suite,
+)
 
 __all__ = [
     "CAPABILITIES",

@@ -6,9 +6,8 @@ A vendor's own tests can export whatever a till exports, and say `Told().follow(
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tillbridge.adapter.conformance.outcome import Violation
 from tillbridge.adapter.conformance.samples import plain_items
-from tillbridge.adapter.conformance.subject import Subject, able
+from tillbridge.adapter.conformance.subject import Subject, Violation, able
 from tillbridge.adapter.protocols import ReadsCatalogue, ReadsCatalogueChanges
 from tillbridge.model.catalogue import BadRow, CatalogueChanges, Item
 

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tillbridge.adapter.conformance.capabilities import CAPABILITIES
-from tillbridge.adapter.conformance.outcome import Outcome, Report
+from tillbridge.adapter.conformance.subject import CAPABILITIES, Outcome, Report
 
 # Bronze: menus can be trusted. Silver: orders can be trusted. Gold: whatever a restaurant asks for.
 LEVELS: Mapping[str, tuple[str, ...]] = {

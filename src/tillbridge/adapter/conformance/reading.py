@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tillbridge.adapter.conformance.outcome import Violation
 from tillbridge.adapter.conformance.samples import (
     NAMES,
     ODD_PRICES,
@@ -11,7 +10,7 @@ from tillbridge.adapter.conformance.samples import (
     plain_items,
     priced_items,
 )
-from tillbridge.adapter.conformance.subject import Subject, able, can, reader
+from tillbridge.adapter.conformance.subject import Subject, Violation, able, can, reader
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure
 from tillbridge.adapter.protocols import ReadsAvailability, ReadsTables
 from tillbridge.model.catalogue import Catalogue, Item

@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from pydantic import ValidationError
 
-from tillbridge.adapter.conformance.capabilities import capabilities_of
-from tillbridge.adapter.conformance.outcome import Violation
 from tillbridge.adapter.conformance.rig import CannotDo, Rig
 from tillbridge.adapter.conformance.samples import order_of, plain_items
 from tillbridge.adapter.conformance.subject import (
     Subject,
+    Violation,
     able,
     can,
+    capabilities_of,
     in_time,
     items_to_order,
     one_ticket,

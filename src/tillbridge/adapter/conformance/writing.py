@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from tillbridge.adapter.conformance.death import Death, Work, die, lines_of, moments
-from tillbridge.adapter.conformance.outcome import Violation
 from tillbridge.adapter.conformance.rig import CannotDo, Rig
 from tillbridge.adapter.conformance.samples import order_of, plain_items
 from tillbridge.adapter.conformance.subject import (
     Subject,
+    Violation,
     able,
     in_time,
     items_to_order,

@@ -8,8 +8,8 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import Found
 from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok
 from tillbridge.diagnostics.subject import StoreSubject
-from tillbridge.pos.duties import check_duties
 from tillbridge.pos.export_problems import bad_rows_problem, unreadable_problem
+from tillbridge.pos.store_pos import check_duties
 
 
 async def check_till(store: StoreSubject, part: str) -> Finding:

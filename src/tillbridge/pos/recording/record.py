@@ -1,27 +1,243 @@
 """Recording: read once, keep what was read and said, and make a case folder of it."""
 
+import http.client
 import json
 import os
 import shutil
+import ssl
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
-from tillbridge.adapter import Adapter, AdapterContext
-from tillbridge.adapter.conformance.cases import EXPECTED, Case, read_case, readings, written
-from tillbridge.adapter.conformance.recorded import FILE, with_addresses
+from tillbridge.adapter import Adapter, AdapterContext, NamesFiles
+from tillbridge.adapter.conformance.cases import (
+    EXPECTED,
+    FILE,
+    Answering,
+    Case,
+    read_case,
+    readings,
+    serving,
+    with_addresses,
+    written,
+)
 from tillbridge.adapter.registration import closing
+from tillbridge.config import SecretSource
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.pos.recording.edges import Edges, aliases, edges_of
+from tillbridge.core.redaction import MASK, masked_field
 from tillbridge.pos.recording.redact import Redactor
-from tillbridge.pos.recording.relay import Heard, relaying
 from tillbridge.pos.toml_text import toml_lines, toml_value
+
+_PATIENCE_S = 60.0
+# What connections are about; the relay has connections of its own.
+_NOT_HANDED_ON = {
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+}
+_KEPT = ("Content-Type", "ETag", "Link", "Retry-After")
+
+
+@dataclass(slots=True)
+class Heard:
+    """What went through: questions and replies, in their order."""
+
+    exchanges: list[dict[str, Any]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def keep(
+        self, request: dict[str, Any], status: int, headers: Mapping[str, str], content: bytes
+    ) -> None:
+        """Keep an exchange; a body that is no text is left out."""
+        reply: dict[str, Any] = {"status": status}
+        if headers:
+            reply["headers"] = dict(headers)
+        with self._lock:
+            try:
+                reply |= as_body(content.decode("utf-8"))
+            except UnicodeDecodeError:
+                self.left_out.append(f"{request['method']} {request['path']}: it is no text")
+            self.exchanges.append({"request": request, "reply": reply})
+
+
+@contextmanager
+def relaying(origin: str, heard: Heard) -> Iterator[str]:
+    """Hand requests on to `origin` (`https://till.example.net`); yields the relay's address."""
+    parts = urlsplit(origin)
+
+    class Handler(Answering):
+        def answer_one(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            sent = {
+                name: value
+                for name, value in self.headers.items()
+                if name.lower() not in _NOT_HANDED_ON
+            }
+            try:
+                status, headers, content = _asked(
+                    _connection(parts.scheme, parts.netloc), self.command, self.path, body, sent
+                )
+            except (OSError, http.client.HTTPException):
+                self.close_connection = True  # as the till did; nothing is kept of no answer
+                return
+            request = {"method": self.command, "path": self.path}
+            request |= as_body(body.decode("utf-8", "replace")) if body else {}
+            kept = {name: headers[name] for name in _KEPT if name in headers}
+            heard.keep(request, status, kept, content)
+            back = {
+                name: value
+                for name, value in headers.items()
+                if name.lower() not in _NOT_HANDED_ON | {"date", "server"}
+            }
+            self.reply(status, back, content)
+
+    with serving(Handler) as address:
+        yield address
+
+
+def as_body(text: str) -> dict[str, Any]:
+    """Return a body as it stands in http.json: as JSON where that loses nothing."""
+    try:
+        value = json.loads(text)
+        if json.loads(text, parse_float=str) == json.loads(
+            json.dumps(value, ensure_ascii=False), parse_float=str
+        ):
+            return {"json": value}
+    except (ValueError, RecursionError):
+        pass
+    return {"text": text} if text else {}
+
+
+def _connection(scheme: str, netloc: str) -> http.client.HTTPConnection:
+    if scheme == "https":
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(netloc, timeout=_PATIENCE_S, context=context)
+    return http.client.HTTPConnection(netloc, timeout=_PATIENCE_S)
+
+
+def _asked(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: bytes,
+    headers: Mapping[str, str],
+) -> tuple[int, http.client.HTTPMessage, bytes]:
+    try:
+        connection.request(method, path, body or None, dict(headers))
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
+    finally:
+        connection.close()
+
+
+# Programs are the vendor's, not the till's.
+_NO_EDGE = {"command", "cwd", "env"}
+
+
+@dataclass(slots=True)
+class Edges:
+    """`files` are (where it lies, where in the case); `options` what stands in case.toml."""
+
+    options: dict[str, Any]
+    files: dict[Path, Path] = field(default_factory=dict)
+    folders: dict[Path, Path] = field(default_factory=dict)
+    origins: list[str] = field(default_factory=list)
+    secrets: list[str] = field(default_factory=list)
+
+    def name_files(self, pos: object, base_dir: Path) -> None:
+        """Add the files that the adapter names; those in a folder of an option stay in it."""
+        if not isinstance(pos, NamesFiles):
+            return
+        for path in (*pos.catalogue_files(), *pos.availability_files(), *pos.table_files()):
+            if path.is_file() and path not in self.files:
+                self.files[path] = self._place(path, base_dir)
+
+    def add(self, path: Path, base_dir: Path) -> None:
+        """Add a file, or the files of a folder, that a person names."""
+        for each in sorted(path.iterdir()) if path.is_dir() else [path]:
+            if each.is_file():
+                self.files[each] = self._place(each, base_dir)
+
+    def _place(self, path: Path, base_dir: Path) -> Path:
+        for folder, place in self.folders.items():
+            if path.is_relative_to(folder):
+                return place / path.relative_to(folder)
+        return place_in_case(path, base_dir)
+
+
+def edges_of(adapter: Adapter, options: Mapping[str, Any], base_dir: Path) -> Edges:
+    """Look at an adapter's options. Raises ValidationError, ConfigError (a secret is not there)."""
+    model = adapter.options.model_validate(dict(options))
+    edges = Edges(dict(options))
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        if name == "env":
+            edges.secrets += [os.environ[each] for each in value or () if os.environ.get(each)]
+        elif isinstance(value, SecretStr | SecretSource):
+            secret = resolve_secret(value, key=name, base_dir=base_dir).get_secret_value()
+            edges.secrets.append(secret)
+            edges.options[name] = secret  # another word stands there once all is redacted
+        elif name not in _NO_EDGE:
+            found = _looked_at(edges, name, value, base_dir)
+            if name in options:
+                edges.options[name] = found
+    edges.options = {name: value for name, value in edges.options.items() if name not in _NO_EDGE}
+    return edges
+
+
+def place_in_case(path: Path, base_dir: Path) -> Path:
+    """Return where in a case something lies: where it did, or in `files/`."""
+    full, base = path.resolve(), base_dir.resolve()
+    return full.relative_to(base) if full.is_relative_to(base) else Path("files") / path.name
+
+
+def _looked_at(edges: Edges, name: str, value: Any, base_dir: Path) -> Any:  # noqa: ANN401 -- an option of any kind
+    """Take note of what an option says, and return it as it stands in the case."""
+    if isinstance(value, Mapping):
+        return {key: _looked_at(edges, str(key), part, base_dir) for key, part in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_looked_at(edges, name, part, base_dir) for part in value]
+    if not isinstance(value, str | Path):
+        return value
+    text = str(value)
+    if isinstance(value, str) and masked_field(name, value) == MASK:
+        edges.secrets.append(value)
+    parts = urlsplit(text)
+    if parts.scheme in {"http", "https"} and parts.netloc:
+        edges.secrets += [each for each in (parts.username, parts.password) if each]
+        origin = f"{parts.scheme}://{parts.netloc}"
+        if origin not in edges.origins:
+            edges.origins.append(origin)
+        return text
+    path = base_dir / text
+    if text and path.is_file():
+        edges.files[path] = place_in_case(path, base_dir)
+        return edges.files[path].as_posix()
+    if text and path.is_dir():
+        edges.folders[path] = place_in_case(path, base_dir)
+        return edges.folders[path].as_posix()
+    return text
+
+
+def aliases(origins: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Return each address with the one that stands for it in a case: a host's name tells a lot."""
+    for number, origin in enumerate(origins, 1):
+        yield origin, f"http://till{number}.example.net"
+
 
 _LARGEST = 64 << 20
 
@@ -97,7 +313,7 @@ def record(source: Source, folder: Path) -> Recorded:
             text = json.dumps({"origins": redactor.value(spoken)}, ensure_ascii=False, indent=1)
             (making / FILE).write_text(text + "\n", "utf-8")
         options = redactor.value(with_addresses(edges.options, named))
-        (making / "case.toml").write_text(_casetoml_value(source, options), "utf-8")
+        (making / "case.toml").write_text(_case_toml(source, options), "utf-8")
         after = read_case(source.adapter, Case.of(making))
         (making / EXPECTED).write_text(written(after), "utf-8")
         _nothing_left(making, redactor)
@@ -187,7 +403,7 @@ def _counts(reading: Mapping[str, Any]) -> Mapping[str, int]:
     return found
 
 
-def _casetoml_value(source: Source, options: Mapping[str, Any]) -> str:
+def _case_toml(source: Source, options: Mapping[str, Any]) -> str:
     lines = [
         'about    = "Recorded; say here what is odd about it"',
         f"adapter  = {toml_value(source.adapter.name)}",
