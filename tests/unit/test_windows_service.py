@@ -9,6 +9,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path, PureWindowsPath
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -17,7 +18,7 @@ import structlog
 from tests.support.bridge_process import free_port
 from tillbridge.adapter.sharing import SHARE_ALL, open_shared, read_shared, sharing_opener
 from tillbridge.config import load
-from tillbridge.ledger.vault import Sealing, seal, unseal
+from tillbridge.ledger.vault import Sealing, machine_sealing, seal, unseal
 from tillbridge.windows.body import EventLogStream, Kind, ServiceBody
 
 LONGEST_S = 60  # on a machine with much else to do
@@ -228,6 +229,34 @@ def test_a_sealed_key_of_another_machine_says_so() -> None:
 
 def _refuse(_blob: bytes) -> bytes:
     raise OSError(0, "it cannot")
+
+
+def test_windows_seals_for_the_machine_and_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failure(Exception):
+        winerror, strerror = 13, "The data is invalid."
+
+    asked: list[tuple[object, ...]] = []
+
+    def protect(content: bytes, *more: object) -> bytes:
+        asked.append(more)
+        return content[::-1]
+
+    def unprotect(content: bytes, *more: object) -> tuple[str, bytes]:
+        asked.append(more)
+        if content == b"of another machine":
+            raise Failure
+        return "tillbridge", content[::-1]
+
+    crypt = SimpleNamespace(CryptProtectData=protect, CryptUnprotectData=unprotect)
+    monkeypatch.setitem(sys.modules, "win32crypt", crypt)
+    monkeypatch.setitem(sys.modules, "pywintypes", SimpleNamespace(error=Failure))
+    monkeypatch.setattr(sys, "platform", "win32")
+    sealing = machine_sealing()
+    assert sealing is not None
+    assert sealing.unprotect(sealing.protect(b"the key")) == b"the key"
+    assert asked == [("tillbridge", None, None, None, 0x5), (None, None, None, 0x1)]
+    with pytest.raises(OSError, match="The data is invalid"):
+        sealing.unprotect(b"of another machine")
 
 
 # ----------------------------------------------------------------------------- files and paths

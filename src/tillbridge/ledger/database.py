@@ -6,9 +6,11 @@ import sqlite3
 import stat
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, cast
 
+from filelock import FileLock, Timeout
 from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_engine
 from sqlalchemy.exc import DBAPIError
 
@@ -182,7 +184,6 @@ def sync_folder(folder: Path) -> None:
 
 
 _LOCK_FILE = "ledger.lock"
-_LOCKED_BYTE = 1 << 20  # Windows forbids others to read the locked range: keep it off the text
 
 
 class LedgerLock:
@@ -193,35 +194,32 @@ class LedgerLock:
 
     def __init__(self, data_dir: Path) -> None:
         path = data_dir / _LOCK_FILE
+        self._lock = FileLock(
+            path,
+            mode=0o600,
+            thread_local=False,  # a ledger is opened and closed in different threads
+            fallback_to_soft=False,
+            preserve_lock_file=True,
+            on_acquired=partial(_note_owner, data_dir),
+        )
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+            self._lock.acquire(blocking=False)
+        except Timeout as failure:
+            raise LedgerLocked(
+                _("Another tillbridge ({owner}) has the ledger in {data_dir}.").format(
+                    owner=_owner(path), data_dir=data_dir
+                ),
+                fix=_("Stop that one first, or give this one another data_dir."),
+            ) from failure
         except OSError as failure:
             raise LedgerError(
                 _("{path} cannot be opened: {detail}.").format(path=path, detail=failure.strerror),
                 fix=_("Let the bridge's user write to the data directory, or change data_dir."),
             ) from failure
-        try:
-            _lock(self._file)
-        except OSError as failure:
-            owner = _owner(path)
-            os.close(self._file)
-            raise LedgerLocked(
-                _("Another tillbridge ({owner}) has the ledger in {data_dir}.").format(
-                    owner=owner, data_dir=data_dir
-                ),
-                fix=_("Stop that one first, or give this one another data_dir."),
-            ) from failure
-        # The lock stands whether or not a full disk lets us say whose it is.
-        with contextlib.suppress(OSError):
-            as_the_folder_is(data_dir, self._file)
-            os.ftruncate(self._file, 0)
-            os.write(self._file, b"%d\n" % os.getpid())
 
     def release(self) -> None:
         """Let the next one have it."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        self._lock.release()
 
     def __enter__(self) -> Self:
         return self
@@ -230,23 +228,20 @@ class LedgerLock:
         self.release()
 
 
+def _note_owner(data_dir: Path, file: int) -> None:
+    # The lock stands whether or not a full disk lets us say whose it is.
+    with contextlib.suppress(OSError):
+        as_the_folder_is(data_dir, file)
+        os.ftruncate(file, 0)
+        os.lseek(file, 0, os.SEEK_SET)
+        os.write(file, b"\n%d\n" % os.getpid())  # Windows lets nobody read the first byte
+
+
 def _owner(path: Path) -> str:
     try:
-        pid = path.read_text("ascii").strip()
+        with path.open("rb", buffering=0) as file:
+            file.seek(1)
+            pid = file.read().strip().decode("ascii")
     except (OSError, ValueError):
         pid = ""
     return f"pid {pid}" if pid.isdigit() else _("pid unknown")
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(file: int) -> None:
-        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        os.lseek(file, 0, os.SEEK_SET)
-else:
-    import fcntl
-
-    def _lock(file: int) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

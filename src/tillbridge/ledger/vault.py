@@ -53,52 +53,38 @@ def unseal(content: bytes, sealing: Sealing | None) -> bytes:
     return sealing.unprotect(blob)
 
 
-if sys.platform == "win32":
-    import ctypes
-    from ctypes import wintypes
+def machine_sealing() -> Sealing | None:
+    """Return how Windows seals a key for this machine; None on other systems."""
+    if sys.platform == "win32":
+        import pywintypes  # noqa: PLC0415 -- of pywin32, which only Windows has
+        import win32crypt  # noqa: PLC0415 -- (as above)
 
-    _LOCAL_MACHINE, _NO_UI = 0x4, 0x1
+        local_machine, no_ui = 0x4, 0x1
 
-    _Bytes = ctypes.POINTER(ctypes.c_char)
+        def protect(content: bytes) -> bytes:
+            try:
+                flags = local_machine | no_ui
+                return bytes(
+                    win32crypt.CryptProtectData(content, "tillbridge", None, None, None, flags)
+                )
+            except pywintypes.error as failure:
+                raise OSError(failure.winerror, failure.strerror) from failure
 
-    class _Blob(ctypes.Structure):
-        _fields_ = (("length", wintypes.DWORD), ("data", _Bytes))
+        def unprotect(content: bytes) -> bytes:
+            try:
+                return bytes(win32crypt.CryptUnprotectData(content, None, None, None, no_ui)[1])
+            except pywintypes.error as failure:
+                raise OSError(failure.winerror, failure.strerror) from failure
 
-    def _call(name: str, content: bytes) -> bytes:
-        given = _Blob(len(content), ctypes.cast(ctypes.c_char_p(content), _Bytes))
-        made = _Blob()
-        crypt = getattr(ctypes.WinDLL("crypt32", use_last_error=True), name)
-        if not crypt(
-            ctypes.byref(given),
-            None,
-            None,
-            None,
-            None,
-            _LOCAL_MACHINE | _NO_UI,
-            ctypes.byref(made),
-        ):
-            raise ctypes.WinError(ctypes.get_last_error())
-        try:
-            return ctypes.string_at(made.data, made.length)
-        finally:
-            ctypes.WinDLL("kernel32").LocalFree(made.data)
-
-    def _protect(content: bytes) -> bytes:
-        return _call("CryptProtectData", content)
-
-    def _unprotect(content: bytes) -> bytes:
-        return _call("CryptUnprotectData", content)
-
-    SYSTEM: Sealing | None = Sealing(_protect, _unprotect)
-else:
-    SYSTEM = None
+        return Sealing(protect, unprotect)
+    return None
 
 
 _KEY_FILE = "ledger.key"
 _CREDENTIAL = "ledger_key"
 # The app's client secret, where the configuration says { vault = true }. As with facts, the
 # bridge's own things stand under the store "".
-CLIENT_SECRET = "/client_secret"  # noqa: S105 -- the name it is kept under
+CLIENT_SECRET = "/client_secret"  # noqa: S105 -- the name it is stored under
 
 
 class Vault:
@@ -179,7 +165,7 @@ def _fernet(data_dir: Path, *, has_vault: bool) -> Fernet:
         key = Fernet.generate_key()
         _write_key(path, key)
     try:
-        return Fernet(unseal(key.strip(), SYSTEM))
+        return Fernet(unseal(key.strip(), machine_sealing()))
     except OSError as failure:
         raise LedgerError(
             _("The key {path} does not open on this machine: {detail}.").format(
@@ -224,7 +210,7 @@ def _read(path: Path) -> bytes | None:
 
 def _write_key(path: Path, key: bytes) -> None:
     try:
-        write_durably(path, seal(key, SYSTEM) + b"\n")
+        write_durably(path, seal(key, machine_sealing()) + b"\n")
     except OSError as failure:
         raise LedgerError(
             _("{path} cannot be written: {detail}.").format(path=path, detail=failure.strerror),
