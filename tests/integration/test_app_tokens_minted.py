@@ -15,7 +15,7 @@ from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Kind, Limits
 from tillbridge.service.tokens import Access, KeptToken
 from tillbridge.service.transport import Request
-from tillbridge.stores.app_vault import VaultAppTokens
+from tillbridge.stores.vault import VaultAppTokens
 
 CATALOGUE = "/communities/com_food_hall/catalogue"
 

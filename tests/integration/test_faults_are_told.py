@@ -28,7 +28,7 @@ from tillbridge.ledger.snapshot import (
     note_failed_start,
 )
 from tillbridge.service.caller import Contact
-from tillbridge.stores.service_reach import ServiceReach
+from tillbridge.stores.link import ServiceReach
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
 from tillbridge.web.overview import overview

@@ -12,10 +12,10 @@ from tillbridge.config import StoreSettings
 from tillbridge.core.errors import BridgeError, ServiceDown
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.client import ServiceClient
-from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration import IntegrationRules, Integrator
-from tillbridge.stores.integration_keeper import IntegrationKeeper
 from tillbridge.stores.integration_plan import Kind
+from tillbridge.stores.integration_reconciler import IntegrationReconciler
+from tillbridge.stores.link import IntegrationGate
 
 FIELD = "rotate_webhook_secret"
 STEPS = 40  # more than any of it takes
@@ -75,7 +75,7 @@ def integrator(bench: Bench, steps: Steps | None = None, *, field: str = "") -> 
         sleep=_at_once,
     )
     if steps is not None:
-        made.books = steps.around(made.books)
+        made.repository = steps.around(made.repository)
     return made
 
 
@@ -83,13 +83,13 @@ async def _at_once(_seconds: float) -> None:
     pass
 
 
-async def looked_after(bench: Bench, *, field: str = "") -> IntegrationKeeper:
+async def looked_after(bench: Bench, *, field: str = "") -> IntegrationReconciler:
     """Start again, and make a round."""
-    keeper = IntegrationKeeper(
+    keeper = IntegrationReconciler(
         "main",
         integrator(bench, field=field),
         bench.desk,
-        StoreDoor("main", lambda: None),
+        IntegrationGate("main", lambda: None),
         applied={Kind.CHANGE, Kind.REINTEGRATE},
     )
     await keeper.round()
@@ -196,7 +196,7 @@ async def test_closing_the_storefront_for_a_new_integration_is_told_with_why(
 ) -> None:
     async with standing(tmp_path) as bench:
         made = integrator(bench)
-        made.on_own_doing = bench.own_doing
+        made.on_own_action = bench.own_action
         await made.integrate()
         assert bench.own == []
         await made.reintegrate()

@@ -17,13 +17,13 @@ from tillbridge.ledger.menu import acknowledge_items
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.model.catalogue import Item, ItemTax, TaxComponent
 from tillbridge.sandbox import SandboxSettings
-from tillbridge.stores.keeper import StoreKeeper
-from tillbridge.stores.settings_flow import SettingsFlow, SettingsRules
-from tillbridge.stores.standing import Planned, Who
-from tillbridge.stores.tax_rounds import TaxRounds
+from tillbridge.stores.closure import Planned, Who
+from tillbridge.stores.reconciler import StoreStatusReconciler
+from tillbridge.stores.settings import SettingsFlow, SettingsRules
+from tillbridge.stores.taxes import TaxMonitor
 
 
-async def paused(keeper: StoreKeeper, until_ms: int | None = None) -> None:
+async def paused(keeper: StoreStatusReconciler, until_ms: int | None = None) -> None:
     await keeper.pause(by="anna", reason="busy", until_ms=until_ms)
 
 
@@ -300,8 +300,8 @@ async def test_the_hours_of_the_last_life_count_while_the_file_is_bad(tmp_path: 
 # -- taxes
 
 
-def tax_rounds(bench: Bench) -> TaxRounds:
-    return TaxRounds(
+def tax_rounds(bench: Bench) -> TaxMonitor:
+    return TaxMonitor(
         "main",
         bench.service.client,
         lambda: "st_main",

@@ -17,9 +17,8 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.service.link import App, ServiceLink, StoreLink
 from tillbridge.service.types import Tokens
-from tillbridge.stores.callback import callback_place, listening
-from tillbridge.stores.consent import ConsentDesk, ConsentRefused
-from tillbridge.stores.vaulted import VaultTokenStore
+from tillbridge.stores.consent import ConsentFlow, ConsentRefused, callback_place, listening
+from tillbridge.stores.vault import VaultTokenStore
 
 
 @dataclass(slots=True)
@@ -28,7 +27,7 @@ class Bench:
     ledger: Ledger
     clock: HandClock
     store: StoreLink
-    desk: ConsentDesk
+    desk: ConsentFlow
     redirect_uri: str
 
 
@@ -48,7 +47,7 @@ async def consenting(folder: Path, *, secret: str = "sandbox-secret") -> AsyncIt
             driver.running.base_url, App("app_123", lambda: secret, redirect_uri), clock=clock
         )
         store = link.store(VaultTokenStore(ledger.vault, "main", driver.running.base_url))
-        desk = ConsentDesk(link, {"main": store.tokens}, ledger, clock=clock)
+        desk = ConsentFlow(link, {"main": store.tokens}, ledger, clock=clock)
         await driver.control("POST", "/consent", {"auto": True})
         try:
             yield Bench(driver, ledger, clock, store, desk, redirect_uri)

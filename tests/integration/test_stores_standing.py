@@ -31,15 +31,13 @@ from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
 from tillbridge.service.caller import Contact
 from tillbridge.service.retry import Limits
 from tillbridge.service.types import Store
-from tillbridge.stores.choosing import Wish, choose_store
+from tillbridge.stores.closure import Who
 from tillbridge.stores.integration import Integrator
-from tillbridge.stores.keeper import StoreKeeper
-from tillbridge.stores.pause import PauseRules
-from tillbridge.stores.pauser import StorePauser
-from tillbridge.stores.service_reach import ServiceReach
-from tillbridge.stores.standing import Who
-from tillbridge.stores.vaulted import keep_webhook_secret, webhook_secrets
-from tillbridge.stores.watch import ServiceWatch
+from tillbridge.stores.integration_reader import StoreChoice, choose_store
+from tillbridge.stores.link import LinkMonitor, ServiceReach
+from tillbridge.stores.pos_pause import PauseRules, PosPause
+from tillbridge.stores.reconciler import StoreStatusReconciler
+from tillbridge.stores.vault import keep_webhook_secret, webhook_secrets
 
 RULES = PauseRules(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)
 
@@ -70,8 +68,8 @@ class Bench:
             clock=self.service.clock,
         )
 
-    def keeper(self) -> StoreKeeper:
-        return StoreKeeper(
+    def keeper(self) -> StoreStatusReconciler:
+        return StoreStatusReconciler(
             "main",
             self.service.client,
             lambda: "st_main",
@@ -79,14 +77,14 @@ class Bench:
             self.desk,
             clock=self.service.clock,
             look_every_s=3600,
-            on_own_doing=self.own_doing,
+            on_own_action=self.own_action,
         )
 
-    async def own_doing(self, action: str, why: str, reason: str) -> None:
+    async def own_action(self, action: str, why: str, reason: str) -> None:
         self.own.append((action, why, reason))
 
-    def pauser(self, keeper: StoreKeeper | None = None) -> StorePauser:
-        return StorePauser(
+    def pauser(self, keeper: StoreStatusReconciler | None = None) -> PosPause:
+        return PosPause(
             keeper or self.keeper(),
             supervisor=Supervisor("main", self.desk),
             clock=self.service.clock,
@@ -234,9 +232,9 @@ async def test_of_several_stores_one_must_be_named(tmp_path: Path) -> None:
 
 def test_a_store_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(BridgeError, match=r"st_9.*st_1"):
-        choose_store([Store("st_1")], Wish("main", configured="st_9"))
+        choose_store([Store("st_1")], StoreChoice("main", configured="st_9"))
     with pytest.raises(BridgeError, match="no store yet"):
-        choose_store([], Wish("main"))
+        choose_store([], StoreChoice("main"))
 
 
 def test_the_newest_secret_stands_first_and_only_a_few_are_kept() -> None:
@@ -427,7 +425,7 @@ async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
 ) -> None:
     async with standing(tmp_path) as bench:
         await bench.service.integrate()
-        pauser = StorePauser(
+        pauser = PosPause(
             bench.keeper(),
             supervisor=Supervisor("main", bench.desk),
             clock=bench.service.clock,
@@ -437,10 +435,10 @@ async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
         assert await bench.status() == "active"
 
 
-def service_watch(bench: Bench) -> ServiceWatch:
+def service_watch(bench: Bench) -> LinkMonitor:
     clock = bench.service.clock
     reach = ServiceReach(bench.desk, clock=clock)
-    return ServiceWatch("main", bench.ledger, bench.desk, reach, clock=clock)
+    return LinkMonitor("main", bench.ledger, bench.desk, reach, clock=clock)
 
 
 async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> None:
@@ -473,7 +471,7 @@ async def test_a_store_is_read_once_nothing_was_called_for_a_while(tmp_path: Pat
     async with standing(tmp_path) as bench:
         clock = Clock()
         reach = ServiceReach(bench.desk, clock=clock)
-        watch = ServiceWatch("main", bench.ledger, bench.desk, reach, clock=clock)
+        watch = LinkMonitor("main", bench.ledger, bench.desk, reach, clock=clock)
         reads: list[float] = []
         revoked = ConsentLost("no", code="auth.consent_revoked", status=403)
 

@@ -17,7 +17,7 @@ from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, PastProblem, 
 from tillbridge.ledger.snapshot import SPANS, Figures, Held, StoreFigures, StoreSnapshot, Times
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.stores.standing import Causes, Pause, to_json
+from tillbridge.stores.closure import ClosureReasons, Pause, to_json
 from tillbridge.web.order_part import life_part, may_be_done, order_part
 
 _MINUTE = 60_000
@@ -48,7 +48,9 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
             "last_synced_at": now - HOUR_MS,
             "service_store_id": "st_main",
             "standing": to_json(
-                Causes(person=Pause(now - HOUR_MS, now + HOUR_MS, text, text), told="inactive")
+                ClosureReasons(
+                    person=Pause(now - HOUR_MS, now + HOUR_MS, text, text), told="inactive"
+                )
             ),
             "tax": {"checked_at": now - HOUR_MS, "differences": [text]},
             "store_settings": {"pending": [text], "sent_at": now - HOUR_MS},

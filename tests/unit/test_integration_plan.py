@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.service.types import Integration, IntegrationRequest, Store
-from tillbridge.stores.integration_keeper import standing_problem
+from tillbridge.stores.integration import settle_s
 from tillbridge.stores.integration_plan import (
     IntegrationPlan,
     Kind,
@@ -16,7 +16,7 @@ from tillbridge.stores.integration_plan import (
     plan_of,
     state_of,
 )
-from tillbridge.stores.settling import settle_s
+from tillbridge.stores.integration_reconciler import standing_problem
 
 URLS = st.sampled_from(["https://a.example/webhooks/main", "https://b.example/webhooks/main"])
 WAYS = st.sampled_from(["none", "quiqqy_to_pos", "pos_to_quiqqy", "bidirectional"])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.receiver.deliveries import Envelope, NotAnEnvelope, matches, read_envelope
-from tillbridge.stores.vaulted import WebhookSecret, counting, webhook_secrets
+from tillbridge.stores.vault import WebhookSecret, counting, webhook_secrets
 
 if TYPE_CHECKING:
     from tillbridge.ledger.vault import Vault

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tillbridge.model.hours import Span
 from tillbridge.model.restaurant import Address, DeliveryTerms, Restaurant
-from tillbridge.stores.settings_body import changed_part, no_longer_said, settings_body
+from tillbridge.stores.settings import changed_part, no_longer_said, settings_body
 
 FULL = Restaurant(
     name="Trattoria",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tillbridge.config.hours import pause_faults, read_pauses
 from tillbridge.model.hours import DatedHours, OpeningHours, PlannedPause, Span
-from tillbridge.stores.schedule import Schedule, planned_at
+from tillbridge.stores.closure import Schedule, planned_at
 
 ROME = "Europe/Rome"
 LUNCH_AND_DINNER = OpeningHours(ROME, ((Span(720, 870), Span(1110, 1350)),) * 7)

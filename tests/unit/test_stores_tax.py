@@ -5,7 +5,7 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.stores.tax import (
+from tillbridge.stores.taxes import (
     Levied,
     OrderTax,
     TaxedItem,

@@ -17,8 +17,7 @@ from tillbridge.daemon.connecting import Wanted, begin_consent, begin_signup, in
 from tillbridge.daemon.operations import Operations
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.operations.bridge import Bridge
-from tillbridge.stores.callback import listening
-from tillbridge.stores.consent import ConsentRequest
+from tillbridge.stores.consent import ConsentRequest, listening
 from tillbridge.web.ports import Control
 
 

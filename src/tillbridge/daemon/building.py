@@ -19,8 +19,8 @@ from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits
-from tillbridge.stores.consent import ConsentDesk
-from tillbridge.stores.service_reach import ServiceReach
+from tillbridge.stores.consent import ConsentFlow
+from tillbridge.stores.link import ServiceReach
 
 if TYPE_CHECKING:
     from tillbridge.daemon.community_rooms import CommunityRooms
@@ -34,7 +34,7 @@ class Building:
     bridge: BridgeContext
     house: House
     stores: dict[str, StoreRooms]
-    consents: ConsentDesk
+    consents: ConsentFlow
     communities: "dict[str, CommunityRooms]" = field(default_factory=dict)
 
 
@@ -71,7 +71,7 @@ async def built(
             await rooms.connected()
             stores[name] = rooms
         keepers = {name: rooms.tokens for name, rooms in stores.items()}
-        consents = ConsentDesk(link, keepers, ledger, clock=clock)
+        consents = ConsentFlow(link, keepers, ledger, clock=clock)
         communities = _communities(house, stores) if names is None else {}
         yield Building(bridge, house, stores, consents, communities)
 
@@ -102,7 +102,7 @@ def service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceL
 
     def token_store() -> "AppTokenStore":
         # Only where such a token is asked for.
-        from tillbridge.stores.app_vault import VaultAppTokens  # noqa: PLC0415 -- (as above)
+        from tillbridge.stores.vault import VaultAppTokens  # noqa: PLC0415 -- (as above)
 
         return VaultAppTokens(vault, base_url=service.base_url, client_id=service.client_id)
 

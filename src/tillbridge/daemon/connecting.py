@@ -9,10 +9,9 @@ from tillbridge.core.i18n import _
 from tillbridge.daemon.building import Building
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.service.types import Store
-from tillbridge.stores.callback import answer_callback
-from tillbridge.stores.choosing import SeveralStores
-from tillbridge.stores.consent import ConsentRequest
+from tillbridge.stores.consent import ConsentRequest, answer_callback
 from tillbridge.stores.integration import Integrated
+from tillbridge.stores.integration_reader import SeveralStores
 from tillbridge.web.ports import Answer, CallbackAnswer
 
 _KEPT = 20

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tillbridge.core.actor import Actor, acting_as
 from tillbridge.menu.flow import CatalogueFlow
-from tillbridge.stores.pauser import StorePauser
+from tillbridge.stores.pos_pause import PosPause
 from tillbridge.web.ports import Trail
 
 
@@ -15,7 +15,7 @@ class Effects:
     """
 
     def __init__(
-        self, store: str, catalogue: CatalogueFlow, pauser: StorePauser, trail: Trail
+        self, store: str, catalogue: CatalogueFlow, pauser: PosPause, trail: Trail
     ) -> None:
         self._store = store
         self._catalogue = catalogue

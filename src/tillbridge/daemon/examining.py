@@ -29,7 +29,7 @@ from tillbridge.pos.store_pos import StorePos
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.types import Tokens
-from tillbridge.stores.vaulted import VaultTokenStore
+from tillbridge.stores.vault import VaultTokenStore
 from tillbridge.web.ports import Answer
 from tillbridge.web.stopped import status_from_ledger
 

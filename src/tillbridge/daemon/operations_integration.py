@@ -11,7 +11,7 @@ from tillbridge.model.instant import to_iso
 from tillbridge.service.types import Integration, IntegrationRequest
 from tillbridge.stores.integration import Integrated
 from tillbridge.stores.integration_plan import Kind, costs_of
-from tillbridge.stores.integration_sight import Seen
+from tillbridge.stores.integration_reader import IntegrationSnapshot
 from tillbridge.web.ports import Answer
 
 _APPLIED_BY_HAND = frozenset(Kind) - {Kind.WAIT}
@@ -112,7 +112,7 @@ class IntegrationOperations:
         }
 
 
-def _waits(seen: Seen) -> str:
+def _waits(seen: IntegrationSnapshot) -> str:
     return _(
         "The ordering service has the integration as {state}: nothing can be applied before it "
         "is active again. See who must do what with: tillbridge status"

@@ -9,7 +9,7 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.spans import clock_time
 from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.model.instant import to_iso
-from tillbridge.stores.standing import Standing, Who
+from tillbridge.stores.closure import StoreClosure, Who
 from tillbridge.web.ports import Answer
 
 
@@ -35,7 +35,7 @@ class StoreOperations:
         """Return what would be sent now; sends nothing."""
         rooms = self._rooms_of(store)
         # Only whoever has such files needs what reads them.
-        from tillbridge.stores.settings_words import settings_lines  # noqa: PLC0415 -- see above
+        from tillbridge.stores.settings import settings_lines  # noqa: PLC0415 -- see above
 
         plan = await self._flow(rooms).plan(full=full)
         return {
@@ -135,7 +135,7 @@ def _clock(at_ms: int) -> str:
     return clock_time(at_ms, round(datetime.now(UTC).timestamp() * 1000))
 
 
-def _resumed(stands: Standing) -> str:
+def _resumed(stands: StoreClosure) -> str:
     if stands.who is None:
         return _("The store takes orders.")
     if stands.who is Who.POS_AWAY:
@@ -155,7 +155,7 @@ def _not_told(failure: ServiceError) -> Answer:
     return {"ok": False, "text": text.format(detail=failure.text), "fix": failure.fix}
 
 
-def _standing(stands: Standing) -> Answer:
+def _standing(stands: StoreClosure) -> Answer:
     return {
         "status": stands.status,
         "paused_by": None if stands.who is None else str(stands.who),

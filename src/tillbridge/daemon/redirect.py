@@ -8,7 +8,7 @@ from aiohttp import web
 from tillbridge.config import host_and_port, is_loopback
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.stores.callback import callback_place
+from tillbridge.stores.consent import callback_place
 from tillbridge.web.pages import HEADERS, callback_page
 from tillbridge.web.ports import OnCallback
 

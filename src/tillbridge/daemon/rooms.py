@@ -30,14 +30,14 @@ from tillbridge.service.caller import Contact
 from tillbridge.service.client import OrderBodies
 from tillbridge.service.link import ServiceLink
 from tillbridge.service.types import Store
-from tillbridge.stores.door import StoreDoor
-from tillbridge.stores.integration import IntegrationRules, Integrator
-from tillbridge.stores.integration_keeper import APPLIED, IntegrationKeeper
-from tillbridge.stores.integration_worker import IntegrationWorker
-from tillbridge.stores.service_reach import ServiceReach
-from tillbridge.stores.settling import settle_s
-from tillbridge.stores.vaulted import VaultTokenStore
-from tillbridge.stores.watch import ServiceWatch
+from tillbridge.stores.integration import IntegrationRules, Integrator, settle_s
+from tillbridge.stores.integration_reconciler import (
+    APPLIED,
+    IntegrationReconciler,
+    IntegrationWorker,
+)
+from tillbridge.stores.link import IntegrationGate, LinkMonitor, ServiceReach
+from tillbridge.stores.vault import VaultTokenStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +100,13 @@ class StoreRooms:
         self._clock = house.clock
         self._settled_at: float | None = None  # monotonic seconds
         self._settle_least_s = house.settings.service.reintegrate_settle_s
-        self._watch = ServiceWatch(name, house.ledger, house.desk, house.reach, clock=house.clock)
-        self._door = StoreDoor(name, self.service_back)
+        self._watch = LinkMonitor(name, house.ledger, house.desk, house.reach, clock=house.clock)
+        self._gate = IntegrationGate(name, self.service_back)
         link = house.link.store(
             VaultTokenStore(house.ledger.vault, name, house.settings.service.base_url),
             bodies=_order_bodies(house.settings),
             on_contact=self._seen,
-            hindrance=self._door.refusal,
+            hindrance=self._gate.refusal,
         )
         self.tokens = link.tokens
         self.client = link.client
@@ -120,15 +120,15 @@ class StoreRooms:
             public_url=house.settings.receiver.public_url,
             clock=house.clock,
             rules=_integration_rules(house.settings),
-            door=self._door,
+            gate=self._gate,
         )
         self.integrating = IntegrationWorker(
             self.context,
-            IntegrationKeeper(
+            IntegrationReconciler(
                 name,
                 self.integrator,
                 house.desk,
-                self._door,
+                self._gate,
                 applied=APPLIED[house.settings.service.integration_changes],
                 settles_in_s=self._settles_in_s,
                 on_read=self._store_read,
@@ -139,9 +139,9 @@ class StoreRooms:
         )
         self.catalogue = CatalogueFlow(self.context)
         self.standing = StoreStanding(
-            self.context, lambda: self.service_store_id if self._door.is_open else None
+            self.context, lambda: self.service_store_id if self._gate.is_open else None
         )
-        self.integrator.on_own_doing = self.standing.own_doing
+        self.integrator.on_own_action = self.standing.own_action
         self.orders = OrdersFlow(
             settings,
             OrderRepository(name, house.ledger, house.desk, house.clock, house.tally),
@@ -172,8 +172,8 @@ class StoreRooms:
     async def connected(self) -> None:
         """Take note of what connecting has changed, here and at every start."""
         self.service_store_id = await self.connected_as()
-        if await self.integrator.books.removed():
-            self._door.shut("removed")
+        if await self.integrator.repository.removed():
+            self._gate.block("removed")
         if self._settled_at is None:
             absent = await self._ledger.read(
                 partial(absent_s, store=self.name, now_ms=self._clock.now_ms())
@@ -249,8 +249,8 @@ class StoreRooms:
         """Hand on what came of a call; flows that wait are told when the service is back."""
         self._watch.seen(contact)
         code = contact.failure.code if contact.failure else ""
-        if code == NOT_INTEGRATED and self._door.guards(contact.operation):
-            self._door.shut(NOT_INTEGRATED)
+        if code == NOT_INTEGRATED and self._gate.guards(contact.operation):
+            self._gate.block(NOT_INTEGRATED)
             self.integrating.look()
         outcome = "unanswered" if not contact.ok else "refused" if contact.failure else "done"
         self._tally.count(
@@ -260,7 +260,7 @@ class StoreRooms:
         well = contact.ok and not isinstance(contact.failure, ConsentLost)
         if well and not self._well:
             self.service_back()
-            if self._door.guards(contact.operation):  # what reads integrations knows already
+            if self._gate.guards(contact.operation):  # what reads integrations knows already
                 self.integrating.look()
         self._well = well
 
@@ -269,7 +269,7 @@ class StoreRooms:
 
     async def _read_integration(self) -> None:
         """Read the integration, if the bridge has reason to believe that there is one."""
-        if self.service_store_id is None or not self._door.is_open:
+        if self.service_store_id is None or not self._gate.is_open:
             return
         try:
             await self.client.integration(self.service_store_id)

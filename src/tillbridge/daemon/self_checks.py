@@ -25,7 +25,7 @@ from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
-from tillbridge.stores.service_reach import ServiceReach
+from tillbridge.stores.link import ServiceReach
 
 if TYPE_CHECKING:
     from tillbridge.diagnostics.checks.service import Asked

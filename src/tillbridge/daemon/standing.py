@@ -9,11 +9,10 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.worker import Worker
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.intake import Kept, NewOrder, TakenIn
-from tillbridge.stores.keeper import StoreKeeper
-from tillbridge.stores.pause import PauseRules
-from tillbridge.stores.pauser import StorePauser
-from tillbridge.stores.settings_flow import SettingsFlow, SettingsRules
-from tillbridge.stores.tax_rounds import TaxRounds
+from tillbridge.stores.pos_pause import PauseRules, PosPause
+from tillbridge.stores.reconciler import StoreStatusReconciler
+from tillbridge.stores.settings import SettingsFlow, SettingsRules
+from tillbridge.stores.taxes import TaxMonitor
 
 _STATUS_CHANGED = "store.status_changed"
 _READ_BY_OTHERS_S = 5.0  # at a start and when the service is back the integration is read first
@@ -26,15 +25,15 @@ class StoreStanding:
         bridge, self.name = context.bridge, context.store
         about = (context.store, context.service, service_store_id, bridge.ledger, bridge.problems)
         self._trail = AuditTrail(bridge.ledger, bridge.clock)
-        self.keeper = StoreKeeper(
+        self.keeper = StoreStatusReconciler(
             *about,
             clock=bridge.clock,
             look_every_s=bridge.settings.service.store_look_s,
-            on_own_doing=self.own_doing,
+            on_own_action=self.own_action,
         )
         self.keeper.look(within_s=_READ_BY_OTHERS_S)
         orders = context.settings.orders
-        self.pauser = StorePauser(
+        self.pauser = PosPause(
             self.keeper,
             supervisor=context.supervisor,
             clock=bridge.clock,
@@ -42,7 +41,7 @@ class StoreStanding:
                 orders.pause_after_s, orders.resume_after_s, orders.max_pauses_per_hour
             ),
         )
-        self.tax = TaxRounds(*about, clock=bridge.clock)
+        self.tax = TaxMonitor(*about, clock=bridge.clock)
         self.settings: SettingsFlow | None = None
         if rules := _settings_rules(context):
             self.settings = SettingsFlow(
@@ -56,7 +55,7 @@ class StoreStanding:
                 on_schedule=self.keeper.follow,
             )
 
-    async def own_doing(self, action: str, why: str, reason: str) -> None:
+    async def own_action(self, action: str, why: str, reason: str) -> None:
         """Write down what the bridge did by itself, as what people do is written down."""
         with acting_as(Actor()):
             await self._trail.note(action, store=self.name, why=why, reason=reason)

@@ -23,7 +23,7 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery
 from tillbridge.receiver.connections import SERVER, trust
 from tillbridge.receiver.refusals import Refusals
-from tillbridge.stores.vaulted import WebhookSecret, counting
+from tillbridge.stores.vault import WebhookSecret, counting
 
 log = get_logger()
 

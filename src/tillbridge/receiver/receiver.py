@@ -34,7 +34,7 @@ from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.receiver.connections import SERVER, DeadlineServer
 from tillbridge.receiver.deliveries import Deliveries, Endpoint
 from tillbridge.receiver.refusals import Crowding, Refusals
-from tillbridge.stores.vaulted import webhook_secrets
+from tillbridge.stores.vault import webhook_secrets
 
 if TYPE_CHECKING:
     from tillbridge.receiver.certificate import LiveCertificate

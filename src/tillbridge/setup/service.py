@@ -28,10 +28,9 @@ from tillbridge.service.link import App, ServiceLink, StoreLink
 from tillbridge.service.types import Store
 from tillbridge.setup.draft import Draft, Finding
 from tillbridge.setup.file import SetupContext
-from tillbridge.stores.callback import CallbackAnswer, answer_callback
-from tillbridge.stores.consent import ConsentDesk, ConsentRequest
+from tillbridge.stores.consent import CallbackAnswer, ConsentFlow, ConsentRequest, answer_callback
 from tillbridge.stores.signup_form import faults_of, missing, request_of
-from tillbridge.stores.vaulted import VaultTokenStore
+from tillbridge.stores.vault import VaultTokenStore
 
 PRACTICE = "http://127.0.0.1:9000/v2"  # where `tillbridge sandbox` listens
 
@@ -93,7 +92,7 @@ class SignIn:
         self._place = place
         self._link: ServiceLink | None = None
         self._access: StoreLink | None = None
-        self._desk: ConsentDesk | None = None
+        self._desk: ConsentFlow | None = None
         self._of: tuple[str, ...] = ()
 
     def app(self, draft: Draft) -> App:
@@ -195,10 +194,10 @@ class SignIn:
         access = link.store(VaultTokenStore(place.ledger.vault, draft.store, draft.base_url))
         keepers = {draft.store: access.tokens}
         self._link, self._access = link, access
-        self._desk = ConsentDesk(link, keepers, place.ledger, clock=place.clock)
+        self._desk = ConsentFlow(link, keepers, place.ledger, clock=place.clock)
         self._of = of
 
-    def _consents(self) -> ConsentDesk:
+    def _consents(self) -> ConsentFlow:
         if self._desk is None:
             raise BridgeError(_("There is nothing to sign in to yet."), fix=_("Begin anew."))
         return self._desk

@@ -8,6 +8,7 @@ again at any time, and what was cut off is taken up by `resume`.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 from tillbridge.config import StoreSettings
@@ -19,11 +20,11 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.client import ALREADY_INTEGRATED, ServiceClient
 from tillbridge.service.types import Integration, IntegrationRequest, Store
-from tillbridge.stores.door import StoreDoor
-from tillbridge.stores.integration_books import IntegrationBooks, Intent
 from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State, state_of
-from tillbridge.stores.integration_sight import IntegrationSight, Seen
-from tillbridge.stores.keeper import OwnDoing
+from tillbridge.stores.integration_reader import IntegrationReader, IntegrationSnapshot
+from tillbridge.stores.integration_repository import IntegrationRepository, Intent
+from tillbridge.stores.link import IntegrationGate
+from tillbridge.stores.reconciler import OnOwnAction
 
 log = get_logger()
 
@@ -87,18 +88,18 @@ class Integrator:
         public_url: str,
         clock: Clock,
         rules: IntegrationRules | None = None,
-        door: StoreDoor | None = None,
+        gate: IntegrationGate | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._name = name
         self._client = client
         self._rules = rules or IntegrationRules()
-        self._door = door or StoreDoor(name, lambda: None)
+        self._gate = gate or IntegrationGate(name, lambda: None)
         self._sleep = sleep
         self._verifier: Verifier = _Nobody()
-        self.on_own_doing: OwnDoing | None = None
+        self.on_own_action: OnOwnAction | None = None
         self._lock = asyncio.Lock()
-        self.books = IntegrationBooks(
+        self.repository = IntegrationRepository(
             name, ledger, clock=clock, old_secret_s=self._rules.old_secret_s
         )
         self.wanted = IntegrationRequest(
@@ -108,7 +109,9 @@ class Integrator:
             auto_accept_orders=settings.auto_accept_orders,
             notification_email=settings.notification_email,
         )
-        self._sight = IntegrationSight(name, settings.store_id, client, self.books, self.wanted)
+        self._sight = IntegrationReader(
+            name, settings.store_id, client, self.repository, self.wanted
+        )
 
     def attend(self, verifier: Verifier) -> None:
         """Tell `verifier` of new secrets from now on."""
@@ -121,7 +124,7 @@ class Integrator:
 
     # -- what is asked for. Each raises BridgeError (ServiceError among them) with what to do.
 
-    async def look(self) -> Seen:
+    async def look(self) -> IntegrationSnapshot:
         """Read the store and its integration, and compare."""
         async with self._lock:
             return await self._sight.look()
@@ -138,7 +141,7 @@ class Integrator:
             store = await self._sight.chosen()
             if state_of(store) is State.INTEGRATED:
                 return await self._take_over()
-            await self.books.begin(Intent("make"))
+            await self.repository.begin(Intent("make"))
             try:
                 return await self._make(store.store_id)
             except Conflict as conflict:
@@ -175,28 +178,30 @@ class Integrator:
             field = self._rules.rotate_field
             if not field or state_of(store) is not State.INTEGRATED:
                 return await self._replace(store)
-            await self.books.begin(Intent("rotate"))
+            await self.repository.begin(Intent("rotate"))
             return await self._rotate_by_field(store, field)
 
     async def remove(self) -> str:
         """Remove the integration, and let go of the store; return its id."""
         async with self._lock:
-            store_id = await self.books.store_id() or (await self._sight.chosen()).store_id
-            await self.books.begin(Intent("remove"))
+            store_id = await self.repository.store_id() or (await self._sight.chosen()).store_id
+            await self.repository.begin(Intent("remove"))
             await self._let_go(store_id)
             return store_id
 
     async def resume(self) -> bool:
         """Finish what was cut off; False where nothing was."""
         async with self._lock:
-            begun = await self.books.intent() is not None
+            begun = await self.repository.intent() is not None
             await self._resume()
             return begun
 
-    async def adopt(self, seen: Seen) -> None:
+    async def adopt(self, seen: IntegrationSnapshot) -> None:
         """Note an integration that is ours, where the ledger was lost."""
         if seen.now is not None:
-            await self.books.note(seen.store.store_id, seen.now, self.wanted, secret_known=True)
+            await self.repository.note(
+                seen.store.store_id, seen.now, self.wanted, secret_known=True
+            )
             await self._verifier.refresh(self._name)
 
     # -- taking over, changing
@@ -209,7 +214,7 @@ class Integrator:
         """
         if await self._is_own(store_id):
             log.warning("integration.answer_lost", store=self._name)
-            await self.books.begin(Intent("make"))
+            await self.repository.begin(Intent("make"))
             return await self._finish(store_id, Intent("make"))
         state = state_of(await self._sight.chosen())
         if state is State.INTEGRATED:
@@ -228,7 +233,7 @@ class Integrator:
             return await self._change(seen, secret_known=False)
         return await self._apply(seen)
 
-    async def _apply(self, seen: Seen) -> Integrated:
+    async def _apply(self, seen: IntegrationSnapshot) -> Integrated:
         match seen.plan.kind:
             case Kind.NOTHING | Kind.CHANGE:
                 return await self._change(seen, secret_known=True)
@@ -239,16 +244,16 @@ class Integrator:
             case Kind.ROTATE:
                 return await self._replace(seen.store, changed=_fields(seen.plan))
             case Kind.INTEGRATE:
-                await self.books.begin(Intent("make"))
+                await self.repository.begin(Intent("make"))
                 return await self._finish(seen.store.store_id, Intent("make"), remove=False)
             case Kind.WAIT:
                 raise _as_it_stands(seen.plan.state)
 
-    async def _change(self, seen: Seen, *, secret_known: bool) -> Integrated:
+    async def _change(self, seen: IntegrationSnapshot, *, secret_known: bool) -> Integrated:
         store_id, now = seen.store.store_id, seen.now or Integration(seen.store.store_id)
         if seen.plan.changes:
             now = await self._client.change_integration(store_id, **seen.plan.body)
-        await self.books.note(store_id, now, self.wanted, secret_known=secret_known)
+        await self.repository.note(store_id, now, self.wanted, secret_known=secret_known)
         await self._verifier.refresh(self._name)
         changed = tuple(sorted(seen.plan.body))
         log.info("integration.aligned", store=self._name, changed=list(changed))
@@ -263,7 +268,7 @@ class Integrator:
             was=store.integration.integration_id if store.integration else None,
             closed=integrated and store.status == "active" and self._rules.quiet_s > 0,
         )
-        await self.books.begin(intent)
+        await self.repository.begin(intent)
         if intent.closed:
             await self._client.set_store_status(store.store_id, "inactive")
             log.info("integration.store_closed", store=self._name, seconds=self._rules.quiet_s)
@@ -275,7 +280,7 @@ class Integrator:
 
     async def _finish(self, store_id: str, intent: Intent, *, remove: bool = True) -> Integrated:
         """Remove what there is, make the integration, and open the storefront again."""
-        self._door.shut("being integrated anew")
+        self._gate.block("being integrated anew")
         done = await self._made_anew(store_id, tries=_TRIES, remove=remove)
         await self._reopen(store_id, intent)
         return done
@@ -289,28 +294,30 @@ class Integrator:
             if conflict.code != ALREADY_INTEGRATED or tries <= 1:
                 raise
             if not await self._is_own(store_id):
-                await self.books.finished()  # somebody else's, made meanwhile: it stays
+                await self.repository.finished()  # somebody else's, made meanwhile: it stays
                 raise
             log.warning("integration.answer_lost", store=self._name)
         return await self._made_anew(store_id, tries=tries - 1)
 
     async def _make(self, store_id: str, *, keep_intent: bool = False) -> Integrated:
-        await self.books.prove_writable()
+        await self.repository.prove_writable()
         self._verifier.expect(self._name)
         try:
             made = await self._client.integrate(store_id, self.wanted)
             await self._keep_secret(made.webhook_secret, made.integration)
         except Refused:
             if not keep_intent:  # nothing was there before, so nothing is to be taken up
-                await self.books.finished()
+                await self.repository.finished()
             raise
         finally:
             await self._verifier.refresh(self._name)
-        await self.books.note(store_id, made.integration, self.wanted, secret_known=True, made=True)
+        await self.repository.note(
+            store_id, made.integration, self.wanted, secret_known=True, made=True
+        )
         if not keep_intent:
-            await self.books.finished()
+            await self.repository.finished()
         await self._verifier.refresh(self._name)
-        self._door.open()
+        self._gate.open()
         log.info("integration.created", store=self._name, store_id=store_id)
         return Integrated(store_id, created=True)
 
@@ -319,11 +326,11 @@ class Integrator:
             await self._client.set_store_status(store_id, "active")
             log.info("integration.store_opened", store=self._name)
             await self._note("store.resume", "integrated anew")
-        await self.books.finished()
+        await self.repository.finished()
 
     async def _note(self, action: str, why: str) -> None:
-        if self.on_own_doing is not None:
-            await self.on_own_doing(action, why, "")
+        if self.on_own_action is not None:
+            await self.on_own_action(action, why, "")
 
     async def _rotate_by_field(self, store: Store, field: str) -> Integrated:
         store_id = store.store_id
@@ -333,7 +340,7 @@ class Integrator:
             if rotated.webhook_secret:
                 await self._keep_secret(rotated.webhook_secret, rotated.integration)
         except Refused:
-            await self.books.finished()
+            await self.repository.finished()
             raise
         finally:
             await self._verifier.refresh(self._name)
@@ -342,21 +349,21 @@ class Integrator:
             log.warning("integration.rotation_showed_no_secret", store=self._name)
             done = await self._finish(store_id, Intent("rotate"))
             return Integrated(done.store_id, created=True)
-        await self.books.note(store_id, rotated.integration, self.wanted, secret_known=True)
-        await self.books.finished()
+        await self.repository.note(store_id, rotated.integration, self.wanted, secret_known=True)
+        await self.repository.finished()
         log.info("integration.secret_rotated", store=self._name)
         return Integrated(store_id, created=False)
 
     async def _keep_secret(self, secret: str, integration: Integration) -> None:
         location_id = integration.external_store_id or self.wanted.external_store_id
-        await self.books.keep_secret(secret, integration, location_id)
+        await self.repository.keep_secret(secret, integration, location_id)
 
     # -- removing, and taking up what was cut off
 
     async def _let_go(self, store_id: str) -> None:
         await self._delete(store_id)
-        self._door.shut("removed")
-        await self.books.note_removed()
+        self._gate.block("removed")
+        await self.repository.note_removed()
         await self._verifier.refresh(self._name)
         log.warning("integration.removed", store=self._name, store_id=store_id)
 
@@ -369,7 +376,7 @@ class Integrator:
 
     async def _resume(self) -> Integrated | None:
         """Finish what was cut off; return the integration that was made for it, if any."""
-        intent = await self.books.intent()
+        intent = await self.repository.intent()
         if intent is None:
             return None
         log.warning("integration.resumed", store=self._name, begun=intent.kind)
@@ -378,14 +385,16 @@ class Integrator:
             await self._let_go(store.store_id)
             return None
         now = await self._sight.integration_of(store.store_id)
-        ours = now is not None and await self.books.secret_known(now)
+        ours = now is not None and await self.repository.secret_known(now)
         made = ours and intent.kind != "rotate"
         if now is not None and made and now.integration_id != intent.was:
             # The secret is on disk; only what comes after it was cut off.
-            self._door.shut("being integrated anew")  # its opening lets the flows know
-            await self.books.note(store.store_id, now, self.wanted, secret_known=True, made=True)
+            self._gate.block("being integrated anew")  # its opening lets the flows know
+            await self.repository.note(
+                store.store_id, now, self.wanted, secret_known=True, made=True
+            )
             await self._verifier.refresh(self._name)
-            self._door.open()
+            self._gate.open()
             await self._reopen(store.store_id, intent)
             return Integrated(store.store_id, created=True)
         return await self._finish(store.store_id, intent)
@@ -400,3 +409,21 @@ def _as_it_stands(state: State) -> BridgeError:
 
 def _fields(plan: IntegrationPlan) -> tuple[str, ...]:
     return tuple(sorted(each.field for each in plan.differences))
+
+
+_RETRY_DELAYS_S = (60.0, 300.0, 1800.0, 7200.0, 21600.0)
+_ON_THE_WAY_S = 10.0  # the receiver time-out
+
+
+def settle_s(absent_s: float, least_s: float) -> float:
+    """Return how long after its start the bridge has what was placed while it was absent.
+
+    At least `least_s`, which covers the first repetition; with 0 nothing is waited for.
+    """
+    if least_s <= 0:
+        return 0.0
+    for delay_s, until_s in zip(_RETRY_DELAYS_S, accumulate(_RETRY_DELAYS_S), strict=True):
+        if absent_s < until_s:
+            # An absence within the first minute is what `least_s` is made for.
+            return least_s if until_s == _RETRY_DELAYS_S[0] else delay_s + _ON_THE_WAY_S
+    return _RETRY_DELAYS_S[-1] + _ON_THE_WAY_S  # what was placed later is repeated still

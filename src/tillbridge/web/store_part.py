@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tillbridge.model.instant import to_iso
-from tillbridge.stores.standing import Standing, from_json, standing_of
+from tillbridge.stores.closure import StoreClosure, closure_of, from_json
 
 
-def standing_in(facts: Mapping[str, Any]) -> Standing:
+def standing_in(facts: Mapping[str, Any]) -> StoreClosure:
     """Return how the store stands, as the ledger's facts have it."""
-    return standing_of(from_json(facts.get("standing")))
+    return closure_of(from_json(facts.get("standing")))
 
 
 def store_part(facts: Mapping[str, Any], now_ms: int) -> dict[str, Any]:

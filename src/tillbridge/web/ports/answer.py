@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tillbridge.stores.callback import CallbackAnswer
+from tillbridge.stores.consent import CallbackAnswer
 
 Answer = dict[str, Any]
 

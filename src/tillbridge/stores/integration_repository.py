@@ -16,7 +16,7 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.storefront import INTEGRATION_MADE
 from tillbridge.service.types import Integration, IntegrationRequest
 from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State
-from tillbridge.stores.vaulted import (
+from tillbridge.stores.vault import (
     WebhookSecret,
     describe_webhook_secret,
     end_webhook_secrets,
@@ -42,7 +42,7 @@ class Intent:
     closed: bool = False
 
 
-class IntegrationBooks:
+class IntegrationRepository:
     """The books of one store. Everything is on disk on return; raises LedgerError."""
 
     def __init__(self, store: str, ledger: Ledger, *, clock: Clock, old_secret_s: float) -> None:

@@ -1,14 +1,16 @@
-"""Keeps the store's settings and schedule as the restaurant's own files say.
+"""Sends the store's settings and schedule as the restaurant's own files have them.
 
 The files are read at the start and whenever they change. One that cannot be used changes nothing:
-what it said before counts, over a restart too, and a problem says what is wrong with it.
+what it had before counts, over a restart too, and a problem reports what is wrong with it.
 """
 
 import asyncio
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -24,18 +26,174 @@ from tillbridge.core.errors import (
     Refused,
     ServiceError,
 )
+from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.supervision import Supervisor
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
-from tillbridge.model.hours import OpeningHours, hours_from_json, hours_to_json
+from tillbridge.model.hours import (
+    WEEKDAYS,
+    OpeningHours,
+    Span,
+    hours_from_json,
+    hours_to_json,
+    week_json,
+)
+from tillbridge.model.money import to_major
+from tillbridge.model.restaurant import Restaurant
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.client import ServiceClient
-from tillbridge.stores.schedule import Schedule, planned_at
-from tillbridge.stores.settings_body import Body, changed_part, no_longer_said, settings_body
-from tillbridge.stores.standing import Planned
+from tillbridge.stores.closure import Planned, Schedule, planned_at
+
+Body = dict[str, Any]
+Week = tuple[tuple[Span, ...], ...]
+
+
+def settings_body(
+    restaurant: Restaurant | None, weekly: Week | None, *, end_of_day: str = "24:00"
+) -> Body:
+    """Return the camelCase body: what is known, and what is passed through.
+
+    Raises ConfigError where something that is passed through has a name of its own already.
+    """
+    body: Body = {}
+    if restaurant is not None:
+        address, delivery = restaurant.address, restaurant.delivery
+        radius = None if delivery.radius_km is None else _number(delivery.radius_km)
+        body = _told(
+            {
+                "name": restaurant.name,
+                "description": restaurant.description,
+                "imageUrl": restaurant.image,
+                "address": _told(
+                    {
+                        "street_address": address.street,
+                        "city": address.city,
+                        "state": address.state,
+                        "country": address.country,
+                        "zip": address.zip,
+                    }
+                ),
+                "deliverySettings": _told(
+                    {
+                        "enabled": delivery.enabled,
+                        "min_order_amount": delivery.minimum,
+                        "delivery_fee": delivery.fee,
+                        "radius_km": radius,
+                    }
+                ),
+                "contactDetails": _told({"phone": restaurant.phone, "email": restaurant.email}),
+            }
+        )
+    if weekly is not None:
+        body["availability"] = week_json(weekly, end_of_day=end_of_day)
+    if restaurant is not None:
+        _add(body, restaurant.pass_through, "pass_through")
+    return body
+
+
+def changed_part(body: Body, acknowledged: Mapping[str, Any] | None) -> Body:
+    """Return the fields at the top that differ from what was accepted, each of them whole."""
+    known = acknowledged or {}
+    return {
+        key: value
+        for key, value in body.items()
+        if key not in known or not _same(known[key], value)
+    }
+
+
+def no_longer_said(body: Body, acknowledged: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return what was accepted once and stands in no file now: the service keeps it."""
+    gone = []
+    for key, before in (acknowledged or {}).items():
+        if key not in body:
+            gone.append(key)
+        elif isinstance(before, Mapping) and isinstance(body[key], Mapping):
+            gone += [f"{key}.{inner}" for inner in before if inner not in body[key]]
+    return tuple(gone)
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are the same in JSON: true is not 1 there."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _told(values: Mapping[str, Any]) -> Body:
+    """Leave out what is not said, and objects of which nothing is."""
+    return {key: value for key, value in values.items() if value is not None and value != {}}
+
+
+def _add(body: Body, more: Mapping[str, Any], path: str) -> None:
+    for key, value in more.items():
+        place = f"{path}.{key}"
+        if key not in body:
+            body[key] = value
+        elif isinstance(body[key], dict) and isinstance(value, Mapping):
+            _add(body[key], value, place)
+        else:
+            raise ConfigError(
+                _("{place} says again what the file says in words of its own.").format(place=place),
+                fix=_("Remove one of the two."),
+            )
+
+
+def _number(text: str) -> int | float:
+    return float(text) if "." in text else int(text)
+
+
+_MONEY = frozenset({"min_order_amount", "delivery_fee"})
+
+
+def settings_lines(
+    part: Mapping[str, Any], accepted: Mapping[str, Any] | None, currency: str
+) -> list[str]:
+    """Return a line for each field that would be sent and differs; `accepted` is as it was."""
+    return list(_lines(part, accepted or {}, currency))
+
+
+def _lines(part: Mapping[str, Any], before: Mapping[str, Any], currency: str) -> Iterator[str]:
+    for key, value in part.items():
+        old = before.get(key)
+        if key == "availability" and isinstance(value, Mapping):
+            yield from _week(value, old if isinstance(old, Mapping) else {})
+        elif isinstance(value, Mapping):
+            inside = old if isinstance(old, Mapping) else {}
+            for inner, each in value.items():
+                if inner not in inside or inside[inner] != each:
+                    yield _line(f"{key}.{inner}", each, inside.get(inner), currency)
+        else:
+            yield _line(key, value, old, currency)
+
+
+def _week(week: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
+    for day in WEEKDAYS:
+        if day in week and week[day] != before.get(day):
+            now, was = _day(week[day]), _day(before[day]) if day in before else ""
+            change = _("{now} (was {was})").format(now=now, was=was) if was else now
+            yield _("hours on {day}: {change}").format(day=day, change=change)
+
+
+def _day(spans: Any) -> str:  # noqa: ANN401 -- what was accepted once
+    told = [f"{each['open']}-{each['close']}" for each in spans]
+    return ", ".join(told) or _("closed")
+
+
+def _line(key: str, value: object, before: object, currency: str) -> str:
+    name = key.rpartition(".")[2]
+    now = _value(name, value, currency)
+    if before is None:
+        return f"{key}: {now}"
+    was = _value(name, before, currency)
+    return _("{key}: {now} (was {was})").format(key=key, now=now, was=was)
+
+
+def _value(name: str, value: object, currency: str) -> str:
+    if name in _MONEY and isinstance(value, int) and not isinstance(value, bool):
+        return f"{to_major(value, currency)} {currency}"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
 
 Follow = Callable[[Callable[[int], Planned]], None]
 

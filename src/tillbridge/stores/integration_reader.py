@@ -1,5 +1,6 @@
-"""A store and its integration as the service has them, beside as they are wanted."""
+"""Which of the merchant's stores is meant, and its integration as the service has it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
@@ -7,13 +8,69 @@ from tillbridge.core.i18n import _
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.client import ServiceClient
 from tillbridge.service.types import Integration, IntegrationRequest, Store
-from tillbridge.stores.choosing import Wish, choose_store
-from tillbridge.stores.integration_books import IntegrationBooks
 from tillbridge.stores.integration_plan import IntegrationPlan, State, plan_of, state_of
+from tillbridge.stores.integration_repository import IntegrationRepository
+
+
+class SeveralStores(BridgeError):
+    """The merchant has several stores, and a person must say which one it is."""
+
+    def __init__(self, store: str, stores: Sequence[Store]) -> None:
+        super().__init__(
+            _("The merchant has several stores: {listed}.").format(listed=_listed(stores)),
+            fix=_(
+                "Say which one it is: tillbridge connect {store} --store-id ID, or store_id in "
+                "the configuration."
+            ).format(store=store),
+        )
+        self.stores = tuple(stores)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StoreChoice:
+    """Which store is meant: by the configuration, by an earlier choice, or "" by nobody."""
+
+    store: str
+    configured: str = ""
+    chosen: str = ""
+
+
+def choose_store(stores: Sequence[Store], wish: StoreChoice) -> Store:
+    """Return the store to integrate: the one that is meant, or the only one.
+
+    Raises SeveralStores, or BridgeError where there is none or not the one that is meant.
+    """
+    wanted = wish.configured or wish.chosen
+    if wanted:
+        for store in stores:
+            if store.store_id == wanted:
+                return store
+        raise BridgeError(
+            _("The merchant has no store {wanted}; there are: {listed}.").format(
+                wanted=wanted, listed=_listed(stores) or _("none")
+            ),
+            fix=_("Correct store_id in the configuration.")
+            if wish.configured
+            else _("Say which one it is: tillbridge connect {store} --store-id ID").format(
+                store=wish.store
+            ),
+        )
+    if not stores:
+        raise BridgeError(
+            _("The merchant has no store yet."),
+            fix=_("Let the merchant make one at the ordering service, then run this again."),
+        )
+    if len(stores) > 1:
+        raise SeveralStores(wish.store, stores)
+    return stores[0]
+
+
+def _listed(stores: Sequence[Store]) -> str:
+    return ", ".join(f"{store.store_id} ({store.name or '?'})" for store in stores)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrationSnapshot:
     """A store as the service has it, beside as it is wanted."""
 
     store: Store
@@ -22,7 +79,7 @@ class Seen:
     plan: IntegrationPlan
 
 
-class IntegrationSight:
+class IntegrationReader:
     """Looks at one store; `configured` is the service's id of it in the configuration.
 
     Changes nothing there. Everything raises BridgeError (ServiceError among them).
@@ -33,24 +90,24 @@ class IntegrationSight:
         name: str,
         configured: str | None,
         client: ServiceClient,
-        books: IntegrationBooks,
+        repository: IntegrationRepository,
         wanted: IntegrationRequest,
     ) -> None:
         self._name = name
         self._configured = configured
         self._client = client
-        self._books = books
+        self._repository = repository
         self._wanted = wanted
 
-    async def look(self) -> Seen:
+    async def look(self) -> IntegrationSnapshot:
         """Read the store and its integration, and compare."""
         store = await self.chosen()
         state, now, known = state_of(store), None, False
         if state is State.INTEGRATED:
             now = await self.integration_of(store.store_id)
-            known = now is not None and await self._books.secret_known(now)
+            known = now is not None and await self._repository.secret_known(now)
         plan = plan_of(state, now, self._wanted, secret_known=known)
-        return Seen(store, now, self._wanted, plan)
+        return IntegrationSnapshot(store, now, self._wanted, plan)
 
     async def choose(self, store_id: str) -> None:
         """Take note which of the merchant's stores a person means.
@@ -64,22 +121,24 @@ class IntegrationSight:
                 ),
                 fix=_("Correct store_id in the configuration, or choose the same."),
             )
-        wish = Wish(self._name, chosen=store_id)
+        wish = StoreChoice(self._name, chosen=store_id)
         await self._free(choose_store(await self._client.stores(), wish))
-        await self._books.note_choice(store_id)
+        await self._repository.note_choice(store_id)
 
     async def chosen(self) -> Store:
         """Choose the store, and note its name for what is printed."""
-        wish = Wish(self._name, self._configured or "", await self._books.store_id() or "")
+        wish = StoreChoice(
+            self._name, self._configured or "", await self._repository.store_id() or ""
+        )
         store = choose_store(await self._client.stores(), wish)
         await self._free(store)
         if store.name:
-            await self._books.note_store_name(store.name)
+            await self._repository.note_store_name(store.name)
         return store
 
     async def _free(self, store: Store) -> None:
         """Refuse a store that another one of this bridge stands for."""
-        taken = await self._books.taken_by(store.store_id)
+        taken = await self._repository.taken_by(store.store_id)
         if taken is not None:
             raise BridgeError(
                 _("The store {store_id} is connected here already, as {taken}.").format(

@@ -1,7 +1,7 @@
-"""Keeps a store at the service as `standing` says it has to be.
+"""Brings a store's status at the service in line with `closure`.
 
-What is wanted is on disk before the service is told, so that neither a crash nor a service that is
-away makes the bridge forget who paused the store, or take its own doing for somebody else's.
+The wanted status is on disk before the service gets it, so that neither a crash nor a service that
+is away makes the bridge forget who paused the store, or take its own act for somebody else's.
 """
 
 import asyncio
@@ -22,8 +22,16 @@ from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemDesk
 from tillbridge.service.client import ServiceClient
-from tillbridge.stores import standing
-from tillbridge.stores.standing import Causes, Pause, Planned, Standing, Status, Who, standing_of
+from tillbridge.stores import closure
+from tillbridge.stores.closure import (
+    ClosureReasons,
+    Pause,
+    Planned,
+    Status,
+    StoreClosure,
+    Who,
+    closure_of,
+)
 
 _AGAIN_S = 15.0  # between two tries to tell a service that is away
 _WALL_CLOCK_S = 30.0  # an end told by the wall clock is looked at again, in case that was set
@@ -52,14 +60,14 @@ _OPENED = {
 }
 
 # Takes the action ("store.pause", "store.resume"), why, and the reason that was given for it.
-OwnDoing = Callable[[str, str, str], Awaitable[None]]
+OnOwnAction = Callable[[str, str, str], Awaitable[None]]
 
 _STATUSES: dict[str, Status] = {"active": "active", "inactive": "inactive"}
 
 log = get_logger()
 
 
-class StoreKeeper:
+class StoreStatusReconciler:
     """One store. `service_store_id` is None until it is integrated; `plan` tells the schedule."""
 
     def __init__(
@@ -72,11 +80,11 @@ class StoreKeeper:
         *,
         clock: Clock,
         look_every_s: float,
-        on_own_doing: OwnDoing | None = None,
+        on_own_action: OnOwnAction | None = None,
     ) -> None:
         self._store = store
         self._client = client
-        self._on_own_doing = on_own_doing
+        self._on_own_doing = on_own_action
         self._by_hand = False  # a person asks for it just now
         self._closed_by: Who | None = None
         self._service_store_id = service_store_id
@@ -86,7 +94,7 @@ class StoreKeeper:
         self._plan: Callable[[int], Planned] | None = None
         self._planned: Planned | None = None  # as it holds from `_planned_ms` on
         self._planned_ms = 0
-        self._causes: Causes | None = None  # None: the ledger has not been asked yet
+        self._causes: ClosureReasons | None = None  # None: the ledger has not been asked yet
         self._kept: object = None
         self._lock = asyncio.Lock()
         self.worker = Worker("keeping", self._step, Supervisor(store, desk), clock)
@@ -101,16 +109,16 @@ class StoreKeeper:
 
     # -- what others tell it; each raises LedgerError where it cannot be kept
 
-    async def pause(self, *, by: str, reason: str, until_ms: int | None) -> Standing:
+    async def pause(self, *, by: str, reason: str, until_ms: int | None) -> StoreClosure:
         """Close the store in a person's name. Raises ServiceError where it could not be told."""
         async with self._lock:
             self._not_before = 0.0
             causes = await self._known()
             pause = Pause(self._clock.now_ms(), until_ms, by, reason)
             log.info("store.paused_by_staff", store=self._store, by=by, until_ms=until_ms)
-            return await self._change_by_hand(standing.paused_by(causes, pause))
+            return await self._change_by_hand(closure.paused_by(causes, pause))
 
-    async def resume(self, *, by: str) -> Standing:
+    async def resume(self, *, by: str) -> StoreClosure:
         """Open the store in a person's name, whoever paused it; the bridge's own pause stays.
 
         Raises ServiceError where it could not be told.
@@ -120,7 +128,7 @@ class StoreKeeper:
             now = self._clock.now_ms()
             causes = await self._known()
             log.info("store.resumed_by_staff", store=self._store, by=by)
-            return await self._change_by_hand(standing.resumed(causes, self._planned_at(now), now))
+            return await self._change_by_hand(closure.resumed(causes, self._planned_at(now), now))
 
     async def pos_away(self, *, told_by: Literal["bridge", "cancel"] = "bridge") -> None:
         """Close the store because its till is away. A service that fails is told again later.
@@ -167,11 +175,11 @@ class StoreKeeper:
         """Whether the bridge itself keeps the store closed."""
         return (await self._known()).pos_away is not None
 
-    async def standing(self) -> Standing:
+    async def standing(self) -> StoreClosure:
         """Return how the store stands now, the schedule's say included."""
         now = self._clock.now_ms()
-        causes = standing.as_time_goes(await self._known(), self._planned_at(now), now)
-        return standing_of(causes)
+        causes = closure.at_time(await self._known(), self._planned_at(now), now)
+        return closure_of(causes)
 
     def next_change_ms(self) -> int | None:
         """Return when the schedule next opens or closes the store; None where it never does."""
@@ -222,21 +230,21 @@ class StoreKeeper:
         waits = [self._look_every_s]
         if self._look_due and (left_s := self._look_from - self._clock.monotonic()) > 0:
             waits.append(left_s)
-        if causes.told != standing_of(causes).status and self._service_store_id() is not None:
+        if causes.told != closure_of(causes).status and self._service_store_id() is not None:
             waits.append(_AGAIN_S)
         ends = [self.next_change_ms(), causes.person.until_ms if causes.person else None]
         now = self._clock.now_ms()
         waits += [min(_WALL_CLOCK_S, (end - now) / 1000) for end in ends if end is not None]
         return max(0.01, min(waits))
 
-    async def _change_by_hand(self, causes: Causes) -> Standing:
+    async def _change_by_hand(self, causes: ClosureReasons) -> StoreClosure:
         self._by_hand = True
         try:
             return await self._change(causes)
         finally:
             self._by_hand = False
 
-    async def _change_quietly(self, causes: Causes) -> None:
+    async def _change_quietly(self, causes: ClosureReasons) -> None:
         try:
             await self._change(causes)
         except ServiceError as failure:
@@ -249,32 +257,32 @@ class StoreKeeper:
                 )
             self._failing = True
 
-    async def _change(self, causes: Causes) -> Standing:
+    async def _change(self, causes: ClosureReasons) -> StoreClosure:
         """Keep the causes, and tell the service what follows. Raises ServiceError, LedgerError."""
         now = self._clock.now_ms()
-        causes = standing.as_time_goes(causes, self._planned_at(now), now)
+        causes = closure.at_time(causes, self._planned_at(now), now)
         await self._keep(causes)
         store_id = self._service_store_id()
         if store_id is None:
-            return standing_of(causes)
-        wanted = standing_of(causes).status
+            return closure_of(causes)
+        wanted = closure_of(causes).status
         differs = causes.told != wanted
         look = self._look_due and self._clock.monotonic() >= self._look_from
         if not (differs or look) or self._clock.monotonic() < self._not_before:
-            return standing_of(causes)
+            return closure_of(causes)
         try:
             await self._tell(store_id, causes)
         except ServiceError:
             self._not_before = self._clock.monotonic() + _AGAIN_S
             raise
         self._failing = False
-        return standing_of(await self._known())
+        return closure_of(await self._known())
 
-    async def _tell(self, store_id: str, causes: Causes) -> None:
+    async def _tell(self, store_id: str, causes: ClosureReasons) -> None:
         # Before the store is closed, too: it may be closed already, by somebody else.
-        if self._look_due or causes.told is None or standing_of(causes).status == "inactive":
+        if self._look_due or causes.told is None or closure_of(causes).status == "inactive":
             causes = await self._looked(store_id, causes)
-        wanted = standing_of(causes).status
+        wanted = closure_of(causes).status
         if causes.told == wanted:
             return
         await self._keep(replace(causes, telling=wanted))
@@ -283,12 +291,12 @@ class StoreKeeper:
         finally:
             self._told_at = self._clock.monotonic()
         await self._keep(replace(causes, told=wanted, telling=None))
-        told = standing_of(causes)
+        told = closure_of(causes)
         event = "store.resumed" if wanted == "active" else "store.paused"
         log.info(event, store=self._store, by=told.who or "", reason=told.reason)
         await self._note(told)
 
-    async def _note(self, told: Standing) -> None:
+    async def _note(self, told: StoreClosure) -> None:
         """Let it be written down what the bridge did by itself."""
         who = told.who
         why = _CLOSED.get(who) if who else _OPENED.get(self._closed_by or Who.OTHERS)
@@ -296,18 +304,18 @@ class StoreKeeper:
             action = "store.pause" if who else "store.resume"
             await self._on_own_doing(action, why, told.reason)
 
-    async def _looked(self, store_id: str, causes: Causes) -> Causes:
+    async def _looked(self, store_id: str, causes: ClosureReasons) -> ClosureReasons:
         """Return the causes with what the service says the store is."""
         found = {store.store_id: store.status for store in await self._client.stores()}
         self._look_due = False
         status = _STATUSES.get(found.get(store_id) or "")
         return causes if status is None else await self._seen(status, causes)
 
-    async def _seen(self, status: Status, causes: Causes) -> Causes:
+    async def _seen(self, status: Status, causes: ClosureReasons) -> ClosureReasons:
         now = self._clock.now_ms()
         planned = self._planned_at(now)
-        after = standing.seen(causes, status, planned, now)
-        after = standing.as_time_goes(after, planned, now)
+        after = closure.seen(causes, status, planned, now)
+        after = closure.at_time(after, planned, now)
         if after.others and not causes.others:
             log.warning("store.paused_elsewhere", store=self._store)
         elif causes.told == "inactive" and after.told == "active" and causes.telling != "active":
@@ -327,26 +335,26 @@ class StoreKeeper:
             self._planned, self._planned_ms = known, now
         return known
 
-    async def _known(self) -> Causes:
+    async def _known(self) -> ClosureReasons:
         if self._causes is None:
             self._kept, before = await self._ledger.read(self._read)
-            self._causes = standing.from_json(self._kept)
+            self._causes = closure.from_json(self._kept)
             if self._kept is None and isinstance(before, dict):
                 self._causes = _of_an_older_version(before, self._clock.now_ms())
             self._remember(self._causes)
         return self._causes
 
-    def _remember(self, causes: Causes) -> None:
+    def _remember(self, causes: ClosureReasons) -> None:
         """Take note of who keeps the store closed, for when that ends."""
         if causes.told == "inactive":
-            self._closed_by = standing_of(causes).who or self._closed_by
+            self._closed_by = closure_of(causes).who or self._closed_by
 
     def _read(self, db: Connection) -> tuple[object, object]:
         return get_fact(db, self._store, "standing"), get_fact(db, self._store, "pause")
 
-    async def _keep(self, causes: Causes) -> None:
+    async def _keep(self, causes: ClosureReasons) -> None:
         """Keep the causes on disk, and tell people."""
-        fact = {**standing.to_json(causes), "next_change_ms": self.next_change_ms()}
+        fact = {**closure.to_json(causes), "next_change_ms": self.next_change_ms()}
         if fact != self._kept:
             at = self._clock.now_ms()
 
@@ -361,8 +369,8 @@ class StoreKeeper:
         self._remember(causes)
         self._tell_people(causes)
 
-    def _tell_people(self, causes: Causes) -> None:
-        shown = standing_of(causes)
+    def _tell_people(self, causes: ClosureReasons) -> None:
+        shown = closure_of(causes)
         known = causes.told == "inactive"
         for who, code in _PROBLEMS.items():
             pause = {
@@ -381,9 +389,9 @@ class StoreKeeper:
                 self._desk.open(code, self._store, detail=why)
 
 
-def _of_an_older_version(before: dict[str, Any], now_ms: int) -> Causes:
+def _of_an_older_version(before: dict[str, Any], now_ms: int) -> ClosureReasons:
     """Return the causes where the ledger knows of the bridge's own pause only."""
     pause = Pause(before.get("since_ms", now_ms), by="bridge")
     if before.get("told"):
-        return Causes(pos_away=pause, told="inactive")
-    return Causes(pos_away=pause, told="active", telling="inactive")
+        return ClosureReasons(pos_away=pause, told="inactive")
+    return ClosureReasons(pos_away=pause, told="active", telling="inactive")

@@ -6,18 +6,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.stores.standing import (
-    Causes,
+from tillbridge.stores.closure import (
+    ClosureReasons,
     Pause,
     Planned,
     Status,
     Who,
-    as_time_goes,
+    at_time,
+    closure_of,
     from_json,
     paused_by,
     resumed,
     seen,
-    standing_of,
     to_json,
 )
 
@@ -34,7 +34,7 @@ pauses = st.none() | st.builds(
 )
 statuses: st.SearchStrategy[Status] = st.sampled_from(["active", "inactive"])
 everything = st.builds(
-    Causes,
+    ClosureReasons,
     person=pauses,
     others=pauses.map(lambda each: each and replace(each, until_ms=None)),
     pos_away=pauses.map(lambda each: each and replace(each, until_ms=None)),
@@ -48,8 +48,8 @@ plans = st.builds(Planned, st.booleans(), st.none() | st.integers(NOW + 1, NOW +
 
 
 @given(everything)
-def test_a_store_is_open_exactly_when_nothing_keeps_it_closed(causes: Causes) -> None:
-    stands = standing_of(causes)
+def test_a_store_is_open_exactly_when_nothing_keeps_it_closed(causes: ClosureReasons) -> None:
+    stands = closure_of(causes)
     kept = [
         causes.person,
         causes.others,
@@ -62,27 +62,27 @@ def test_a_store_is_open_exactly_when_nothing_keeps_it_closed(causes: Causes) ->
 
 @given(everything, plans)
 def test_the_tills_return_never_opens_what_a_person_or_others_closed(
-    causes: Causes, planned: Planned
+    causes: ClosureReasons, planned: Planned
 ) -> None:
-    after = as_time_goes(replace(causes, pos_away=None), planned, NOW)
+    after = at_time(replace(causes, pos_away=None), planned, NOW)
     person = causes.person
     if causes.others or (person and (person.until_ms is None or person.until_ms > NOW)):
-        assert standing_of(after).status == "inactive"
+        assert closure_of(after).status == "inactive"
 
 
 @given(everything, plans)
 def test_a_person_who_opens_the_store_leaves_the_bridges_pause(
-    causes: Causes, planned: Planned
+    causes: ClosureReasons, planned: Planned
 ) -> None:
-    after = as_time_goes(resumed(causes, planned, NOW), planned, NOW)
+    after = at_time(resumed(causes, planned, NOW), planned, NOW)
     assert (after.pos_away, after.pos_closed) == (causes.pos_away, causes.pos_closed)
     closed = Who.POS_CLOSED if causes.pos_closed else None
-    assert standing_of(after).who is (Who.POS_AWAY if causes.pos_away else closed)
+    assert closure_of(after).who is (Who.POS_AWAY if causes.pos_away else closed)
 
 
 @given(everything, plans)
-def test_the_schedule_ends_nobody_elses_pause(causes: Causes, planned: Planned) -> None:
-    after = as_time_goes(causes, planned, NOW)
+def test_the_schedule_ends_nobody_elses_pause(causes: ClosureReasons, planned: Planned) -> None:
+    after = at_time(causes, planned, NOW)
     assert (after.others, after.pos_away) == (causes.others, causes.pos_away)
     if causes.person is not None and (causes.person.until_ms or NOW + 1) > NOW:
         assert after.person == causes.person
@@ -90,22 +90,22 @@ def test_the_schedule_ends_nobody_elses_pause(causes: Causes, planned: Planned) 
 
 @given(everything, plans, pauses.filter(bool))
 def test_a_persons_pause_holds_whatever_else_is(
-    causes: Causes, planned: Planned, pause: Pause
+    causes: ClosureReasons, planned: Planned, pause: Pause
 ) -> None:
     lasting = replace(pause, until_ms=None)
-    after = as_time_goes(paused_by(causes, lasting), planned, NOW + 99_999)
-    stands = standing_of(replace(after, pos_away=None, others=None))
+    after = at_time(paused_by(causes, lasting), planned, NOW + 99_999)
+    stands = closure_of(replace(after, pos_away=None, others=None))
     assert (stands.who, stands.by, stands.reason) == (Who.PERSON, pause.by, pause.reason)
 
 
 @given(everything)
-def test_a_restart_forgets_nothing(causes: Causes) -> None:
+def test_a_restart_forgets_nothing(causes: ClosureReasons) -> None:
     assert from_json(to_json(causes)) == causes
-    assert from_json(None) == Causes()
+    assert from_json(None) == ClosureReasons()
 
 
 @given(everything, plans)
-def test_what_the_service_was_told_is_no_surprise(causes: Causes, planned: Planned) -> None:
+def test_what_the_service_was_told_is_no_surprise(causes: ClosureReasons, planned: Planned) -> None:
     for status in (causes.told, causes.telling):
         if status is not None:
             after = seen(causes, status, planned, NOW)
@@ -117,41 +117,41 @@ def test_what_the_service_was_told_is_no_surprise(causes: Causes, planned: Plann
 
 
 def test_a_store_that_others_closed_stays_closed() -> None:
-    after = seen(Causes(told="active"), "inactive", OPEN_HOURS, NOW)
-    assert standing_of(after).who is Who.OTHERS
-    assert standing_of(as_time_goes(after, OPEN_HOURS, NOW + 10**9)).who is Who.OTHERS
+    after = seen(ClosureReasons(told="active"), "inactive", OPEN_HOURS, NOW)
+    assert closure_of(after).who is Who.OTHERS
+    assert closure_of(at_time(after, OPEN_HOURS, NOW + 10**9)).who is Who.OTHERS
     again = seen(after, "active", OPEN_HOURS, NOW)
-    assert standing_of(again).status == "active"
+    assert closure_of(again).status == "active"
 
 
 def test_a_store_that_was_never_live_is_not_opened() -> None:
-    assert standing_of(seen(Causes(), "inactive", OPEN_HOURS, NOW)).who is Who.OTHERS
+    assert closure_of(seen(ClosureReasons(), "inactive", OPEN_HOURS, NOW)).who is Who.OTHERS
 
 
 def test_who_opens_at_the_service_is_right_until_the_schedules_next_change() -> None:
-    closed = replace(as_time_goes(Causes(), CLOSED_HOURS, NOW), told="inactive")
-    assert standing_of(closed).who is Who.SCHEDULE
+    closed = replace(at_time(ClosureReasons(), CLOSED_HOURS, NOW), told="inactive")
+    assert closure_of(closed).who is Who.SCHEDULE
     opened = seen(closed, "active", CLOSED_HOURS, NOW)
-    assert standing_of(as_time_goes(opened, CLOSED_HOURS, NOW + 4999)).status == "active"
+    assert closure_of(at_time(opened, CLOSED_HOURS, NOW + 4999)).status == "active"
     later = replace(CLOSED_HOURS, until_ms=NOW + 9000)
-    assert standing_of(as_time_goes(opened, later, NOW + 5000)).who is Who.SCHEDULE
+    assert closure_of(at_time(opened, later, NOW + 5000)).who is Who.SCHEDULE
 
 
 def test_who_opens_at_the_service_does_not_open_against_an_absent_till() -> None:
-    away = Causes(person=Pause(1), pos_away=Pause(2), told="inactive")
-    stands = standing_of(seen(away, "active", OPEN_HOURS, NOW))
+    away = ClosureReasons(person=Pause(1), pos_away=Pause(2), told="inactive")
+    stands = closure_of(seen(away, "active", OPEN_HOURS, NOW))
     assert stands.who is Who.POS_AWAY
 
 
 def test_a_pause_with_an_end_ends() -> None:
-    causes = paused_by(Causes(told="active"), Pause(NOW, NOW + 10, "anna", "busy"))
-    assert standing_of(as_time_goes(causes, OPEN_HOURS, NOW + 9)).until_ms == NOW + 10
-    assert standing_of(as_time_goes(causes, OPEN_HOURS, NOW + 10)).status == "active"
+    causes = paused_by(ClosureReasons(told="active"), Pause(NOW, NOW + 10, "anna", "busy"))
+    assert closure_of(at_time(causes, OPEN_HOURS, NOW + 9)).until_ms == NOW + 10
+    assert closure_of(at_time(causes, OPEN_HOURS, NOW + 10)).status == "active"
 
 
 def test_the_schedule_keeps_its_beginning_while_it_lasts() -> None:
-    first = as_time_goes(Causes(), CLOSED_HOURS, NOW)
-    later = as_time_goes(first, CLOSED_HOURS, NOW + 100)
+    first = at_time(ClosureReasons(), CLOSED_HOURS, NOW)
+    later = at_time(first, CLOSED_HOURS, NOW + 100)
     assert later.scheduled == Pause(NOW, NOW + 5000, reason="outside opening hours")
 
 
@@ -162,7 +162,7 @@ steps: st.SearchStrategy[list[Any]] = st.lists(
 
 @given(steps)
 def test_no_order_of_events_loses_a_cause(happened: list[str]) -> None:
-    causes, planned = Causes(told="active"), OPEN_HOURS
+    causes, planned = ClosureReasons(told="active"), OPEN_HOURS
     person = away = False
     opened = False
     for step in happened:
@@ -181,7 +181,7 @@ def test_no_order_of_events_loses_a_cause(happened: list[str]) -> None:
             case "day":
                 planned, opened = OPEN_HOURS, False
             case _:
-                causes = replace(causes, told=standing_of(causes).status)
-        causes = as_time_goes(causes, planned, NOW)
+                causes = replace(causes, told=closure_of(causes).status)
+        causes = at_time(causes, planned, NOW)
         night = planned.closed and not opened
-        assert (standing_of(causes).status == "inactive") == (person or away or night)
+        assert (closure_of(causes).status == "inactive") == (person or away or night)

@@ -7,11 +7,14 @@ what may be applied, and opens or closes problems. Transitions are told, not rou
 import time
 from collections.abc import Awaitable, Callable, Collection
 
+from tillbridge.core.context import StoreContext
+from tillbridge.core.errors import BridgeError, ConsentLost, LedgerError, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.worker import Worker
 from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.service.tokens import TokenKeeper
 from tillbridge.service.types import Store
-from tillbridge.stores.door import StoreDoor
 from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import (
     Difference,
@@ -20,7 +23,8 @@ from tillbridge.stores.integration_plan import (
     State,
     changed_elsewhere,
 )
-from tillbridge.stores.integration_sight import Seen
+from tillbridge.stores.integration_reader import IntegrationSnapshot
+from tillbridge.stores.link import IntegrationGate
 
 log = get_logger()
 
@@ -52,7 +56,7 @@ def standing_problem(plan: IntegrationPlan) -> str | None:
             return None
 
 
-class IntegrationKeeper:
+class IntegrationReconciler:
     """Looks after one store. `applied` are the kinds of plans that need no person.
 
     `settles_in_s` tells for how long no new integration should be made by itself yet. `on_read`
@@ -64,7 +68,7 @@ class IntegrationKeeper:
         store: str,
         integrator: Integrator,
         desk: ProblemDesk,
-        door: StoreDoor,
+        gate: IntegrationGate,
         *,
         applied: Collection[Kind],
         settles_in_s: Callable[[], float] = lambda: 0.0,
@@ -72,9 +76,9 @@ class IntegrationKeeper:
     ) -> None:
         self._store = store
         self._integrator = integrator
-        self._books = integrator.books
+        self._repository = integrator.repository
         self._desk = desk
-        self._door = door
+        self._gate = gate
         self._applied = frozenset(applied)
         self._settles_in_s = settles_in_s
         self._on_read = on_read
@@ -86,29 +90,29 @@ class IntegrationKeeper:
         Raises BridgeError: what the service or the ledger refused.
         """
         await self._integrator.resume()
-        await self._books.forget_old_secrets()
-        if await self._books.removed():
-            self._door.shut("removed")
+        await self._repository.forget_old_secrets()
+        if await self._repository.removed():
+            self._gate.block("removed")
             self._tell("integration.removed")
             return True
         asked_at = time.monotonic()
         seen = await self._integrator.look()
-        if await self._books.store_id() is None:
+        if await self._repository.store_id() is None:
             return await self._recalled(seen)
         if self._on_read is not None:
             await self._on_read(seen.store, asked_at)
         self._waits = False
         seen = await self._brought_in_line(seen)
-        await self._books.note_seen(seen.plan)
+        await self._repository.note_seen(seen.plan)
         problem = standing_problem(seen.plan)
         self._tell(problem)
         if seen.plan.state is State.INTEGRATED:
-            self._door.open()
+            self._gate.open()
         else:
-            self._door.shut(str(seen.plan.state))
+            self._gate.block(str(seen.plan.state))
         return problem is None and not self._waits
 
-    async def _recalled(self, seen: Seen) -> bool:
+    async def _recalled(self, seen: IntegrationSnapshot) -> bool:
         """After a ledger was lost: what is ours is learnt again. Else connecting is a person's."""
         if seen.plan.state is not State.INTEGRATED or seen.plan.kind is Kind.ROTATE:
             return False
@@ -116,16 +120,16 @@ class IntegrationKeeper:
         log.info("integration.recalled", store=self._store)
         return False  # and look again, now that it is known
 
-    async def _brought_in_line(self, seen: Seen) -> Seen:
+    async def _brought_in_line(self, seen: IntegrationSnapshot) -> IntegrationSnapshot:
         """Apply what may be applied; return how it is then."""
         differs = seen.plan.kind in {Kind.CHANGE, Kind.REINTEGRATE}
-        lately = await self._books.restored_lately()
+        lately = await self._repository.restored_lately()
         if not differs:
             self._desk.close("integration.differs", self._store)
             if not lately:
                 self._desk.close("integration.changed_elsewhere", self._store)
             return seen
-        others = changed_elsewhere(seen.plan, await self._books.acknowledged())
+        others = changed_elsewhere(seen.plan, await self._repository.acknowledged())
         if others:
             self._desk.open("integration.changed_elsewhere", self._store, detail=_words(others))
             log.warning(
@@ -139,7 +143,7 @@ class IntegrationKeeper:
         if done is not None:
             log.info("integration.applied", store=self._store, changed=list(done.changed))
             if others:
-                await self._books.note_restored()
+                await self._repository.note_restored()
             seen = await self._integrator.look()
         left = seen.plan.differences
         if left and not others and not self._waits:
@@ -169,3 +173,74 @@ class IntegrationKeeper:
 
 def _words(differences: Collection[Difference]) -> str:
     return "; ".join(each.line for each in differences) or _("nothing")
+
+
+_FIRST_WAIT_S = 1.0
+_HURRY_S = 0.1
+_LONGEST_WAIT_S = 60.0  # while something is wrong
+
+
+class IntegrationWorker:
+    """Looks every `check_s` seconds while all is well, and sooner while it is not.
+
+    `after_round` is awaited after each round that came to its end.
+    """
+
+    def __init__(
+        self,
+        context: StoreContext,
+        keeper: IntegrationReconciler,
+        tokens: TokenKeeper,
+        *,
+        check_s: float,
+        after_round: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._store = context.store
+        self._keeper = keeper
+        self._tokens = tokens
+        self._check_s = check_s
+        self._after_round = after_round
+        self._failed_with = ""
+        self._requested = False
+        self._hurried = 0  # rounds in a row that somebody asked for
+        self._wait_s = _FIRST_WAIT_S
+        clock = context.bridge.clock
+        self.worker = Worker("integration", self._step, context.supervisor, clock)
+        self.worker.wake()
+
+    def look(self) -> None:
+        """Look soon: a call was refused, the service is back, or a person has done something."""
+        if not self._requested:
+            self._requested = True
+            # A service that says one thing here and another there must not make this one spin.
+            self.worker.wake_in(min(_LONGEST_WAIT_S, _HURRY_S * 2**self._hurried))
+
+    async def _step(self) -> float:
+        """Do a round, and return in how many seconds the next one is due.
+
+        A store that was never connected has no tokens: nothing is asked until it is.
+        """
+        self._hurried = min(self._hurried + 1, 16) if self._requested else 0
+        self._requested = False
+        if await self._round():
+            self._wait_s = _FIRST_WAIT_S
+            return self._check_s
+        wait_s, self._wait_s = self._wait_s, min(_LONGEST_WAIT_S, self._wait_s * 2)
+        return min(self._check_s, wait_s)
+
+    async def _round(self) -> bool:
+        if await self._tokens.tokens() is None:
+            return False
+        try:
+            well = await self._keeper.round()
+            await self._after_round()
+        except (ConsentLost, LedgerError, ServiceError) as failure:
+            log.debug("integration.not_read", store=self._store, detail=failure.text)
+            return False
+        except BridgeError as failure:  # a person has to decide: which of several stores
+            if str(failure) != self._failed_with:
+                self._failed_with = str(failure)
+                log.warning("integration.not_read", store=self._store, detail=str(failure))
+            return False
+        self._failed_with = ""
+        return well

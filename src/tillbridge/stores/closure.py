@@ -1,0 +1,302 @@
+"""Whether a store takes orders, what keeps it closed, and why: one rule over all reasons. Pure.
+
+A store is open when nothing and nobody keeps it closed. Each reason counts by itself, so that none
+undoes another: the POS's return ends the bridge's pause and not a person's, a person who opens the
+store ends a person's pause and not the bridge's. What others do at the service counts as a person's
+act. See docs/store.md. The schedule closes a store outside its hours and in planned pauses; its
+times are the store's local time, see `tillbridge.model.hours` for days on which clocks change.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Any, Literal
+
+from tillbridge.core.i18n import _
+from tillbridge.model.hours import (
+    DatedHours,
+    OpeningHours,
+    PlannedPause,
+    opening_at,
+    openings,
+    zone_of,
+)
+from tillbridge.model.instant import end_or_never
+
+Status = Literal["active", "inactive"]
+
+_A_DAY_MS = 24 * 3600 * 1000
+
+
+class Who(StrEnum):
+    """Who keeps a store closed; where several do, the first of these is named."""
+
+    PERSON = "person"
+    OTHERS = "somebody else"
+    POS_AWAY = "bridge"
+    POS_CLOSED = "till"
+    SCHEDULE = "schedule"
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """One cause. Instants in ms; `until_ms` None: until somebody or something ends it."""
+
+    since_ms: int
+    until_ms: int | None = None
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What the schedule says: closed or not, until when (None: for good), and why it is closed."""
+
+    closed: bool = False
+    until_ms: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClosureReasons:
+    """What keeps a store closed; None for what does not.
+
+    `opened_until_ms`: a person opened the store although the schedule says closed; that counts
+    until then. `told` is what the service was known to have last, `telling` what it was being told
+    when that may have been cut off; None where nothing is known.
+    """
+
+    person: Pause | None = None
+    others: Pause | None = None
+    pos_away: Pause | None = None
+    pos_closed: Pause | None = None
+    scheduled: Pause | None = None
+    opened_until_ms: int | None = None
+    told: Status | None = None
+    telling: Status | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreClosure:
+    """What follows: `who` None where the store is open. Instants in ms."""
+
+    status: Status
+    who: Who | None = None
+    by: str = ""
+    reason: str = ""
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+
+OPEN = StoreClosure("active")
+
+
+def closure_of(causes: ClosureReasons) -> StoreClosure:
+    """Return what follows from the causes: open if there is none."""
+    for who, pause in (
+        (Who.PERSON, causes.person),
+        (Who.OTHERS, causes.others),
+        (Who.POS_AWAY, causes.pos_away),
+        (Who.POS_CLOSED, causes.pos_closed),
+        (Who.SCHEDULE, causes.scheduled),
+    ):
+        if pause is not None:
+            return StoreClosure(
+                "inactive", who, pause.by, pause.reason, pause.since_ms, pause.until_ms
+            )
+    return OPEN
+
+
+def at_time(causes: ClosureReasons, planned: Planned, now_ms: int) -> ClosureReasons:
+    """End what is over, and let the schedule have its say."""
+    person, opened = causes.person, causes.opened_until_ms
+    if person is not None and person.until_ms is not None and person.until_ms <= now_ms:
+        person = None
+    if not planned.closed or (opened is not None and opened <= now_ms):
+        opened = None
+    scheduled = None
+    if planned.closed and opened is None:
+        before = causes.scheduled
+        since = now_ms if before is None else before.since_ms
+        scheduled = Pause(since, planned.until_ms, reason=planned.reason)
+    return replace(causes, person=person, opened_until_ms=opened, scheduled=scheduled)
+
+
+def paused_by(causes: ClosureReasons, pause: Pause) -> ClosureReasons:
+    """A person closes the store: in place of what staff said before, beside what others did."""
+    return replace(causes, person=pause, opened_until_ms=None)
+
+
+def resumed(causes: ClosureReasons, planned: Planned, now_ms: int) -> ClosureReasons:
+    """A person opens the store: whoever paused it, and against the schedule until its next change.
+
+    The bridge's pause stays while the till is away or closed.
+    """
+    opened = None
+    if planned.closed:
+        opened = now_ms + _A_DAY_MS if planned.until_ms is None else planned.until_ms
+    return replace(causes, person=None, others=None, scheduled=None, opened_until_ms=opened)
+
+
+def seen(causes: ClosureReasons, status: Status, planned: Planned, now_ms: int) -> ClosureReasons:
+    """Take note of what the service says the store is: others may have changed it.
+
+    What was being told when it was cut off is no surprise.
+    """
+    known = replace(causes, told=status, telling=None)
+    if status == causes.told:
+        return replace(known, telling=causes.telling)
+    if status == causes.telling:
+        return known
+    if status == "inactive":
+        return replace(known, others=causes.others or Pause(now_ms))
+    if causes.told is None:
+        return known  # nobody has been told anything yet
+    return resumed(known, planned, now_ms)
+
+
+def to_json(causes: ClosureReasons) -> dict[str, Any]:
+    """Return the JSON value that is kept for the causes."""
+    return {
+        **{
+            name: {
+                "since_ms": pause.since_ms,
+                "until_ms": pause.until_ms,
+                "by": pause.by,
+                "reason": pause.reason,
+            }
+            for name in _PAUSES
+            if (pause := getattr(causes, name)) is not None
+        },
+        "opened_until_ms": causes.opened_until_ms,
+        "told": causes.told,
+        "telling": causes.telling,
+    }
+
+
+def from_json(kept: object) -> ClosureReasons:
+    """Return the causes of `to_json`; none for anything else."""
+    if not isinstance(kept, Mapping):
+        return ClosureReasons()
+    pauses = {name: _pause(kept.get(name)) for name in _PAUSES}
+    return ClosureReasons(
+        **pauses,
+        opened_until_ms=end_or_never(_whole(kept.get("opened_until_ms"))),
+        told=kept.get("told"),
+        telling=kept.get("telling"),
+    )
+
+
+_PAUSES = ("person", "others", "pos_away", "pos_closed", "scheduled")
+
+
+def _pause(kept: object) -> Pause | None:
+    if not isinstance(kept, Mapping) or not isinstance(kept.get("since_ms"), int):
+        return None
+    until_ms = end_or_never(_whole(kept.get("until_ms")))
+    return Pause(kept["since_ms"], until_ms, str(kept.get("by", "")), str(kept.get("reason", "")))
+
+
+def _whole(kept: object) -> int | None:
+    return kept if isinstance(kept, int) else None
+
+
+_MINUTE_MS = 60_000
+_LOOK_AHEAD_DAYS = 8
+_STEPS = 50  # pauses and closed hours that follow one another
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What is planned. `hours` None: the store does not follow its hours.
+
+    `last_orders_min`: ordering stops so many minutes before the store closes. `timezone` "" is
+    this machine's.
+    """
+
+    hours: OpeningHours | None = None
+    pauses: tuple[PlannedPause, ...] = ()
+    last_orders_min: int = 0
+    timezone: str = ""
+
+    def __bool__(self) -> bool:
+        return self.hours is not None or bool(self.pauses)
+
+
+def planned_at(schedule: Schedule, now_ms: int) -> Planned:
+    """Return what the schedule says at `now_ms`, and until when."""
+    if not schedule:
+        return Planned()
+    first = _verdict(schedule, now_ms)
+    until = first.until_ms
+    # What ends one reason may find the other in force: closed is closed until it opens.
+    for _step in range(_STEPS):
+        if until is None:
+            break
+        then = _verdict(schedule, until)
+        if then.closed is not first.closed:
+            return Planned(first.closed, until, first.reason)
+        until = then.until_ms
+    return Planned(first.closed, None, first.reason)
+
+
+def _verdict(schedule: Schedule, now_ms: int) -> Planned:
+    """Return what holds now and until the next time at which it may change."""
+    by_hours = Planned()
+    if schedule.hours is not None:
+        by_hours = _by_hours(schedule.hours, schedule.last_orders_min, now_ms)
+        if by_hours.closed:
+            return by_hours
+    ends = [] if by_hours.until_ms is None else [by_hours.until_ms]
+    for start, end in _pauses_around(schedule, now_ms):
+        if start <= now_ms < end:
+            return Planned(closed=True, until_ms=end, reason=_("a planned pause"))
+        if now_ms < start:
+            ends.append(start)
+    return Planned(until_ms=min(ends, default=None))
+
+
+def _by_hours(hours: OpeningHours, last_orders_min: int, now_ms: int) -> Planned:
+    opening = opening_at(hours, now_ms)
+    if not opening.is_open:
+        return Planned(closed=True, until_ms=opening.until_ms, reason=_("outside opening hours"))
+    if opening.until_ms is None:
+        return Planned()
+    last = opening.until_ms - last_orders_min * _MINUTE_MS
+    if now_ms < last:
+        return Planned(until_ms=last)
+    following = opening_at(hours, opening.until_ms)
+    return Planned(closed=True, until_ms=following.until_ms, reason=_("last orders are over"))
+
+
+def _pauses_around(schedule: Schedule, now_ms: int) -> Sequence[tuple[int, int]]:
+    """Return the planned pauses of the days around, joined where they touch."""
+    if not schedule.pauses:
+        return ()
+    zone = zone_of(schedule.timezone)
+    today = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone(zone).date()
+    weekly = tuple(
+        tuple(sorted(each.span for each in schedule.pauses if each.weekday == weekday))
+        for weekday in range(7)
+    )
+    dates = {each.day for each in schedule.pauses if each.day is not None}
+    dated = tuple(
+        DatedHours(
+            day,
+            tuple(
+                sorted(
+                    each.span
+                    for each in schedule.pauses
+                    if each.day == day or each.weekday == day.weekday()
+                )
+            ),
+        )
+        for day in dates
+    )
+    around = OpeningHours(schedule.timezone, weekly, dated)
+    found = openings(around, today - timedelta(days=1), today + timedelta(days=_LOOK_AHEAD_DAYS))
+    later = [day for day in sorted(dates) if day > today + timedelta(days=_LOOK_AHEAD_DAYS)]
+    if later:
+        found += openings(around, later[0], later[0])
+    return found

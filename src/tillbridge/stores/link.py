@@ -1,0 +1,225 @@
+"""The link to the service: whether it answers, what its answers mean, whether calls make sense.
+
+Specification: Integration status; Errors. Transitions are reported, not calls. One service that is
+away is one problem, whichever store notices it. A bridge at rest makes no call, so a probe asks
+every few seconds; and a service that answers anything at all, a refusal too, is there. Without an
+active integration every call about the store's menu, orders, tables and settings is refused with
+store.not_integrated: such calls are not made, but refused here, with that code.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import LedgerError, Refused, ServiceError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
+from tillbridge.ledger.facts import put_fact
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.service.answers import NOT_INTEGRATED, problem_of
+from tillbridge.service.caller import Contact
+
+UNREACHABLE = "service.unreachable"
+_IN_A_ROW = 2
+_OUT_OF_ORDER_S = 30.0  # a 5xx of one call stands for so long against a good answer to the probe
+
+
+class ServiceReach:
+    """Keeps the problem `service.unreachable`. Used from the event loop."""
+
+    def __init__(self, desk: ProblemDesk, *, clock: Clock) -> None:
+        self._desk = desk
+        self._clock = clock
+        self._failed_probes = 0
+        self._probe_fix = ""
+        self._failure: ServiceError | None = None  # of the last call, if that got no answer
+        self._failed_at = 0.0
+        for each in desk.current():
+            if each.code == UNREACHABLE and each.store:  # of a version that told it of each store
+                desk.close(UNREACHABLE, each.store, each.subject)
+
+    def called(self, contact: Contact) -> None:
+        """Take note of what came of a call."""
+        failure = contact.failure
+        if contact.ok:
+            self._failure, self._failed_probes = None, 0
+        elif failure is not None and problem_of(failure) == UNREACHABLE:
+            self._failure, self._failed_at = failure, self._clock.monotonic()
+        else:
+            return
+        self._report()
+
+    def probed(self, *, answers: bool, fix: str = "") -> bool:
+        """Take note of a probe; return whether another one soon would tell more."""
+        if answers:
+            self._failed_probes = 0
+            waited_s = self._clock.monotonic() - self._failed_at
+            if self._failure is not None and (
+                not self._failure.status or waited_s >= _OUT_OF_ORDER_S
+            ):
+                self._failure = None
+        else:
+            self._failed_probes += 1
+            self._probe_fix = fix
+        self._report()
+        return 0 < self._failed_probes < _IN_A_ROW
+
+    def _report(self) -> None:
+        found = []
+        if self._failure is not None or self._failed_probes >= _IN_A_ROW:
+            fix = self._probe_fix if self._failed_probes else ""
+            fix = fix or (self._failure.fix if self._failure is not None else "")
+            found.append(Found(UNREACHABLE, detail={"remedy": fix} if fix else {}))
+        self._desk.report(Scope("", frozenset({UNREACHABLE})), found)
+
+
+_NOTE_EVERY_MS = 60_000
+_CONSENT = ("consent.missing", "consent.expired", "consent.revoked")
+# Why a store is not integrated, once that has been read.
+_BETTER = ("integration.disabled", "integration.pending", "integration.removed")
+# Calls that only an active integration lets through.
+_INTEGRATED = ("menus.", "items.", "orders.", "tables.")
+_INTEGRATED_CALLS = ("integrations.create", "integrations.read", "integrations.change")
+_PUSHES = ("menus.push", "menus.batch", "items.", "tables.")
+
+log = get_logger()
+
+
+class LinkMonitor:
+    """Hands one store's contacts on to the problem desk; `seen` is the client's `on_contact`."""
+
+    def __init__(
+        self,
+        store: str,
+        ledger: Ledger,
+        desk: ProblemDesk,
+        reach: ServiceReach,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._reach = reach
+        self._ledger = ledger
+        self._desk = desk
+        self._clock = clock
+        self._noted_ms: int | None = None
+        self._noting: asyncio.Task[None] | None = None
+        self._called_at = clock.monotonic()
+
+    async def read_if_idle(self, read: Callable[[], Awaitable[object]], every_s: float) -> float:
+        """Call `read` if no call was answered for `every_s` seconds; return when that may be next.
+
+        A consent that ends while nothing is called is noticed by nothing else.
+        """
+        left_s = self._called_at + every_s - self._clock.monotonic()
+        if left_s > 0:
+            return left_s
+        self._called_at = self._clock.monotonic()
+        try:
+            await read()
+        except ServiceError as failure:  # `seen` has taken note of it
+            log.debug("service.idle_read", store=self._store, code=failure.code)
+        return every_s
+
+    def seen(self, contact: Contact) -> None:
+        """Take note of what came of a call."""
+        if contact.ok:
+            self._called_at = self._clock.monotonic()
+        problem = problem_of(contact.failure) if contact.failure else None
+        self._reach.called(contact)
+        if contact.ok:
+            self._note_contact()
+        if problem == UNREACHABLE or (problem == "integration.missing" and self._knows_better()):
+            return
+        if problem is not None:
+            for code in _CONSENT if problem in _CONSENT else ():
+                if code != problem:
+                    self._desk.close(code, self._store)
+            self._desk.open(problem, self._store)
+        elif contact.failure is None:
+            self._all_well(contact.operation)
+
+    async def close(self) -> None:
+        """Wait for what is being written."""
+        if self._noting is not None:
+            await self._noting
+
+    def _all_well(self, operation: str) -> None:
+        for code in (*_CONSENT, "service.bad_client", "service.token_refused"):
+            self._desk.close(code, self._store)
+        if operation.startswith(_INTEGRATED) or operation in _INTEGRATED_CALLS:
+            for code in ("integration.missing", *_BETTER):
+                self._desk.close(code, self._store)
+        if operation.startswith(_PUSHES):
+            self._desk.close("menu.push_not_allowed", self._store)
+
+    def _knows_better(self) -> bool:
+        """Whether it is told already why the service says store.not_integrated."""
+        return any(self._desk.is_open(code, self._store) for code in _BETTER)
+
+    def _note_contact(self) -> None:
+        now = self._clock.now_ms()
+        recent = self._noted_ms is not None and 0 <= now - self._noted_ms < _NOTE_EVERY_MS
+        if recent or (self._noting is not None and not self._noting.done()):
+            return
+        self._noted_ms = now
+        self._noting = asyncio.get_running_loop().create_task(self._note(now))
+
+    async def _note(self, now: int) -> None:
+        try:
+            await self._ledger.write(
+                lambda db: put_fact(db, self._store, "service_contact", {"ok_at": now}, at=now)
+            )
+        except LedgerError:
+            self._noted_ms = None  # the desk knows that the ledger cannot be written
+
+
+_GUARDED = ("menus.", "items.", "orders.", "tables.", "stores.")
+_FREE = "stores.list"
+
+
+class IntegrationGate:
+    """Blocks calls while the store has no active integration; open at first: nothing is known."""
+
+    def __init__(self, store: str, on_opened: Callable[[], None]) -> None:
+        self._store = store
+        self._on_opened = on_opened
+        self._why = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are made."""
+        return not self._why
+
+    def block(self, why: str) -> None:
+        """Make no more calls; `why` is a word for the log."""
+        if why != self._why:
+            log.info("store.calls_blocked", store=self._store, why=why)
+        self._why = why
+
+    def open(self) -> None:
+        """Make calls again, and let those who wait know."""
+        if self._why:
+            log.info("store.calls_unblocked", store=self._store)
+            self._why = ""
+            self._on_opened()
+
+    def guards(self, operation: str) -> bool:
+        """Whether a call needs an active integration."""
+        return operation.startswith(_GUARDED) and operation != _FREE
+
+    def refusal(self, operation: str) -> ServiceError | None:
+        """Return why the call is not made; None where it may be."""
+        if self.is_open or not self.guards(operation):
+            return None
+        return Refused(
+            _("The store is not integrated with this bridge now."),
+            code=NOT_INTEGRATED,
+            status=404,
+            operation=operation,
+            fix=_("See what to do with: tillbridge integration show {store}").format(
+                store=self._store
+            ),
+        )
