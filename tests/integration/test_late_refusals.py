@@ -8,13 +8,20 @@ from typing import Any
 
 import pytest
 
-from tillbridge.adapter import AdapterContext, Catalogue, Item, ReadsCatalogue
+from tillbridge.adapter import (
+    AdapterContext,
+    Catalogue,
+    Item,
+    ReadsAvailability,
+    ReadsCatalogue,
+    ReadsTables,
+)
 from tillbridge.adapter.conformance.workbook import write_workbook
 from tillbridge.adapter.registration import closing
 from tillbridge.model.money import MAX_PRICE
 from tillbridge.pos.kit import find_kit
 from tillbridge.pos.loader import find_adapter
-from tillbridge.pos.validation import valid_catalogue
+from tillbridge.pos.validation import valid_availability, valid_catalogue, valid_tables
 
 TOO_MUCH = MAX_PRICE + 100
 LONG = "x" * 30_000
@@ -215,3 +222,27 @@ def test_what_only_the_bridge_refuses(
     assert row.text.startswith(f"{column} (")
     assert row.value
     assert row.fix
+
+
+def test_seats_and_ends_that_only_the_bridge_refuses(tmp_path: Path) -> None:
+    text = "external_id,name,Plätze\nt1,One,4\nt2,Two,99999\n"
+    (tmp_path / "tables.csv").write_text(text, "utf-8")
+    context = AdapterContext(store="s", currency="EUR", location_id="l", base_dir=tmp_path)
+    options = {"tables": "tables.csv", "columns": {"seats": "Plätze"}}
+    folder = find_adapter("folder")
+    with closing(pos := folder.open(folder.options.model_validate(options), context)):
+        assert isinstance(pos, ReadsTables)
+        [row] = valid_tables(pos.read_tables()).bad_rows
+    assert (row.place, row.field, row.value) == ("tables.csv, row 3", "Plätze", "99999")
+    queries = (
+        "-- name: availability\n"
+        "SELECT 's' AS external_id, 0 AS available, '1999-01-01' AS snooze_until"
+    )
+    (tmp_path / "q.sql").write_text(queries)
+    sql = find_adapter("sql")
+    options = {"url": "sqlite:///till.db", "queries": "q.sql"}
+    sqlite3.connect(tmp_path / "till.db").close()
+    with closing(pos := sql.open(sql.options.model_validate(options), context)):
+        assert isinstance(pos, ReadsAvailability)
+        [row] = valid_availability(pos.read_availability()).bad_rows
+    assert (row.place, row.field) == ("availability, row 1", "snooze_until")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from tests.support.folder_till import open_till
 from tillbridge.adapter import PosFailure, PosOffline, Ticket, TicketOutcomeUnknown
 from tillbridge.model.order import Order, parse_order
-from tillbridge.pos.folder import outbox
+from tillbridge.pos.folder import orders as outbox
 from tillbridge.pos.folder.adapter import FolderAdapter
-from tillbridge.pos.folder.safe_names import safe_stem
+from tillbridge.pos.folder.orders import safe_stem
 
 T = TypeVar("T")
 

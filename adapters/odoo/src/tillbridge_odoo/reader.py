@@ -8,6 +8,7 @@ from tillbridge.adapter import (
     AvailabilityReading,
     Catalogue,
     ExportUnreadable,
+    Source,
     Table,
     TablesReading,
 )
@@ -90,7 +91,13 @@ class Reader:
             register = self.register()
             tables = read_tables(self._odoo, register, self._context(register))
             online = online_table(self._odoo, register, self._options, tables).table
-        return TablesReading(tuple(_table(each) for each in tables if each != online))
+        found = {each.id: _table(each) for each in tables if each != online}
+        places = {
+            table.external_id: f'Odoo, restaurant.table {each} "{table.name}"'
+            for each, table in found.items()
+        }
+        columns = {"name": "table_number", "zone": "floor_id"}
+        return TablesReading(tuple(found.values()), source=Source(places, columns))
 
     def register(self) -> Register:
         """Return the point of sale. Raises ExportUnreadable."""

@@ -9,6 +9,7 @@ from tillbridge.adapter import (
     AvailabilityReading,
     BadRow,
     ExportUnreadable,
+    Source,
     Table,
     TablesReading,
 )
@@ -20,6 +21,7 @@ from tillbridge_sql.cells import CellError, Row
 def read_availability(asking: Asking, connection: Connection) -> AvailabilityReading:
     """Return what the query `availability` names; of two with one id the last counts."""
     items: dict[str, Availability] = {}
+    places: dict[str, str] = {}
     bad_rows = []
     for number, row in enumerate(_rows(asking, connection, "availability", ["external_id"]), 1):
         try:
@@ -30,12 +32,15 @@ def read_availability(asking: Asking, connection: Connection) -> AvailabilityRea
             bad_rows.append(_bad("availability", number, row, wrong))
             continue
         items[external_id] = Availability(available, until)
-    return AvailabilityReading(items, tuple(bad_rows))
+        places[external_id] = f"availability, row {number}"
+    source = Source(places, {"until": "snooze_until"})
+    return AvailabilityReading(items, tuple(bad_rows), source)
 
 
 def read_tables(asking: Asking, connection: Connection) -> TablesReading:
     """Return what the query `tables` gives; of two with one id the first counts."""
     tables: dict[str, Table] = {}
+    places: dict[str, str] = {}
     bad_rows = []
     for number, row in enumerate(_rows(asking, connection, "tables", ["external_id", "name"]), 1):
         try:
@@ -44,7 +49,8 @@ def read_tables(asking: Asking, connection: Connection) -> TablesReading:
             bad_rows.append(_bad("tables", number, row, wrong))
         else:
             tables[table.external_id] = table
-    return TablesReading(tuple(tables.values()), tuple(bad_rows))
+            places[table.external_id] = f"tables, row {number}"
+    return TablesReading(tuple(tables.values()), tuple(bad_rows), Source(places))
 
 
 def _table(row: Row, tables: Mapping[str, Table]) -> Table:

@@ -13,12 +13,16 @@ what is a whole one. So a known item costs less than `json.loads` takes to make 
 import json
 import re
 from array import array
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from typing import Any
 
 from xxhash import xxh3_64_intdigest
 
 from tillbridge.model.numbers import parse_json_float, parse_json_int
+from tillbridge.pos.folder import json_values as values
+from tillbridge.pos.folder.cells import BadCell
 
 _LISTS = frozenset({"menus", "items", "categories", "add_ons", "addon_groups"})
 _BODY, _MENU, _DEEPER = range(3)
@@ -28,24 +32,64 @@ _comma = re.compile(r"[ \t\n\r]*,[ \t\n\r]*")
 KNOWN = object()
 """Stands for an item that is known, in place of what it says."""
 
+FLAT_MENU_ID = "menu"
+"""Of the menu of the flat shape, which names it and gives it no id."""
 
-class Knows(Protocol):
-    """Knows items by the digests of their texts."""
+_READING_VERSION = 2  # part of every fingerprint, as in menu_csv
+_TO_SIGNED = 1 << 63
+
+
+class KnownItems:
+    """The fingerprints of a reading: of the text of each item, and the menus it is on.
+
+    An item with `odd` fields, of which people are told, has a fingerprint by which it is not known
+    before it is read.
+    """
+
+    def __init__(self, known: AbstractSet[int]) -> None:
+        self._known = known
+        self.unseen = set(known)
+        self._seeds: dict[str, int] = {}
 
     def menu_of(self, members: Mapping[str, Any] | None) -> str | None:
-        """Return the id of the menu with these members, None where they do not tell it yet.
-
-        The members are those that stand before its items; None for those of the body itself.
-        """
-        ...
+        """Return the id of the menu with these members, None where they do not tell it (yet)."""
+        if members is None:
+            return FLAT_MENU_ID
+        try:
+            return values.external_id(members)
+        except BadCell:
+            return None
 
     def take(self, digest: int, menu_id: str | None) -> bool:
         """Return whether that item on that menu is known, and take it out of those not seen."""
-        ...
+        if menu_id is None:
+            return False
+        seed = self._seeds.get(menu_id)
+        if seed is None:
+            seed = self._seeds[menu_id] = _seed((menu_id,), odd=False)
+        fingerprint = (digest ^ seed) - _TO_SIGNED
+        if fingerprint in self.unseen:
+            self.unseen.remove(fingerprint)
+            return True
+        return False
+
+    def put_back(self, digest: int, menu_id: str) -> None:
+        """Take back that it was seen."""
+        self.unseen.add(fingerprint_of(digest, (menu_id,)))
 
     def give_back(self) -> None:
-        """Take back all that was said: nothing was seen yet."""
-        ...
+        """Take back all that was said."""
+        self.unseen = set(self._known)
+
+
+def fingerprint_of(digest: int, menus: Iterable[str], *, odd: bool = False) -> int:
+    """Return the fingerprint of an item whose text has this digest."""
+    return (digest ^ _seed(tuple(menus), odd=odd)) - _TO_SIGNED
+
+
+@lru_cache(maxsize=1024)
+def _seed(menus: tuple[str, ...], *, odd: bool) -> int:
+    return xxh3_64_intdigest(repr((_READING_VERSION, menus, odd)).encode())
 
 
 class Elements(list[Any]):
@@ -62,19 +106,19 @@ class Elements(list[Any]):
         self.passed: dict[int, int] = {}
 
 
-def parse(text: str, knows: Knows | None = None) -> Any:  # noqa: ANN401 -- any JSON value
+def parse(text: str, known: KnownItems | None = None) -> Any:  # noqa: ANN401 -- any JSON value
     """Return what the JSON says; fractions as Decimal, items as `Elements`.
 
     Raises json.JSONDecodeError, which knows line and column; ValueError and RecursionError for
     numbers and nestings beyond all reason.
     """
-    pieces = _Pieces(text, knows)
+    pieces = _Pieces(text, known)
     try:
         value, end = pieces.top(pieces.skip(0), _BODY)
     except _SaidTwice:
         # Of two members with one name the last counts; what was known of the first, is not there.
-        if knows is not None:
-            knows.give_back()
+        if known is not None:
+            known.give_back()
         pieces = _Pieces(text, None)
         value, end = pieces.top(pieces.skip(0), _BODY)
     if end != len(text):
@@ -105,9 +149,9 @@ _decoder = json.JSONDecoder(
 
 
 class _Pieces:
-    def __init__(self, text: str, knows: Knows | None) -> None:
+    def __init__(self, text: str, known: KnownItems | None) -> None:
         self._text = text
-        self._knows = knows
+        self._known = known
 
     def skip(self, at: int) -> int:
         """Return where the blanks at `at` end."""
@@ -132,7 +176,7 @@ class _Pieces:
                 raise self._wrong("Expecting property name enclosed in double quotes", at)
             name, at = self.whole(at)
             at = self._past(":", at)
-            if name in members and self._knows is not None:
+            if name in members and self._known is not None:
                 raise _SaidTwice
             if name in _LISTS and self._text.startswith("[", at):
                 members[name], at = self._list(name, at, members, depth)
@@ -150,8 +194,8 @@ class _Pieces:
             return [], self.skip(at + 1)
         if name == "items":
             menu_id = None
-            if self._knows is not None and depth < _DEEPER:
-                menu_id = self._knows.menu_of(members if depth == _MENU else None)
+            if self._known is not None and depth < _DEEPER:
+                menu_id = self._known.menu_of(members if depth == _MENU else None)
             return self._items(at, Elements(menu_id))
         elements: list[Any] = []
         while True:
@@ -166,7 +210,7 @@ class _Pieces:
         text, decode, comma = self._text, _decoder.raw_decode, _comma.match
         add, add_digest, passed = elements.append, elements.digests.append, elements.passed
         menu_id = elements.menu_id
-        take = _take_nothing if self._knows is None or menu_id is None else self._knows.take
+        take = _take_nothing if self._known is None or menu_id is None else self._known.take
         while True:
             element: Any = KNOWN
             end = text.find("}", at) + 1

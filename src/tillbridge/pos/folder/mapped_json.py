@@ -11,8 +11,7 @@ from tillbridge.pos.folder.cells import BadCell
 from tillbridge.pos.folder.json_paths import Document, Node, parse_path
 from tillbridge.pos.folder.mapping import JsonGroups, JsonMenu, JsonSizes, MenuMapping
 from tillbridge.pos.folder.menu_rows import MenuRow, RowValues
-from tillbridge.pos.folder.menu_units import Record, Unit, UnitMaker
-from tillbridge.pos.folder.own_ids import derived_id
+from tillbridge.pos.folder.menu_units import Record, Unit, UnitMaker, derived_id
 
 
 @dataclass(slots=True)

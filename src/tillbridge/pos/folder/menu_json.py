@@ -1,20 +1,40 @@
 """The menu as the specification's menu push body, in either of its two shapes."""
 
 import json
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-from tillbridge.adapter import AdapterContext, Catalogue, CatalogueChanges, ExportUnreadable
+from tillbridge.adapter import (
+    AdapterContext,
+    AddOn,
+    AddOnGroup,
+    BadRow,
+    Catalogue,
+    CatalogueChanges,
+    Category,
+    ExportUnreadable,
+    Item,
+    Menu,
+    Source,
+)
 from tillbridge.adapter.decoding import guess_by_head, is_cut_short
 from tillbridge.adapter.export_files import reading_whole, still_being_written
 from tillbridge.adapter.sharing import read_shared
-from tillbridge.pos.folder import json_pieces
+from tillbridge.pos.folder import json_pieces, menu_parts
+from tillbridge.pos.folder import json_values as values
 from tillbridge.pos.folder.cells import BadCell
-from tillbridge.pos.folder.known_items import KnownItems
+from tillbridge.pos.folder.json_pieces import (
+    FLAT_MENU_ID,
+    KNOWN,
+    Elements,
+    KnownItems,
+    fingerprint_of,
+    parse_one,
+)
 from tillbridge.pos.folder.mapping import format_hint
-from tillbridge.pos.folder.menu_gathered import Gathered
 from tillbridge.pos.folder.options import FolderOptions
 
 
@@ -108,3 +128,255 @@ def parsed_json(name: str, text: str, known: KnownItems | None = None) -> Any:  
             place=name,
             fix="Export again.",
         ) from failure
+
+
+_Thing = TypeVar("_Thing", Category, AddOn, AddOnGroup)
+
+
+_Position = tuple[int, int]  # the number of the menu, and of the item on it
+
+
+class _Read(NamedTuple):
+    """What an item was read from: the digest of its text, what it says, and where it stands."""
+
+    digest: int
+    thing: Mapping[str, Any]
+    at: _Position
+    is_odd: bool
+
+
+@dataclass(slots=True)
+class Gathered:
+    """The things of a body as they are found; of two with one id the first counts.
+
+    Items that are `known` are left out, unless what else the body says has to do with them.
+    """
+
+    file: str
+    text: str
+    known: KnownItems | None = None
+    _items: dict[str, Item] = field(default_factory=dict)
+    _read: dict[str, _Read] = field(default_factory=dict)
+    _passed: list[tuple[Elements, str]] = field(default_factory=list)  # and where they stand
+    _known_by_id: dict[str, _Read] = field(default_factory=dict)
+    _indexed: int = 0  # of so many lists the known items are there
+    _categories: dict[str, Category] = field(default_factory=dict)
+    _add_ons: dict[str, AddOn] = field(default_factory=dict)
+    _groups: dict[str, AddOnGroup] = field(default_factory=dict)
+    _part_places: dict[str, str] = field(default_factory=dict)
+    _menus: dict[str, Menu] = field(default_factory=dict)
+    _bad_rows: list[BadRow] = field(default_factory=list)
+    _strange: set[tuple[str, str]] = field(default_factory=set)  # kinds and fields not ours
+
+    def take_body(self, body: object, menu_name: str) -> None:
+        """Take all of the body. Raises BadCell for one whose shape is wrong as a whole."""
+        top = values.as_object("the body", body)
+        if "menus" not in top:
+            if "items" not in top:
+                raise BadCell(
+                    "menus", "", "It has neither menus nor items.", "Export a menu push body."
+                )
+            name = values.text(top, "menu_name") or menu_name
+            self._take_menu(top, Menu(FLAT_MENU_ID, name), "")
+            return
+        if "items" in top:
+            raise BadCell("items", "", "It has both menus and items.", "Put each item on a menu.")
+        self._take_parts(top, "")
+        for each in values.things(top, "menus"):
+            menu = values.as_object("menus", each)
+            about = Menu(
+                values.external_id(menu),
+                values.needed(menu, "name"),
+                values.paragraph(menu, "description"),
+            )
+            self._take_menu(menu, about, f' of menu "{about.name}"')
+
+    def catalogue(self) -> Catalogue:
+        """Return all that was taken, and was good."""
+        self._drop_groups_of_nothing()
+        fingerprints = {
+            external_id: fingerprint_of(read.digest, item.menus, odd=read.is_odd)
+            for (external_id, item), read in zip(
+                self._items.items(), self._read.values(), strict=True
+            )
+        }
+        return Catalogue(
+            items=self._items,
+            categories=self._categories,
+            add_ons=self._add_ons,
+            addon_groups=self._groups,
+            menus=self._menus,
+            bad_rows=tuple(self._bad_rows),
+            fingerprints=fingerprints,
+            source=Source(
+                {key: self._place(read.at) for key, read in self._read.items()},
+                part_places=self._part_places,
+            ),
+        )
+
+    def _take_menu(self, menu: Mapping[str, Any], about: Menu, where: str) -> None:
+        self._menus.setdefault(about.external_id, about)
+        self._take_parts(menu, where)
+        items = values.things(menu, "items")
+        if not isinstance(items, Elements):  # there are none
+            return
+        self._passed.append((items, where))
+        menu_number = len(self._passed)
+        for number, (each, digest) in enumerate(zip(items, items.digests, strict=True), 1):
+            if each is not KNOWN:
+                self._take_item(each, digest, (menu_number, number), about.external_id)
+
+    def _take_parts(self, menu: Mapping[str, Any], where: str) -> None:
+        kinds = (
+            ("category", "categories"),
+            ("add-on", "add_ons"),
+            ("add-on group", "addon_groups"),
+        )
+        for kind, name in kinds:
+            for number, each in enumerate(values.things(menu, name), 1):
+                self._take_part(kind, each, f"{self.file}, {kind} {number}{where}")
+
+    def _take_part(self, kind: str, each: object, place: str) -> None:
+        try:
+            thing = values.as_object(kind, each)
+            self._look_for_misspelt(kind, thing, place)
+            part: Category | AddOn | AddOnGroup
+            if kind == "category":
+                part = _put(self._categories, thing, menu_parts.category, kind)
+            elif kind == "add-on":
+                part = _put(self._add_ons, thing, menu_parts.add_on, kind)
+            else:
+                part = _put(self._groups, thing, menu_parts.addon_group, kind)
+            self._part_places.setdefault(part.external_id, place)
+        except BadCell as bad:
+            self._bad_rows.append(bad.at(place))
+
+    def _take_item(self, each: object, digest: int, at: _Position, menu_id: str) -> None:
+        self._read_passed(digest)
+        place = self._place(at)
+        try:
+            thing = values.as_object("item", each)
+            is_odd = self._look_for_misspelt("item", thing, place)
+            item = menu_parts.item(thing, menu_id)
+        except BadCell as bad:
+            external_id = values.id_if_any(each) if isinstance(each, Mapping) else ""
+            first_at = self._first_at(external_id)
+            stands_for = external_id if first_at is None or first_at > at else ""
+            self._bad_rows.append(bad.at(place, external_id=stands_for))
+            return
+        first = self._items.get(item.external_id)
+        if first is None:
+            self._items[item.external_id] = item
+            self._read[item.external_id] = _Read(digest, thing, at, is_odd)
+            return
+        self._items[item.external_id] = replace(
+            first, menus=tuple(dict.fromkeys((*first.menus, menu_id)))
+        )
+        read = self._read[item.external_id]
+        if thing != read.thing:
+            other = BadCell(
+                "external_id",
+                item.external_id,
+                f"external_id {item.external_id!r} is another item in {self._place(read.at)}.",
+                "Give items that differ ids of their own; the first counts.",
+            )
+            self._bad_rows.append(other.at(place))
+
+    def _place(self, at: _Position) -> str:
+        return f"{self.file}, item {at[1]}{self._passed[at[0] - 1][1]}"
+
+    def _read_passed(self, digest: int) -> None:
+        """Read the known item with this text: it stands on another menu, too."""
+        for menu, (items, _where) in enumerate(self._passed, 1):
+            if digest in items.passed and self.known is not None and items.menu_id is not None:
+                begins = items.passed.pop(digest)
+                self.known.put_back(digest, items.menu_id)
+                at = (menu, items.digests.index(digest) + 1)
+                self._take_item(parse_one(self.text, begins), digest, at, items.menu_id)
+
+    def _first_at(self, external_id: str) -> _Position | None:
+        """Return where the first item with this id stands, known or not; None for none."""
+        known = self._known_things().get(external_id)
+        read = self._read.get(external_id)
+        return min(
+            [each.at for each in (known, read) if each is not None],
+            default=None,
+        )
+
+    def _known_things(self) -> Mapping[str, _Read]:
+        """Return what known items say, by id; it takes its time, and few exports need it."""
+        for menu, (items, _where) in enumerate(self._passed, 1):
+            if menu > self._indexed and items.passed:
+                for number, (each, digest) in enumerate(zip(items, items.digests, strict=True), 1):
+                    if each is KNOWN and digest in items.passed:
+                        thing = parse_one(self.text, items.passed[digest])
+                        read = _Read(digest, thing, (menu, number), is_odd=False)
+                        self._known_by_id.setdefault(values.id_if_any(thing), read)
+        self._indexed = len(self._passed)
+        return self._known_by_id
+
+    def _drop_groups_of_nothing(self) -> None:
+        for external_id, group in list(self._groups.items()):
+            unknown = [each for each in group.add_ons if not self._is_add_on(each)]
+            if unknown:
+                del self._groups[external_id]
+                bad = BadCell(
+                    "add_ons",
+                    unknown[0],
+                    f"Add-on group {external_id!r} names add-on {unknown[0]!r}, which is nowhere.",
+                    "Export the add-on too, or take it out of the group.",
+                )
+                self._bad_rows.append(bad.at(self._part_places[external_id]))
+
+    def _is_add_on(self, external_id: str) -> bool:
+        if external_id in self._add_ons:
+            return True
+        both = (self._known_things().get(external_id), self._read.get(external_id))
+        first = min(
+            [each for each in both if each is not None], key=lambda each: each.at, default=None
+        )
+        return first is not None and first.thing.get("product_type") == "addon"
+
+    def _look_for_misspelt(self, kind: str, thing: Mapping[str, Any], place: str) -> bool:
+        """Note a field that is surely meant to be one of ours: its value would be lost silently.
+
+        Return whether there is any that is not ours.
+        """
+        ours = menu_parts.FIELDS[kind]
+        if ours.issuperset(thing):
+            return False
+        for name in thing.keys() - ours:
+            if (kind, name) in self._strange:
+                continue
+            self._strange.add((kind, name))
+            # Only for files with such a field: it need not weigh on every start.
+            from difflib import get_close_matches  # noqa: PLC0415 -- (as above)
+
+            near = get_close_matches(name, ours - thing.keys(), n=1, cutoff=0.8)
+            if near:
+                misspelt = BadCell(
+                    name,
+                    thing[name],
+                    f"{name!r} is not one of the fields that belong here ({kind}).",
+                    f"Did you mean {near[0]}? This is told once; there may be more.",
+                )
+                self._bad_rows.append(misspelt.at(place))
+        return True
+
+
+def _put(
+    known: dict[str, _Thing],
+    thing: Mapping[str, Any],
+    read: Callable[[Mapping[str, Any]], _Thing],
+    kind: str,
+) -> _Thing:
+    new = read(thing)
+    first = known.setdefault(new.external_id, new)
+    if first != new:
+        raise BadCell(
+            "external_id",
+            new.external_id,
+            f"external_id {new.external_id!r} is another {kind} above.",
+            "Give those that differ ids of their own; the first counts.",
+        )
+    return new

@@ -16,8 +16,7 @@ from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.adapter.sharing import read_shared
 from tillbridge.model.export_facts import ExportFacts
-from tillbridge.pos.folder.addons_csv import AddOnsFile
-from tillbridge.pos.folder.drafts import Drafts, meaning_of
+from tillbridge.pos.folder.item_builder import ItemBuilder, meaning_of
 from tillbridge.pos.folder.json_paths import Document, Node
 from tillbridge.pos.folder.mapped_json import JsonMenuReader, JsonReading
 from tillbridge.pos.folder.mapped_table import (
@@ -39,6 +38,7 @@ from tillbridge.pos.folder.menu_json import json_text, parsed_json
 from tillbridge.pos.folder.menu_rows import OPTIONAL, REQUIRED, RowValues
 from tillbridge.pos.folder.menu_units import Unit, UnitMaker
 from tillbridge.pos.folder.options import FolderOptions
+from tillbridge.pos.folder.side_tables import AddOnsFile
 from tillbridge.pos.folder.table_file import TableSource, read_table
 
 WORKBOOKS = frozenset({".xlsx"})
@@ -191,10 +191,10 @@ class MenuMapped:
             self.mapping.model_dump_json(),
             meaning_of(rules),
         )
-        drafts = Drafts(values, place, rules)
+        builder = ItemBuilder(values, place, rules)
         for unit in units:
-            _take(drafts, unit, records)
-        read = drafts.catalogue(self.menu)
+            _take(builder, unit, records)
+        read = builder.catalogue(self.menu)
         return records.changes(
             replace(
                 parts,
@@ -248,15 +248,15 @@ def _plain_columns(
     return columns
 
 
-def _take(drafts: Drafts, unit: Unit, known: KnownRecords) -> None:
+def _take(builder: ItemBuilder, unit: Unit, known: KnownRecords) -> None:
     fingerprint = known.new(unit.texts())
     for number, row, bad in unit.rows:
         if fingerprint is None:
             # The item is as it was; that a row is there twice must be told each time.
             if bad is not None:
-                drafts.take_bad(number, row, bad)
+                builder.take_bad(number, row, bad)
             continue
         if bad is not None:
-            drafts.take_bad(number, row, bad)
+            builder.take_bad(number, row, bad)
         else:
-            drafts.take_row(number, row, 0 if row.parent_id else fingerprint)
+            builder.take_row(number, row, 0 if row.parent_id else fingerprint)

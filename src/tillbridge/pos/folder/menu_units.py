@@ -5,6 +5,7 @@ an item, and variants that name it. What they mean is read in one place, from th
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -15,7 +16,6 @@ from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell, TakenId
 from tillbridge.pos.folder.mapping import MenuMapping
 from tillbridge.pos.folder.menu_rows import MenuRow, menu_row
-from tillbridge.pos.folder.own_ids import derived_id
 
 _NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,6})?")
 SIZE_MARK = " / "  # between the parts of a size's name: "Large / Red"
@@ -310,3 +310,16 @@ def _inherited(record: Record, first: Record) -> Mapping[str, str]:
 
 def _first(texts: Iterable[str]) -> str:
     return next((text for text in texts if text.strip()), "")
+
+
+_LONGEST_PART = 120
+
+
+def derived_id(*parts: str) -> str:
+    """Return the id that these names give; upper and lower case are the same."""
+    return "/".join(_part(part) for part in parts)
+
+
+def _part(name: str) -> str:
+    text = cells.plain(unicodedata.normalize("NFC", name)).casefold()
+    return text.replace("%", "%25").replace("/", "%2F")[:_LONGEST_PART]

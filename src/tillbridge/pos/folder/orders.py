@@ -1,24 +1,50 @@
-"""Orders as files: `<order id>.json` for each, and `cancelled/<order id>.json` to take one back."""
+"""Orders as files: `<order id>.json` for each, and `cancelled/<order id>.json` to take one back.
 
+A file is put into a folder exactly once, though the till may take it away at any moment.
+A file that is gone may have been taken, or never have been there: the folder alone cannot say. So
+a journal in a hidden folder beside it (`.tillbridge`, on the same file system) is written in this
+order, each step durable before the next:
+
+1. `<name>.ready`  the content: written to `<name>.part`, synced, renamed
+2. `<name>.sent`   an empty mark: from now on it is decided that the file goes out
+3. `<name>.ready` is renamed to where the till sees it
+
+Whenever the program dies, what it finds afterwards tells what happened:
+
+| `.sent` | `.ready` | the file                                                  |
+|---------|----------|-----------------------------------------------------------|
+| no      | any      | was never put out                                         |
+| yes     | yes      | was never put out: the rename is still to be done         |
+| yes     | no       | was put out, whether the till has taken it since or not   |
+
+Only renames within one file system and new empty files are used, which network shares know too.
+"""
+
+import contextlib
+import errno
+import hashlib
 import json
+import os
+import re
+import sys
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from tillbridge.adapter import Order, PosFailure, PosOffline, Ticket
+from tillbridge.adapter import Order, PosFailure, PosOffline, Ticket, TicketOutcomeUnknown
 from tillbridge.adapter.folders import trouble_of
-from tillbridge.pos.folder.outbox import Outbox
-from tillbridge.pos.folder.safe_names import safe_stem
+from tillbridge.adapter.new_files import make_own_folder, write_new
 
 
 @dataclass(frozen=True, slots=True)
 class OrderFiles:
     """Writes orders into `orders_dir`, which the till must have made; it may take them away."""
 
-    orders: Outbox
-    cancelled: Outbox
+    orders: "Outbox"
+    cancelled: "Outbox"
 
     @classmethod
     def of(cls, orders_dir: Path) -> "OrderFiles":
@@ -70,3 +96,153 @@ def _plain(value: object) -> object:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     raise TypeError(f"{type(value).__name__} has no place in an order")
+
+
+_KEEP_S = 60 * 86_400
+_LOOK_AGAIN_S = 86_400
+# What a file system says that cannot sync a folder, or need not.
+_CANNOT_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES, errno.EPERM, errno.EISDIR}
+
+
+@dataclass(slots=True)
+class Outbox:
+    """Files of the form `<stem>.json` in `folder`, each put there once and never again."""
+
+    folder: Path
+    _pruned_at: float | None = field(default=None, init=False)
+
+    @property
+    def journal(self) -> Path:
+        """The bridge's own folder beside the files."""
+        return self.folder / ".tillbridge"
+
+    def holds(self, stem: str) -> bool:
+        """Return whether the file was put out, be it there or taken. Raises PosOffline."""
+        try:
+            if _exists(self.folder / f"{stem}.json"):
+                return True
+            self.folder.stat()  # a share that has vanished knows nothing, not even a no
+            sent = _exists(self.journal / f"{stem}.sent")
+            return sent and not _exists(self.journal / f"{stem}.ready")
+        except OSError as failure:
+            raise _offline(self.folder, failure) from failure
+
+    def put(self, stem: str, content: bytes) -> None:
+        """Put the file out, unless that was done before.
+
+        Raises PosOffline where it surely was not, TicketOutcomeUnknown where that cannot be told.
+        """
+        if self.holds(stem):
+            return
+        ready = self.journal / f"{stem}.ready"
+        try:
+            is_new = not self.journal.is_dir()
+            make_own_folder(self.journal)
+            if is_new:
+                _give_to_owner_of(self.folder, self.journal)
+            self._prune()
+            write_new(self.journal / f"{stem}.part", content)
+            (self.journal / f"{stem}.part").replace(ready)
+            _sync_folder(self.journal)
+            write_new(self.journal / f"{stem}.sent", b"")
+            _sync_folder(self.journal)
+        except OSError as failure:
+            raise _offline(self.folder, failure) from failure
+        try:
+            ready.replace(self.folder / f"{stem}.json")
+        except OSError as failure:
+            # A network share may have done it and failed to say so.
+            if not self._is_out(ready):
+                raise _offline(self.folder, failure) from failure
+        try:
+            _sync_folder(self.folder)
+            _sync_folder(self.journal)
+        except OSError as failure:
+            raise _unknown(self.folder, failure) from failure
+
+    def _is_out(self, ready: Path) -> bool:
+        try:
+            return not _exists(ready)
+        except OSError as failure:
+            raise _unknown(self.folder, failure) from failure
+
+    def _prune(self) -> None:
+        """Forget what was put out long ago: nobody asks for it any more."""
+        now = time.monotonic()
+        if self._pruned_at is not None and now - self._pruned_at < _LOOK_AGAIN_S:
+            return
+        self._pruned_at = now
+        oldest = time.time() - _KEEP_S
+        with os.scandir(self.journal) as entries:
+            for entry in entries:
+                # One that cannot be removed must not keep an order from going out.
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                        Path(entry.path).unlink()
+
+
+def _exists(path: Path) -> bool:
+    """Return whether `path` is there; raises OSError where that cannot be told."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as failure:
+        if failure.errno in _CANNOT_SYNC:  # Windows opens no folders
+            return
+        raise
+    try:
+        os.fsync(handle)
+    except OSError as failure:
+        if failure.errno not in _CANNOT_SYNC:
+            raise
+    finally:
+        os.close(handle)
+
+
+def _offline(folder: Path, failure: OSError) -> PosOffline:
+    trouble = trouble_of(folder, failure)
+    return PosOffline(trouble.text, fix=trouble.fix)
+
+
+def _unknown(folder: Path, failure: OSError) -> TicketOutcomeUnknown:
+    trouble = trouble_of(folder, failure)
+    return TicketOutcomeUnknown(trouble.text, fix=trouble.fix)
+
+
+def _give_to_owner_of(folder: Path, made: Path) -> None:
+    """Give what root has made to the owner of the folder around it, who writes there next."""
+    if sys.platform != "win32" and os.geteuid() == 0:
+        around = folder.stat()
+        os.chown(made, around.st_uid, around.st_gid)
+
+
+_MAX_STEM = 120
+_KEPT_BY_WINDOWS = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+
+
+def safe_stem(name: str) -> str:
+    """Return `name` as the stem of a file name; other names give other stems.
+
+    Raises ValueError for an empty name, which can name nothing.
+    """
+    if not name:
+        raise ValueError("an empty id cannot name a file")
+    stem = _UNSAFE.sub(_encoded, name)
+    if stem.startswith(".") or _KEPT_BY_WINDOWS.fullmatch(stem):
+        stem = f"%{ord(stem[0]):02X}{stem[1:]}"
+    if len(stem) > _MAX_STEM:
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
+        stem = f"{stem[: _MAX_STEM - 33]}-{digest}"
+    return stem
+
+
+def _encoded(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match.group().encode(errors="surrogatepass"))

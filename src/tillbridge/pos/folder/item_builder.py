@@ -29,7 +29,7 @@ class _Places(Mapping[str, str]):
 
 
 @dataclass(slots=True)
-class Drafts:
+class ItemBuilder:
     """Gathers rows; the first with an id counts, a later one that differs is a bad row."""
 
     values: RowValues
