@@ -38,7 +38,7 @@ Rate = Annotated[Line, AfterValidator(_rate)]
 
 
 class AnswerModel(BaseModel):
-    """Base of these: kinds are as told, nothing is converted."""
+    """Base of these: kinds are as declared, nothing is converted."""
 
     model_config = ConfigDict(strict=True, from_attributes=True, defer_build=True)
 
@@ -120,7 +120,7 @@ class MenuModel(AnswerModel):
 
 
 class AvailabilityModel(AnswerModel):
-    """What is said of one item's availability."""
+    """One item's availability."""
 
     external_id: Identifier
     available: bool
@@ -150,8 +150,8 @@ class UpdateModel(AnswerModel):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class AvailabilitySaid:
-    """What an adapter says of one item's availability, under one object as the models want it."""
+class AvailabilityEntry:
+    """One item's availability with its id, in one object as the models want it."""
 
     external_id: object
     available: object

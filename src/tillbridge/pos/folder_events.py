@@ -37,7 +37,7 @@ class _Listener:
     names: frozenset[str] | None  # None: whatever changes in the folder
     on_hint: Callable[[], None]
 
-    def hears(self, folder: str, name: str) -> bool:
+    def matches(self, folder: str, name: str) -> bool:
         return self.folder == folder and (self.names is None or name in self.names)
 
 
@@ -153,7 +153,7 @@ class FolderEvents:
             self.renew()
         touched = {os.path.split(path) for path in paths - folders}
         for listener in listeners:
-            if any(listener.hears(*each) for each in touched):
+            if any(listener.matches(*each) for each in touched):
                 listener.on_hint()
 
     def _no_events(self, failure: Exception) -> None:

@@ -31,8 +31,8 @@ class Kit:
     rig: type[Rig] | None
     quality: Quality | None
     root: Path | None
-    # The options that its README tells; None: all it has.
-    told: tuple[str, ...] | None = None
+    # The options that its README must name; None: all it has.
+    documented: tuple[str, ...] | None = None
 
 
 def find_kit(name: str) -> Kit:
@@ -100,10 +100,10 @@ def _program(folder: Path) -> Kit:
     found = vendor_folder(folder)
     home = folder.resolve()
     try:
-        told = tuple(sample_options(home).get("options", ()))
+        documented = tuple(sample_options(home).get("options", ()))
     except Violation:  # the check of the sample tells
-        told = ()
-    return Kit(found.adapter, home, found.rig, _quality(home), home, told)
+        documented = ()
+    return Kit(found.adapter, home, found.rig, _quality(home), home, documented)
 
 
 def _entry_point(folder: Path) -> str:

@@ -127,7 +127,7 @@ def _can(capability: type) -> property:
     return property(lambda self: isinstance(self._pos, capability), doc=capability.__doc__)
 
 
-_READS_UPDATES = CallPolicy(Iterable, lambda told: valid_updates(tuple(told)), PosOffline)
+_READS_UPDATES = CallPolicy(Iterable, lambda found: valid_updates(tuple(found)), PosOffline)
 _UNREADABLE_UPDATES = CallPolicy(Iterable, storable_rows, PosOffline)
 _HEALTH = CallPolicy(Health, valid_health, PosOffline)
 
@@ -162,7 +162,7 @@ class PosRunner:
         self._closed = False
         self._trouble = ""
         self._reported_trouble: str | None = None
-        self._hearers: list[Callable[[Change], None]] = []
+        self._listeners: list[Callable[[Change], None]] = []
         self._reading = self._call_thread("reading", hangs_after_s)
         self._tickets = self._call_thread("tickets", hangs_after_s)
         self._probe: asyncio.Future[Health] | None = None
@@ -214,7 +214,7 @@ class PosRunner:
     async def read_updates(self) -> Sequence[TicketUpdate]:
         """Return the news not yet handled, oldest first. Raises PosOffline.
 
-        News that cannot be kept is left out; `unreadable_updates` has it.
+        News that cannot be stored is left out; `unreadable_updates` has it.
         """
         good: tuple[TicketUpdate, ...]
         good, self._odd_updates = await self.call(TellsTicketUpdates.read_updates, _READS_UPDATES)
@@ -224,11 +224,11 @@ class PosRunner:
         """Return the news that could not be understood, by the adapter or here."""
         if not isinstance(self._pos, TellsUnreadableUpdates):
             return self._odd_updates
-        told = await self.call(TellsUnreadableUpdates.unreadable_updates, _UNREADABLE_UPDATES)
-        return (*told, *self._odd_updates)
+        found = await self.call(TellsUnreadableUpdates.unreadable_updates, _UNREADABLE_UPDATES)
+        return (*found, *self._odd_updates)
 
     async def health(self) -> Health:
-        """Return whether the POS is there; one that says nothing of it is. Never raises.
+        """Return whether the POS is there; one that does not report it is. Never raises.
 
         One that has not answered for `ticket_timeout_s` is offline, until it answers.
         """
@@ -251,7 +251,7 @@ class PosRunner:
     async def call(
         self, method: Callable[..., Any], policy: CallPolicy, *args: object, **kwargs: object
     ) -> Any:  # noqa: ANN401 -- as the policy makes of it
-        """Return what the adapter's method returns. Raises what the policy says.
+        """Return what the adapter's method returns. Raises as the policy defines.
 
         `method` is that of the capability. Cancelled before its turn, the call is never made.
         """
@@ -317,18 +317,18 @@ class PosRunner:
         """Return the folders news of tickets appears in; none where the adapter names none."""
         return self._paths("update_folders")
 
-    def on_change(self, hear: Callable[[Change], None]) -> None:
-        """Call `hear` in the running event loop when the POS reports a change."""
+    def on_change(self, callback: Callable[[Change], None]) -> None:
+        """Call `callback` in the running event loop when the POS reports a change."""
         if not isinstance(self._pos, TellsChanges):
             return
-        self._hearers.append(hear)
-        if len(self._hearers) > 1:
+        self._listeners.append(callback)
+        if len(self._listeners) > 1:
             return  # the menu's flow and the orders' both listen to one till
         loop, subscribe = asyncio.get_running_loop(), self._pos.on_change
 
         def changed(change: Change) -> None:
             with contextlib.suppress(RuntimeError):  # the loop has ended; nobody listens
-                loop.call_soon_threadsafe(self._heard, change)
+                loop.call_soon_threadsafe(self._notify_listeners, change)
 
         self._at_once("on_change", lambda: subscribe(changed), None, _AT_ONCE_S)
 
@@ -342,10 +342,10 @@ class PosRunner:
 
     # -- inside
 
-    def _heard(self, change: object) -> None:
+    def _notify_listeners(self, change: object) -> None:
         if isinstance(change, Change):
-            for hear in self._hearers:
-                hear(change)
+            for callback in self._listeners:
+                callback(change)
 
     def _call_thread(self, lane: str, hangs_after_s: float) -> CallThread:
         return CallThread(f"{self._store}-{lane}", hangs_after_s=hangs_after_s, on_hang=self.hangs)

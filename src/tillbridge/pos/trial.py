@@ -46,15 +46,15 @@ def options_of_sample(path: Path) -> dict[str, Any]:
     Raises ConfigError.
     """
     try:
-        said = tomllib.loads(path.read_text("utf-8"))
+        found = tomllib.loads(path.read_text("utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as failure:
         raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
-    for store in said.get("stores", {}).values():
+    for store in found.get("stores", {}).values():
         for table in ("pos", "orders"):
             if "adapter" in store.get(table, {}):
-                said = store[table]
+                found = store[table]
                 break
-    return {key: value for key, value in said.items() if key != "adapter"}
+    return {key: value for key, value in found.items() if key != "adapter"}
 
 
 def opened(

@@ -54,8 +54,8 @@ from tillbridge.pos.answer_models import (
     VENDOR,
     AddOnModel,
     AnswerModel,
+    AvailabilityEntry,
     AvailabilityModel,
-    AvailabilitySaid,
     CategoryModel,
     GroupModel,
     ItemModel,
@@ -84,7 +84,7 @@ _FINGERPRINTS = range(-(1 << 63), 1 << 63)
 
 
 def valid_catalogue(catalogue: Catalogue) -> Catalogue:
-    """Return the menu without what cannot be used, which it tells as bad rows. Raises TypeError."""
+    """Return the menu; what cannot be used becomes bad rows. Raises TypeError."""
     source = _source(catalogue.source)
     check = _Check(source)
     categories = check.parts(catalogue.categories, Category, CategoryModel, "categories")
@@ -137,9 +137,9 @@ def valid_availability(reading: AvailabilityReading) -> AvailabilityReading:
         if not isinstance(state, Availability):
             check.refuse_kind(key, state, Availability)
             continue
-        said = replace(state, until=None) if _means_never(state.until) else state
-        if check.fine(AvailabilitySaid(key, said.available, said.until), AvailabilityModel, key):
-            good[key] = said
+        entry = replace(state, until=None) if _means_never(state.until) else state
+        if check.fine(AvailabilityEntry(key, entry.available, entry.until), AvailabilityModel, key):
+            good[key] = entry
     return replace(
         reading, items=good, bad_rows=(*storable_rows(reading.bad_rows), *check.bad_rows)
     )

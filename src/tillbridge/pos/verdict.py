@@ -43,13 +43,13 @@ class Document:
     look: Callable[[Adapter, Path, Sequence[str]], str]
 
     def check(
-        self, adapter: Adapter, root: Path | None, told: Sequence[str] | None = None
+        self, adapter: Adapter, root: Path | None, documented: Sequence[str] | None = None
     ) -> CheckResult:
         """Look at it; `root` is None where only the package is there.
 
-        `told` are the options that a README must tell; by itself all.
+        `documented` are the options that a README must name; by default all.
         """
-        options = tuple(adapter.options.model_fields if told is None else told)
+        options = tuple(adapter.options.model_fields if documented is None else documented)
         return _result(self, adapter, root, options)
 
 
@@ -80,7 +80,7 @@ def _readme(_adapter: Adapter, root: Path, options: Sequence[str]) -> str:
     missing = [name for name in options if f"`{name}`" not in text]
     if missing:
         raise Violation(
-            f"README.md does not tell the option {missing[0]}.",
+            f"README.md does not name the option {missing[0]}.",
             fix="Name each option as `option`, and say what it does.",
         )
     if not _CANNOT.search(text):
@@ -92,16 +92,16 @@ def _readme(_adapter: Adapter, root: Path, options: Sequence[str]) -> str:
 
 
 def _sample(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
-    said = sample_options(root)
+    given = sample_options(root)
     try:
-        adapter.options.model_validate(said)
+        adapter.options.model_validate(given)
     except ValidationError as failure:
         first = failure.errors(include_url=False, include_context=False)[0]
         raise Violation(
             f"sample.toml: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}",
             fix="Correct the option, or the sample.",
         ) from failure
-    return f"{len(said)} options"
+    return f"{len(given)} options"
 
 
 def _cases(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
@@ -230,7 +230,7 @@ def tryings(kit: Kit) -> tuple[Trying, ...]:
             run = partial(run_check, check, subject)
             found.append(Trying(check.name, check.title, run, quality, check.name in done))
     for document in DOCUMENTS_TO_CHECK:
-        run = partial(document.check, kit.adapter, kit.root, kit.told)
+        run = partial(document.check, kit.adapter, kit.root, kit.documented)
         promised = document.name in done and kit.root is not None
         found.append(Trying(document.name, document.title, run, quality, promised))
     return tuple(found)

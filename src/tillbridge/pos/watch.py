@@ -1,8 +1,8 @@
 """Noticing that files changed, and when they are quiet.
 
-What counts is how a file looks (its number, size and times), not what events say. It is looked at
-when an event hints at it, and every `poll_s` seconds in any case. A file counts as changed once it
-has looked the same for `settle_ms`, counted from its own last change: other files that keep
+What counts is how a file looks (its number, size and times), not what events report: it is looked
+at when an event hints at it, and every `poll_s` seconds in any case. A file counts as changed once
+it has looked the same for `settle_ms`, counted from its own last change: other files that keep
 changing beside it delay nothing, and a file that is being written is left alone until it is done.
 """
 
@@ -21,7 +21,7 @@ from tillbridge.pos.folder_events import FolderEvents
 _Signature = tuple[int, ...]
 _Listing = frozenset[tuple[str, int, int]]  # name, time of the last change, size
 
-_NOTICED_WITHIN_S = 1.0  # an event would have told of a change by then
+_NOTICED_WITHIN_S = 1.0  # an event would have reported a change by then
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,16 @@ class _File:
     path: Path
     settle_s: float
     on_change: Callable[[], None]
-    told: _Look = _Look(None)  # as it was when it was last told of
+    reported: _Look = _Look(None)  # as it was when it was last reported
     pending: _Look | None = None  # as it is since it changed
-    due: float = 0.0  # when that is told, on the monotonic clock
+    due: float = 0.0  # when that is reported, on the monotonic clock
 
 
 @dataclass(slots=True)
 class _Folder:
     path: Path
     on_change: Callable[[], None]
-    told: _Listing = frozenset()
+    reported: _Listing = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class FileWatch:
     """The files of one store; `run` is one supervised task.
 
     A thread of its own looks at them, so that a share that hangs delays no other store. Subscribe
-    before `run` begins: the first look tells of every file that is there.
+    before `run` begins: the first look reports every file that is there.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class FileWatch:
     ) -> None:
         """Call `on_change` in the loop whenever one of `files` changed, came or went, and settled.
 
-        Several files that change together may be told of once each.
+        Several files that change together may be reported once each.
         """
         for path in files:
             absolute = path.absolute()
@@ -153,23 +153,23 @@ class FileWatch:
         return _View(files, folders, parents, time.time_ns())
 
     def _take(self, view: _View, *, polled: bool) -> None:
-        """Compare a look with what was told, and tell what is due."""
+        """Compare a look with what was reported, and report what is due."""
         now = time.monotonic()
         missed = False  # by the events
         for file, look in zip(self._files, view.files, strict=True):
-            if look == file.told:
+            if look == file.reported:
                 file.pending = None
             elif look != file.pending:
                 missed = missed or (polled and _is_old(look, view.at_ns))
                 file.pending = look
                 file.due = now + _left_to_settle(look, file.settle_s, view.at_ns)
             elif now >= file.due:
-                file.told = look
+                file.reported = look
                 file.pending = None
                 file.on_change()
         for folder, listing in zip(self._folders, view.folders, strict=True):
-            if listing != folder.told:
-                folder.told = listing
+            if listing != folder.reported:
+                folder.reported = listing
                 folder.on_change()
         if self._known_parents is None:
             self._known_parents = view.parents
@@ -204,7 +204,7 @@ def _listing(folder: Path) -> _Listing:
                     status = entry.stat(follow_symlinks=False)
                     if S_ISREG(status.st_mode):
                         found.add((entry.name, status.st_mtime_ns, status.st_size))
-    except OSError:  # not there now, or changing at this moment: the next look will tell
+    except OSError:  # not there now, or changing at this moment: the next look shows it
         return frozenset(found)
     return frozenset(found)
 
@@ -214,7 +214,7 @@ def _ages_s(look: _Look, at_ns: int) -> list[float]:
 
 
 def _is_old(look: _Look, at_ns: int) -> bool:
-    """Return whether an event should have told of this long before."""
+    """Return whether an event should have reported this long before."""
     return all(age_s > _NOTICED_WITHIN_S for age_s in _ages_s(look, at_ns))
 
 

@@ -42,9 +42,9 @@ class Answers:
         with self._lock:
             found = [each["reply"] for each in self.exchanges if _question_of(each) == asked]
             if not found:
-                told = f"{method} {path} {body}".strip()[:_LONGEST_WORDS]
-                if told not in self.strange:
-                    self.strange.append(told)
+                request = f"{method} {path} {body}".strip()[:_LONGEST_WORDS]
+                if request not in self.strange:
+                    self.strange.append(request)
                 return {"status": 501, "text": "This was not recorded."}
             number = self._used.get(asked, 0)
             self._used[asked] = number + 1
@@ -191,16 +191,16 @@ class Case:
         """Read `case.toml`. Raises ValueError for one that is not right, in words."""
         path = folder / "case.toml"
         try:
-            said = tomllib.loads(path.read_text("utf-8"))
+            table = tomllib.loads(path.read_text("utf-8"))
         except (OSError, tomllib.TOMLDecodeError) as failure:
             raise ValueError(f"{path}: {failure}") from failure
-        if strange := sorted(said.keys() - _KEYS):
+        if strange := sorted(table.keys() - _KEYS):
             raise ValueError(
                 f"{path}: {strange[0]} is no key of a case; there are {', '.join(sorted(_KEYS))}."
             )
-        if not said.get("about"):
+        if not table.get("about"):
             raise ValueError(f"{path}: about is missing; say in a sentence what the case shows.")
-        return cls(folder=folder, **said)
+        return cls(folder=folder, **table)
 
 
 def case_folders(folder: Path) -> Sequence[Path]:

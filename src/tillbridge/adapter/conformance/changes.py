@@ -1,6 +1,7 @@
 """What a bridge has that reads a till's changes only: it must be what the till's menu says whole.
 
-A vendor's own tests can export whatever a till exports, and say `Told().follow(pos)` after each.
+A vendor's own tests can export whatever a till exports, and call `ChangesFollower.follow` after
+each.
 """
 
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ _COVERED = (
 
 
 @dataclass(slots=True)
-class Told:
+class ChangesFollower:
     """The items by id, each with the fingerprint of the record it came from; and what they name."""
 
     records: dict[str, tuple[int, Item]] = field(default_factory=dict)
@@ -41,15 +42,15 @@ class Told:
                 fix="Put the fingerprint of each item's record into the catalogue's fingerprints.",
             )
         for kind in _PARTS:
-            told, there = getattr(fresh, kind), getattr(whole, kind)
-            if told.items() - there.items():
+            changed, there = getattr(fresh, kind), getattr(whole, kind)
+            if changed.items() - there.items():
                 raise Violation(
                     f"The changes tell other {kind} than the menu does.",
                     fix="Read them from the same export.",
                 )
-            kept = self.parts.setdefault(kind, {})
-            kept |= told
-            if missing := sorted(key for key in there if kept.get(key) != there[key]):
+            parts = self.parts.setdefault(kind, {})
+            parts |= changed
+            if missing := sorted(key for key in there if parts.get(key) != there[key]):
                 raise Violation(
                     f"The changes do not tell what {missing[0]} of the {kind} is now.",
                     fix="Tell with each item what it names, and what has another name now.",
@@ -63,50 +64,53 @@ class Told:
         self._take(changes)
         stay = twice | {row.external_id for row in whole.bad_rows}
         for external_id in (whole.items.keys() | self.records.keys()) - stay:
-            said = whole.items.get(external_id)
+            whole_item = whole.items.get(external_id)
             _fingerprint, has = self.records.get(external_id, (0, None))
-            if said != has:
+            if whole_item != has:
                 raise Violation(
-                    f"By its changes the item {external_id} is {has}, by the menu {said}.",
+                    f"By its changes the item {external_id} is {has}, by the menu {whole_item}.",
                     fix=_COVERED,
                 )
 
-    def _twice(self, told: CatalogueChanges) -> set[str]:
+    def _twice(self, changes: CatalogueChanges) -> set[str]:
         """Return the ids of which the known record is there, and a new one as well."""
-        ids = told.fresh.items.keys() & self.records.keys()
-        return {each for each in ids if self.records[each][0] not in told.unseen}
+        ids = changes.fresh.items.keys() & self.records.keys()
+        return {each for each in ids if self.records[each][0] not in changes.unseen}
 
-    def _take(self, told: CatalogueChanges) -> None:
+    def _take(self, changes: CatalogueChanges) -> None:
         """Take the changes; what has a bad row, or stands twice, stays as it was."""
-        stay = self._twice(told) | {row.external_id for row in told.fresh.bad_rows}
+        stay = self._twice(changes) | {row.external_id for row in changes.fresh.bad_rows}
         for external_id, (fingerprint, _item) in list(self.records.items()):
-            if fingerprint in told.unseen and external_id not in stay:
+            if fingerprint in changes.unseen and external_id not in stay:
                 del self.records[external_id]
-        for external_id, item in told.fresh.items.items():
+        for external_id, item in changes.fresh.items.items():
             if external_id not in stay:
-                self.records[external_id] = (told.fresh.fingerprints[external_id], item)
+                self.records[external_id] = (changes.fresh.fingerprints[external_id], item)
+
+
+Told = ChangesFollower  # its name before
 
 
 def tells_the_same_by_changes(subject: Subject) -> str:
     """Change the menu in every way, and follow it by its changes alone."""
     with subject.till() as rig:
         sold = rig.sell(plain_items(12), "EUR")
-        pos, told = rig.open(), Told()
-        told.follow(pos)
-        _nothing_is_new(pos, told)
+        pos, follower = rig.open(), ChangesFollower()
+        follower.follow(pos)
+        _nothing_is_new(pos, follower)
         rig.rename(sold[0].external_id, "Another name")
-        told.follow(pos)
+        follower.follow(pos)
         rig.reorder()
-        told.follow(pos)
+        follower.follow(pos)
         rig.sell_out(sold[1].external_id)
-        told.follow(pos)
+        follower.follow(pos)
         rig.sell(plain_items(9), "EUR")
-        told.follow(pos)
+        follower.follow(pos)
         return f"{len(sold)} items, changed in every way"
 
 
-def _nothing_is_new(pos: object, told: Told) -> None:
-    changes = able(pos, ReadsCatalogueChanges).read_changes(told.known)
+def _nothing_is_new(pos: object, follower: ChangesFollower) -> None:
+    changes = able(pos, ReadsCatalogueChanges).read_changes(follower.known)
     if changes.fresh.items or changes.unseen:
         raise Violation(
             "The same export, read again, differs from itself.",

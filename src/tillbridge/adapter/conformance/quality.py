@@ -87,27 +87,27 @@ class Quality:
 def read_quality(path: Path) -> Quality:
     """Read quality.toml. Raises QualityError."""
     try:
-        said = tomllib.loads(path.read_text("utf-8"))
+        table = tomllib.loads(path.read_text("utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as failure:
         raise QualityError(f"{path}: {failure}") from failure
-    return quality_of(said, str(path))
+    return quality_of(table, str(path))
 
 
-def quality_of(said: Mapping[str, Any], place: str) -> Quality:
+def quality_of(table: Mapping[str, Any], place: str) -> Quality:
     """Return what a parsed quality.toml says. Raises QualityError."""
-    strange = sorted(said.keys() - {"adapter", "capabilities", "level", "rules"})
+    strange = sorted(table.keys() - {"adapter", "capabilities", "level", "rules"})
     if strange:
         raise QualityError(f"{place}: {strange[0]} is nothing that quality.toml knows.")
-    level = said.get("level")
+    level = table.get("level")
     if level != NO_LEVEL and level not in LEVELS:
         raise QualityError(f'{place}: level must be one of {", ".join(LEVELS)}, or "{NO_LEVEL}".')
-    capabilities = frozenset(said.get("capabilities", ()))
+    capabilities = frozenset(table.get("capabilities", ()))
     if odd := sorted(capabilities - CAPABILITIES.keys()):
         raise QualityError(
             f"{place}: {odd[0]} is no capability; there are {', '.join(CAPABILITIES)}."
         )
-    done, exempt = _rules(said.get("rules", {}), place)
-    quality = Quality(str(said.get("adapter", "")), capabilities, str(level), done, exempt)
+    done, exempt = _rules(table.get("rules", {}), place)
+    quality = Quality(str(table.get("adapter", "")), capabilities, str(level), done, exempt)
     if quality.reached != level:
         raise QualityError(
             f"{place}: it claims the level {level}, and its rules reach {quality.reached}"
@@ -130,10 +130,10 @@ def broken_promises(quality: Quality, report: Report) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _rules(said: Mapping[str, Any], place: str) -> tuple[frozenset[str], Mapping[str, str]]:
+def _rules(table: Mapping[str, Any], place: str) -> tuple[frozenset[str], Mapping[str, str]]:
     known = {rule for rules in LEVELS.values() for rule in rules}
     done, exempt = set(), {}
-    for rule, value in said.items():
+    for rule, value in table.items():
         if rule not in known:
             raise QualityError(f"{place}: {rule} is no rule; there are {', '.join(sorted(known))}.")
         match value:

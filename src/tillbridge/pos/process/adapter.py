@@ -50,7 +50,7 @@ from tillbridge.pos.process.wire import (
     ChildHello,
     Event,
     Failure,
-    NoResult,
+    MissingResult,
 )
 
 Word = Annotated[str, Field(min_length=1)]
@@ -75,7 +75,7 @@ _CHANGES = {
 
 
 class ProcessOptions(AdapterOptions):
-    """Which program, where it runs, what it is told, and for how long it is waited for."""
+    """Which program, where it runs, what it is given, and for how long it is waited for."""
 
     command: tuple[Word, ...] = Field(
         min_length=1,
@@ -124,7 +124,7 @@ class ProcessAdapter:
         self._options = options
         self._lock = threading.Lock()
         self._pushed: dict[str, TicketUpdate] = {}
-        self._hear: Callable[[Change], None] = lambda _change: None
+        self._notify: Callable[[Change], None] = lambda _change: None
         self._cwd = (context.base_dir / options.cwd).resolve()
         _learn_secrets(options, os.environ)
         self._program = ProcessSupervisor(
@@ -135,7 +135,7 @@ class ProcessAdapter:
             limits=Limits(options.start_s, options.restart_cap_s, options.steady_s),
             store=context.store,
         )
-        self._program.listen(self._told, self._ready)
+        self._program.listen(self._event_received, self._ready)
         try:
             hello = self._program.start()
         except Unusable as failure:
@@ -151,7 +151,7 @@ class ProcessAdapter:
     # -- what every program has: whether it is there at all
 
     def health(self) -> Health:
-        """Return what the program says of the till; of one that says nothing, whether it runs."""
+        """Return what the program reports; of one that reports nothing, whether it runs."""
         try:
             if "health" not in self._can:
                 absence = self._program.absence()
@@ -212,18 +212,18 @@ class ProcessAdapter:
         )
 
     def _read_updates(self) -> Sequence[TicketUpdate]:
-        told: tuple[TicketUpdate, ...] = self._about_tickets("read_updates", {})
-        known = {update.key for update in told}
+        updates: tuple[TicketUpdate, ...] = self._about_tickets("read_updates", {})
+        known = {update.key for update in updates}
         with self._lock:
-            return (*told, *(each for key, each in self._pushed.items() if key not in known))
+            return (*updates, *(each for key, each in self._pushed.items() if key not in known))
 
     def _update_handled(self, update: TicketUpdate) -> None:
         self._about_tickets("update_handled", {"key": update.key})
         with self._lock:
             self._pushed.pop(update.key, None)
 
-    def _on_change(self, hear: Callable[[Change], None]) -> None:
-        self._hear = hear
+    def _on_change(self, callback: Callable[[Change], None]) -> None:
+        self._notify = callback
 
     # -- inside
 
@@ -241,19 +241,19 @@ class ProcessAdapter:
         named = () if self._files is None else getattr(self._files, kind)
         return tuple(self._cwd / name for name in named)
 
-    def _told(self, event: Event) -> None:
+    def _event_received(self, event: Event) -> None:
         if event.update is not None:
             with self._lock:
                 self._pushed[event.update.key] = event.update.value()
-        self._hear(_CHANGES[event.event])
+        self._notify(_CHANGES[event.event])
 
     def _ready(self) -> None:
-        """Look at everything again: whatever changed while it was away was not told."""
+        """Look at everything again: nobody reported what changed while it was away."""
         hello = self._program.hello()
         if hello is not None and hasattr(self, "_can"):
             _compare(self._can, hello)
         for change in Change:
-            self._hear(change)
+            self._notify(change)
 
     def _read(self, method: str) -> Any:  # noqa: ANN401 -- each method has a result of its own
         try:
@@ -277,9 +277,9 @@ class ProcessAdapter:
         try:
             found = METHODS[method].result_of(line)
         except ValidationError as odd:
-            # Not as its cause: that would tell the values, which may be a customer's.
+            # Not as its cause: that would show the values, which may be a customer's.
             raise NotUnderstood(f"{method}: {first(odd)}") from None
-        except NoResult:
+        except MissingResult:
             raise NotUnderstood(f"{method}: it has neither result nor error") from None
         if isinstance(found, Failure):
             _raise(method, found)
@@ -287,7 +287,7 @@ class ProcessAdapter:
 
 
 def _raise(method: str, failure: Failure) -> Never:
-    """Raise what the program says went wrong."""
+    """Raise the failure that the program reports."""
     if failure.kind == "ExportUnreadable":
         raise ExportUnreadable(
             failure.message, place=failure.place, fix=failure.fix, passing=failure.passing

@@ -91,7 +91,7 @@ class Child:
         )
         self._stderr_reader = self._thread(self._read_stderr, "err")
         self._thread(self._write, "in")
-        self._reader = self._thread(self._read, "out")  # last: it tells of the end, and joins
+        self._reader = self._thread(self._read, "out")  # last: it reports the end, and joins
 
     @property
     def pid(self) -> int:
@@ -103,7 +103,7 @@ class Child:
         self._outgoing.put(line)
 
     def kill(self, why: str) -> None:
-        """End it and what it has started at once; `why` is told as the reason of its end."""
+        """End it and what it has started at once; `why` is reported as the reason of its end."""
         with self._lock:
             self._why = self._why or why
         self._end_all()
@@ -124,7 +124,7 @@ class Child:
         return thread
 
     def _read(self) -> None:
-        """Hear it to its end, which is told whatever happens: else nobody would start another."""
+        """Read to its end, which is reported whatever happens: else nobody would start another."""
         try:
             self._read_lines()
         finally:
@@ -155,7 +155,7 @@ class Child:
                     stdin.write(line)
                     stdin.flush()
         except (OSError, ValueError):
-            return  # it is gone; the reader tells
+            return  # it is gone; the reader reports it
 
     def _read_stderr(self) -> None:
         stderr = _pipe(self._process.stderr)
@@ -250,7 +250,7 @@ class ProgramLog:
             get_logger().warning("adapter.stray_answer", **self.place)
 
     def odd(self, kind: str, failure: ValidationError) -> None:
-        """Log that a message is not as it must be; its values are not told."""
+        """Log that a message is not as it must be; its values are not logged."""
         error = failure.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(map(str, error["loc"]))
         if self._first(f"odd {kind} {place}"):

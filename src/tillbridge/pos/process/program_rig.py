@@ -23,7 +23,7 @@ from tillbridge.pos.process.supervisor import (
     Unusable,
     first,
 )
-from tillbridge.pos.process.wire import PROTOCOL, Failure, Message, Method, NoResult
+from tillbridge.pos.process.wire import PROTOCOL, Failure, Message, Method, MissingResult
 
 _PATIENCE_S = 30.0
 
@@ -64,7 +64,7 @@ class TablesParams(Message):
     tables: tuple[Table, ...]
 
 
-class TellParams(Message):
+class NewsParams(Message):
     """Say how an order goes on."""
 
     order_id: str
@@ -79,25 +79,25 @@ class DelayParams(Message):
     delay_s: float
 
 
-class OptionsSaid(Message):
+class OptionsResult(Message):
     """The table `options` for this till, with all it can do switched on."""
 
     options: dict[str, Any]
 
 
-class ItemsSaid(Message):
+class ItemsResult(Message):
     """What a right adapter reads."""
 
     items: tuple[Item, ...]
 
 
-class FilesRigSaid(Message):
+class ExportFilesResult(Message):
     """Paths of the files that the menu is read from."""
 
     files: tuple[str, ...]
 
 
-class RigTablesSaid(Message):
+class RigTablesResult(Message):
     """What a right adapter reads."""
 
     tables: tuple[Table, ...]
@@ -110,7 +110,7 @@ class RigLine(Message):
     quantity: int
 
 
-class RigTicketSaid(Message):
+class RigTicketResult(Message):
     """An order as it stands in the till, found without the adapter."""
 
     key: str
@@ -118,24 +118,24 @@ class RigTicketSaid(Message):
     cancelled: bool = False
 
 
-class TicketsSaid(Message):
+class RigTicketsResult(Message):
     """Every order in the till."""
 
-    tickets: tuple[RigTicketSaid, ...]
+    tickets: tuple[RigTicketResult, ...]
 
 
 RIG_METHODS: Mapping[str, Method] = {
     each.name: each
     for each in (
-        Method("options", result=OptionsSaid),
-        Method("sell", SellParams, ItemsSaid),
+        Method("options", result=OptionsResult),
+        Method("sell", SellParams, ItemsResult),
         Method("rename", RenameParams),
         Method("reorder"),
         Method("sell_out", ItemParams),
-        Method("exports", result=FilesRigSaid),
-        Method("furnish", TablesParams, RigTablesSaid),
-        Method("tickets", result=TicketsSaid),
-        Method("tell", TellParams),
+        Method("exports", result=ExportFilesResult),
+        Method("furnish", TablesParams, RigTablesResult),
+        Method("tickets", result=RigTicketsResult),
+        Method("tell", NewsParams),
         Method("close_store"),
         Method("go_offline"),
         Method("come_back"),
@@ -186,13 +186,13 @@ class ProcessRig(Rig):
 
     def sell(self, items: Sequence[Item], currency: str) -> Sequence[Item]:
         """Ask the rig to sell them."""
-        said = self._ask(
+        result = self._ask(
             "sell",
             items=[item_json(item) for item in items],
             currency=currency,
             decimals=exponent(currency),
         )
-        sold: Sequence[Item] = said.items
+        sold: Sequence[Item] = result.items
         return sold
 
     def rename(self, external_id: str, name: str) -> None:
@@ -213,8 +213,8 @@ class ProcessRig(Rig):
 
     def furnish(self, tables: Sequence[Table]) -> Sequence[Table]:
         """Ask the rig to have these tables."""
-        said = self._ask("furnish", tables=[table_json(table) for table in tables])
-        furnished: Sequence[Table] = said.tables
+        result = self._ask("furnish", tables=[table_json(table) for table in tables])
+        furnished: Sequence[Table] = result.tables
         return furnished
 
     def tickets(self) -> Sequence[RigTicket]:
@@ -309,7 +309,7 @@ class ProcessRig(Rig):
     def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 -- each method has a result of its own
         try:
             found = RIG_METHODS[method].result_of(self._program.ask(method, params, _PATIENCE_S))
-        except (NotAsked, NotAnswered, NoResult) as failure:
+        except (NotAsked, NotAnswered, MissingResult) as failure:
             raise RigBroken(f"The rig fails: {failure}") from failure
         except ValidationError as odd:
             raise RigBroken(f"The rig's answer to {method}: {first(odd)}") from odd

@@ -110,11 +110,11 @@ class ProcessSupervisor:
             return self._hello_received
 
     def listen(self, on_event: Callable[[Event], None], on_ready: Callable[[], None]) -> None:
-        """Call `on_event` with what it says unasked, `on_ready` whenever it was started again."""
+        """Call `on_event` with each of its events, `on_ready` whenever it was started again."""
         self._on_event, self._on_ready = on_event, on_ready
 
     def hello(self) -> ChildHello | None:
-        """Return what it said of itself, now or the last time; None where it never did."""
+        """Return its hello, this time's or the last one; None where it never gave one."""
         return self._hello_received
 
     def absence(self) -> str:
@@ -176,15 +176,15 @@ class ProcessSupervisor:
     def _line(self, child: Child, line: bytes) -> None:
         """Take a line of its stdout."""
         try:
-            said = json.loads(line)
-            kind = said.get("type")
+            message = json.loads(line)
+            kind = message.get("type")
         except (ValueError, AttributeError, RecursionError):
             self._log.rubbish(len(line))
             return
         try:
             match kind:
                 case "answer":
-                    self._answered(child, said.get("id"), line)
+                    self._answered(child, message.get("id"), line)
                 case "event":
                     self._on_event(Event.model_validate_json(line))
                 case "hello":

@@ -71,7 +71,7 @@ def vendor_folder(folder: Path) -> VendorFolder:
                 _("{path}: {key} is no key of it.").format(path=path, key=strange[0]),
                 fix=_("It has name, summary, command and rig."),
             )
-        said = VendorFile.model_validate(table)
+        content = VendorFile.model_validate(table)
     except (OSError, tomllib.TOMLDecodeError) as failure:
         raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
     except ValidationError as failure:
@@ -79,12 +79,12 @@ def vendor_folder(folder: Path) -> VendorFolder:
             f"{path}: {first(failure)}", fix=_("It has name, summary, command and rig.")
         ) from failure
     adapter = Adapter(
-        name=said.name,
-        summary=said.summary,
+        name=content.name,
+        summary=content.summary,
         options=VendorOptions,
-        open=VendorOpening(said.command, home),
+        open=VendorOpening(content.command, home),
     )
-    if not said.rig:
+    if not content.rig:
         return VendorFolder(adapter, None)
-    members: dict[str, Any] = {"adapter": adapter, "command": said.rig, "home": home}
+    members: dict[str, Any] = {"adapter": adapter, "command": content.rig, "home": home}
     return VendorFolder(adapter, type("VendorRig", (ProcessRig,), members))

@@ -1,6 +1,6 @@
 """The messages between the bridge and an adapter that is a program: one JSON object a line.
 
-What is read and written is told in the model's own values, so a catalogue on the wire looks as in
+What is read and written is the model's own values, so a catalogue on the wire looks as in
 `expected.json` of a case folder.
 """
 
@@ -63,12 +63,12 @@ FailureKind = Literal[
 
 
 class Message(BaseModel):
-    """Base of everything on the wire. A key that does not exist is told: it is a misspelling."""
+    """Base of everything on the wire. A key that does not exist is an error: a misspelling."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
-# -- what the bridge says
+# -- from the bridge
 
 
 class BridgeHello(Message):
@@ -110,7 +110,7 @@ class CancelParams(Message):
 
 
 class CancelListedParams(Message):
-    """One of the tickets that `list_tickets` told, and no other of the same key."""
+    """One of the tickets that `list_tickets` returned, and no other of the same key."""
 
     key: str
     record: str
@@ -119,10 +119,10 @@ class CancelListedParams(Message):
     order: dict[str, Any]
 
 
-# -- what the program says
+# -- from the program
 
 
-class FilesSaid(Message):
+class WatchedFiles(Message):
     """Files to watch, with capability `files`; relative paths count from the program's folder."""
 
     catalogue: tuple[str, ...] = ()
@@ -144,12 +144,12 @@ class ChildHello(Message):
     version: str = ""
     capabilities: tuple[Capability, ...]
     parallel: bool = False
-    files: FilesSaid = FilesSaid()
+    files: WatchedFiles = WatchedFiles()
     late_write_s: float = Field(0, ge=0, le=86_400)
 
 
 class Refusal(Message):
-    """Instead of hello: the options cannot work; `message` tells a person what to mend."""
+    """Instead of hello: the options cannot work; `message` says what a person has to mend."""
 
     type: Literal["refuse"]
     message: str
@@ -169,8 +169,8 @@ class Failure(Message):
     passing: bool = False
 
 
-class NewsSaid(Message):
-    """News of an order; told until `update_handled` names its `key`."""
+class UpdateMessage(Message):
+    """News of an order; sent until `update_handled` names its `key`."""
 
     key: str = Field(min_length=1)
     order_id: str = Field(min_length=1)
@@ -187,7 +187,7 @@ class NewsSaid(Message):
 
 
 class Event(Message):
-    """What the program says unasked, with capability `changes`. `update` only of order_status."""
+    """What the program sends unasked, with capability `changes`. `update` only of order_status."""
 
     type: Literal["event"]
     event: Literal[
@@ -197,20 +197,20 @@ class Event(Message):
         "health_changed",
         "order_status",
     ]
-    update: NewsSaid | None = None
+    update: UpdateMessage | None = None
 
 
 # -- results
 
 
-class NothingSaid(Message):
+class EmptyResult(Message):
     """Nothing; `null` and {} say so."""
 
     def value(self) -> None:
         """Return None."""
 
 
-class CatalogueSaid(Message):
+class CatalogueResult(Message):
     """The whole menu, in the till's order. Prices are whole minor units."""
 
     menus: tuple[Menu, ...] = ()
@@ -234,7 +234,7 @@ class CatalogueSaid(Message):
         return replace(found, source=self.source)
 
 
-class AvailabilitySaid(Message):
+class AvailabilityResult(Message):
     """What is on and off sale, by external id."""
 
     items: dict[str, Availability] = Field(default_factory=dict)
@@ -246,7 +246,7 @@ class AvailabilitySaid(Message):
         return AvailabilityReading(self.items, self.bad_rows, self.source)
 
 
-class TablesSaid(Message):
+class TablesResult(Message):
     """The whole floor plan."""
 
     tables: tuple[Table, ...] = ()
@@ -258,7 +258,7 @@ class TablesSaid(Message):
         return TablesReading(self.tables, self.bad_rows, self.source)
 
 
-class TicketSaid(Message):
+class TicketResult(Message):
     """The ticket, by the till's own number or name for it."""
 
     reference: str
@@ -268,7 +268,7 @@ class TicketSaid(Message):
         return Ticket(self.reference)
 
 
-class ListedSaid(Message):
+class TicketListResult(Message):
     """Every ticket written with a key in the last two days, in any state, oldest first."""
 
     tickets: tuple[ListedTicket, ...] = ()
@@ -278,17 +278,17 @@ class ListedSaid(Message):
         return self.tickets
 
 
-class UpdatesSaid(Message):
+class UpdatesResult(Message):
     """The news not yet handled, oldest first."""
 
-    updates: tuple[NewsSaid, ...] = ()
+    updates: tuple[UpdateMessage, ...] = ()
 
     def value(self) -> tuple[TicketUpdate, ...]:
         """Return it as the model has it."""
         return tuple(each.value() for each in self.updates)
 
 
-class BadRowsSaid(Message):
+class BadRowsResult(Message):
     """News that could not be understood."""
 
     bad_rows: tuple[BadRow, ...] = ()
@@ -298,7 +298,7 @@ class BadRowsSaid(Message):
         return self.bad_rows
 
 
-class HealthSaid(Message):
+class HealthResult(Message):
     """Whether the till can be reached; where not, a plain sentence, and one that says what to do.
 
     `closed` is a plain sentence where it is there and takes no orders now; `advice` says what in it
@@ -334,7 +334,7 @@ class AnswerBase(Message):
     error: Failure | None = None
 
 
-class NoResult(Exception):
+class MissingResult(Exception):
     """An answer has neither a result nor an error, and must have one."""
 
 
@@ -345,7 +345,7 @@ class Method:
         self,
         name: str,
         params: type[Message] = NoParams,
-        result: type[Message] = NothingSaid,
+        result: type[Message] = EmptyResult,
         capability: Capability | None = None,
         *,
         may_be_null: bool = False,
@@ -353,7 +353,7 @@ class Method:
         self.name = name
         self.capability = capability
         self.params = params
-        self._may_be_null = may_be_null or result is NothingSaid
+        self._may_be_null = may_be_null or result is EmptyResult
         stem = name if capability else f"rig_{name}"
         this: Any = Literal[name]
         shape: Any = result | None
@@ -374,30 +374,30 @@ class Method:
     def result_of(self, line: bytes) -> Any:  # noqa: ANN401 -- each method has a result of its own
         """Return what an answer holds: a Failure or a result, None for nothing.
 
-        Raises ValidationError, NoResult.
+        Raises ValidationError, MissingResult.
         """
         answer = self.answer.model_validate_json(line)
         found = answer.error or getattr(answer, "result", None)
         if found is None and not self._may_be_null:
-            raise NoResult(self.name)
+            raise MissingResult(self.name)
         return found
 
 
 METHODS: Mapping[str, Method] = {
     each.name: each
     for each in (
-        Method("read_catalogue", NoParams, CatalogueSaid, "catalogue"),
-        Method("read_availability", NoParams, AvailabilitySaid, "availability"),
-        Method("read_tables", NoParams, TablesSaid, "tables"),
-        Method("write_ticket", OrderParams, TicketSaid, "tickets"),
-        Method("find_ticket", KeyParams, TicketSaid, "tickets", may_be_null=True),
-        Method("cancel_ticket", CancelParams, NothingSaid, "cancel"),
-        Method("list_tickets", NoParams, ListedSaid, "list"),
-        Method("cancel_listed_ticket", CancelListedParams, NothingSaid, "list"),
-        Method("read_updates", NoParams, UpdatesSaid, "updates"),
-        Method("update_handled", KeyParams, NothingSaid, "updates"),
-        Method("unreadable_updates", NoParams, BadRowsSaid, "unreadable_updates"),
-        Method("health", NoParams, HealthSaid, "health"),
+        Method("read_catalogue", NoParams, CatalogueResult, "catalogue"),
+        Method("read_availability", NoParams, AvailabilityResult, "availability"),
+        Method("read_tables", NoParams, TablesResult, "tables"),
+        Method("write_ticket", OrderParams, TicketResult, "tickets"),
+        Method("find_ticket", KeyParams, TicketResult, "tickets", may_be_null=True),
+        Method("cancel_ticket", CancelParams, EmptyResult, "cancel"),
+        Method("list_tickets", NoParams, TicketListResult, "list"),
+        Method("cancel_listed_ticket", CancelListedParams, EmptyResult, "list"),
+        Method("read_updates", NoParams, UpdatesResult, "updates"),
+        Method("update_handled", KeyParams, EmptyResult, "updates"),
+        Method("unreadable_updates", NoParams, BadRowsResult, "unreadable_updates"),
+        Method("health", NoParams, HealthResult, "health"),
     )
 }
 

@@ -1,5 +1,5 @@
-"""Recording what an adapter saw and said, as a case folder without secrets and customers' data.
+"""Recording what an adapter reads, as a case folder without secrets and customers' data.
 
-`edges.py` finds what it reads, `relay.py` listens to its HTTP, `redact.py` makes other words of
-what nobody else should see, `record.py` does it all.
+`record.py` finds what it reads, and relays its HTTP; `redact.py` replaces what nobody else should
+see.
 """

@@ -1,4 +1,4 @@
-"""Recording: read once, keep what was read and said, and make a case folder of it."""
+"""Recording: read once, and make a case folder of what was read and exchanged."""
 
 import http.client
 import json
@@ -52,17 +52,17 @@ _KEPT = ("Content-Type", "ETag", "Link", "Retry-After")
 
 
 @dataclass(slots=True)
-class Heard:
+class Traffic:
     """What went through: questions and replies, in their order."""
 
     exchanges: list[dict[str, Any]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def keep(
+    def record(
         self, request: dict[str, Any], status: int, headers: Mapping[str, str], content: bytes
     ) -> None:
-        """Keep an exchange; a body that is no text is left out."""
+        """Record an exchange; a body that is no text is left out."""
         reply: dict[str, Any] = {"status": status}
         if headers:
             reply["headers"] = dict(headers)
@@ -75,7 +75,7 @@ class Heard:
 
 
 @contextmanager
-def relaying(origin: str, heard: Heard) -> Iterator[str]:
+def relaying(origin: str, traffic: Traffic) -> Iterator[str]:
     """Hand requests on to `origin` (`https://till.example.net`); yields the relay's address."""
     parts = urlsplit(origin)
 
@@ -92,12 +92,12 @@ def relaying(origin: str, heard: Heard) -> Iterator[str]:
                     _connection(parts.scheme, parts.netloc), self.command, self.path, body, sent
                 )
             except (OSError, http.client.HTTPException):
-                self.close_connection = True  # as the till did; nothing is kept of no answer
+                self.close_connection = True  # as the till did; nothing is recorded of no answer
                 return
             request = {"method": self.command, "path": self.path}
             request |= as_body(body.decode("utf-8", "replace")) if body else {}
-            kept = {name: headers[name] for name in _KEPT if name in headers}
-            heard.keep(request, status, kept, content)
+            recorded_headers = {name: headers[name] for name in _KEPT if name in headers}
+            traffic.record(request, status, recorded_headers, content)
             back = {
                 name: value
                 for name, value in headers.items()
@@ -283,9 +283,9 @@ def record(source: Source, folder: Path) -> Recorded:
             _("{folder} is there already.").format(folder=folder), fix=_("Name another folder.")
         )
     edges = _edges(source)
-    heard: dict[str, Heard] = {origin: Heard() for origin in edges.origins}
-    before = _read(source, edges, heard)
-    if not edges.files and not any(each.exchanges for each in heard.values()):
+    traffic: dict[str, Traffic] = {origin: Traffic() for origin in edges.origins}
+    before = _read(source, edges, traffic)
+    if not edges.files and not any(each.exchanges for each in traffic.values()):
         raise BridgeError(
             _("Nothing of what the adapter reads can be seen from outside."),
             fix=_("Name its files with --with FILE; a database cannot be recorded."),
@@ -296,8 +296,8 @@ def record(source: Source, folder: Path) -> Recorded:
     contents = {place: _content(path) for path, place in edges.files.items()}
     for place, content in contents.items():
         redactor.look_at_file(place.name, content)
-    spoken = {alias: heard[origin].exchanges for origin, alias in aliases(edges.origins)}
-    redactor.look_at_json(spoken)
+    exchanges = {alias: traffic[origin].exchanges for origin, alias in aliases(edges.origins)}
+    redactor.look_at_json(exchanges)
     named = dict(aliases(edges.origins))
     for origin in edges.origins:
         redactor.learn_as(origin, named[origin])
@@ -309,8 +309,8 @@ def record(source: Source, folder: Path) -> Recorded:
         for place, content in contents.items():
             (making / place).parent.mkdir(parents=True, exist_ok=True)
             (making / place).write_bytes(redactor.file(place.name, content))
-        if any(spoken.values()):
-            text = json.dumps({"origins": redactor.value(spoken)}, ensure_ascii=False, indent=1)
+        if any(exchanges.values()):
+            text = json.dumps({"origins": redactor.value(exchanges)}, ensure_ascii=False, indent=1)
             (making / FILE).write_text(text + "\n", "utf-8")
         options = redactor.value(with_addresses(edges.options, named))
         (making / "case.toml").write_text(_case_toml(source, options), "utf-8")
@@ -320,7 +320,7 @@ def record(source: Source, folder: Path) -> Recorded:
         shutil.copytree(making, folder)
     finally:
         shutil.rmtree(making, ignore_errors=True)
-    left_out = [line for each in heard.values() for line in each.left_out]
+    left_out = [line for each in traffic.values() for line in each.left_out]
     if (was := _counts(before)) != (now := _counts(after)):
         left_out.append(
             _("Redacted, it is read differently: {was}, and now {now}.").format(was=was, now=now)
@@ -328,7 +328,7 @@ def record(source: Source, folder: Path) -> Recorded:
     return Recorded(
         folder=folder,
         files=tuple(sorted(place.as_posix() for place in contents)),
-        replies=sum(len(each.exchanges) for each in heard.values()),
+        replies=sum(len(each.exchanges) for each in traffic.values()),
         redacted=redactor.count,
         counts=now,
         left_out=tuple(left_out),
@@ -349,11 +349,11 @@ def _edges(source: Source) -> Edges:
     return edges
 
 
-def _read(source: Source, edges: Edges, heard: Mapping[str, Heard]) -> Mapping[str, Any]:
+def _read(source: Source, edges: Edges, traffic: Mapping[str, Traffic]) -> Mapping[str, Any]:
     context = AdapterContext("record", source.currency, "record", source.base_dir)
     with ExitStack() as relays:
         addresses = {
-            origin: relays.enter_context(relaying(origin, heard[origin]))
+            origin: relays.enter_context(relaying(origin, traffic[origin]))
             for origin in edges.origins
         }
         options = with_addresses(dict(source.options), addresses)
