@@ -22,7 +22,7 @@ from tillbridge.core import log
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import metadata
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.deliveries import matches, read_envelope
 from tillbridge.receiver.receiver import Receiver
 
@@ -76,7 +76,7 @@ async def grouping(folder: Path) -> int:
         ReceiverSettings(listen="127.0.0.1:0", public_url="http://127.0.0.1"),
         {"main": "loc-1"},
         ledger,
-        await ProblemDesk.start(ledger, clock=clock),
+        await ProblemTracker.start(ledger, clock=clock),
         clock=clock,
         wake=lambda _store: None,
     )

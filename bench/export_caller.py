@@ -21,7 +21,7 @@ from tests.support.store_context import store_context
 from tillbridge.config import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.watch import FileWatch
@@ -93,7 +93,7 @@ async def flowing(folder: Path, base_url: str) -> AsyncIterator[None]:
     """Run the flow and the watch as the daemon does."""
     clock = Clock()
     ledger = await Ledger.open(folder / "data", clock=clock)
-    desk = await ProblemDesk.start(ledger, clock=clock)
+    desk = await ProblemTracker.start(ledger, clock=clock)
     link = ServiceLink(base_url, App("app", lambda: "secret", "http://127.0.0.1:1/c"), clock=clock)
     pos = open_pos(folder)
     settings = StoreSettings.model_validate(

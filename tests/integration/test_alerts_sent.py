@@ -33,7 +33,7 @@ from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk, acknowledge
+from tillbridge.ledger.problems import ProblemTracker, acknowledge
 
 REAL = Clock()
 ONCE = Manner(Rules(steps_s=(0.0,), settle_s=0.3), retry_first_s=0.05)
@@ -97,9 +97,9 @@ async def telling(
     *,
     readable: bool = True,
     clock: Clock = REAL,
-) -> AsyncIterator[tuple[ProblemDesk, Ledger]]:
+) -> AsyncIterator[tuple[ProblemTracker, Ledger]]:
     ledger = await Ledger.open(folder, clock=clock)
-    desk = await ProblemDesk.start(ledger, clock=clock)
+    desk = await ProblemTracker.start(ledger, clock=clock)
 
     async def about(store: str) -> About:
         if not readable:
@@ -136,7 +136,7 @@ async def test_a_letter_reaches_everybody_with_what_to_do(tmp_path: Path) -> Non
         assert base64.b64decode(server.logins[0]) == b"\0bridge\0p4ssword"
 
 
-async def told_three_times(book: Book, desk: ProblemDesk, clock: HandClock) -> None:
+async def told_three_times(book: Book, desk: ProblemTracker, clock: HandClock) -> None:
     """Wait for the three messages about what was opened a moment ago, and five minutes more."""
     before = len(book.messages)
     for count in (1, 2, 3):
@@ -145,7 +145,7 @@ async def told_three_times(book: Book, desk: ProblemDesk, clock: HandClock) -> N
         desk.noticed()
 
 
-def over_by_now(book: Book, desk: ProblemDesk, clock: HandClock) -> bool:
+def over_by_now(book: Book, desk: ProblemTracker, clock: HandClock) -> bool:
     """Let half a minute pass; whether the last message is that something is over."""
     clock.pass_s(30)
     desk.noticed()
@@ -203,7 +203,7 @@ async def test_a_problem_that_ended_while_the_bridge_was_down_is_told_to_be_over
         await until("the message", lambda: first.messages)
     clock = Clock()
     ledger = await Ledger.open(tmp_path, clock=clock)
-    desk = await ProblemDesk.start(ledger, clock=clock)
+    desk = await ProblemTracker.start(ledger, clock=clock)
     desk.close("pos.offline", "main")
     await desk.settle()
     await ledger.close()

@@ -52,7 +52,7 @@ from tillbridge.core.errors import ServiceError
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk, open_problems
+from tillbridge.ledger.problems import ProblemTracker, open_problems
 from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.model.order import parse_order
 from tillbridge.pos.runner import PosRunner
@@ -257,7 +257,7 @@ class Bench:
     async def _open(self, folder: Path) -> None:
         clock = Clock()
         self.ledger = await Ledger.open(folder, clock=clock)
-        self.desk = await ProblemDesk.start(self.ledger, clock=clock)
+        self.desk = await ProblemTracker.start(self.ledger, clock=clock)
         await self.ledger.write(
             lambda connection: put_fact(connection, "main", "service_store_id", "st_1", at=1)
         )

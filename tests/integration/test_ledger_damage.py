@@ -21,7 +21,7 @@ from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.inbox import open_deliveries
 from tillbridge.ledger.models import CommunityOverride, MenuItem, OrderRow
 from tillbridge.ledger.overrides import community_overrides, put_override
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 
 ORDERS = 400
 
@@ -116,7 +116,7 @@ async def test_a_damaged_file_is_set_aside_and_a_new_one_begun(
         rebuilt = await ledger.read(lambda connection: facts.get_fact(connection, "", "rebuilt"))
         assert rebuilt == {"at_ms": clock.at_ms, "set_aside": ledger.rebuilt_from.name}
         assert await ledger.deliver(delivery())
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         assert [each.code for each in desk.current()] == ["ledger.rebuilt"]
         assert ledger.rebuilt_from.name in desk.current()[0].text
         await desk.settle()

@@ -10,7 +10,7 @@ from tillbridge.ledger.day import HOUR_MS, read_day
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import insert_order
-from tillbridge.ledger.problems import ProblemDesk, past_problems
+from tillbridge.ledger.problems import ProblemTracker, past_problems
 from tillbridge.ledger.prune import CutOffs, prune
 from tillbridge.model.order import OrderState
 
@@ -68,7 +68,7 @@ async def test_waiting_orders_come_oldest_first(tmp_path: Path) -> None:
 async def test_a_problem_that_is_over_is_remembered_and_forgotten(tmp_path: Path) -> None:
     clock = StoppedClock(NOW)
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         desk.open("pos.offline", "main", detail="off")
         clock.forward(60)
         desk.close("pos.offline", "main")

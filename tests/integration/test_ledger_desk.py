@@ -6,18 +6,18 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.support.ledger_house import StoppedClock, opened
-from tillbridge.ledger.problems import ProblemDesk, open_problems
+from tillbridge.ledger.problems import ProblemTracker, open_problems
 from tillbridge.ledger.writer import Storage
 
 
 async def test_a_problem_outlives_a_restart_with_its_words(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         desk.open("pos.offline", "main", detail="no heartbeat {since}")
         await desk.settle()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         (problem,) = desk.current()
         assert problem.text == "The till takes no orders now: no heartbeat {since}"
         assert problem.since == clock.at_ms
@@ -30,7 +30,7 @@ async def test_a_problem_outlives_a_restart_with_its_words(tmp_path: Path) -> No
 async def test_only_transitions_are_logged_and_the_detail_keeps_up(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         with capture_logs() as logs:
             desk.close("pos.offline", "main")
             for detail in ("a", "a", "b"):
@@ -54,7 +54,7 @@ async def test_only_transitions_are_logged_and_the_detail_keeps_up(tmp_path: Pat
 async def test_two_of_a_kind_are_told_apart_by_their_subject(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         desk.open("order.not_written", "main", "ord_1", order="ord_1", detail="x")
         desk.open("order.not_written", "main", "ord_2", order="ord_2", detail="x")
         desk.close("order.not_written", "main", "ord_1")
@@ -65,7 +65,7 @@ async def test_two_of_a_kind_are_told_apart_by_their_subject(tmp_path: Path) -> 
 async def test_a_code_nobody_has_written_words_for_is_a_mistake(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         with pytest.raises(KeyError):
             desk.open("no.such_code")
         with pytest.raises(KeyError):
@@ -75,7 +75,7 @@ async def test_a_code_nobody_has_written_words_for_is_a_mistake(tmp_path: Path) 
 async def test_a_missing_field_does_not_hide_the_problem(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         desk.open("pos.offline", "main")
         assert desk.current()[0].text == "The till takes no orders now: ?"
         await desk.settle()
@@ -84,7 +84,7 @@ async def test_a_missing_field_does_not_hide_the_problem(tmp_path: Path) -> None
 async def test_what_happens_while_nothing_can_be_written_is_written_later(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         ledger._storage_changed(Storage("disk I/O error"))
         desk.open("pos.offline", "main", detail="x")
         await desk.settle()
@@ -98,11 +98,11 @@ async def test_what_happens_while_nothing_can_be_written_is_written_later(tmp_pa
 async def test_an_unwritable_ledger_of_yesterday_is_no_problem_of_today(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         desk.open("ledger.unwritable", detail="x")
         await desk.settle()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         assert desk.current() == ()
         await desk.settle()
         assert await ledger.read(open_problems) == ()

@@ -16,7 +16,7 @@ from tests.support.ledger_house import StoppedClock, delivery, opened
 from tests.support.preloaded import preloaded
 from tillbridge.core.errors import LedgerUnwritable
 from tillbridge.ledger.models import Delivery
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.writer import Storage
 
 
@@ -107,7 +107,7 @@ async def test_nothing_is_acknowledged_while_the_disk_refuses(fault: str, tmp_pa
 async def test_a_full_disk_is_told_and_forgotten_when_there_is_room(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         told: list[Storage] = []
         again = asyncio.Event()
         ledger.on_writable_changed(told.append)

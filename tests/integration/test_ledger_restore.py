@@ -21,7 +21,7 @@ from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.inbox import handled
 from tillbridge.ledger.models import Delivery, LogEntry, MenuItem, OrderRow, Push
 from tillbridge.ledger.orders import get_order, update_order
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.restore import restore
 
 AT = 2_000_000_000_000
@@ -211,7 +211,7 @@ async def test_a_back_up_of_a_newer_program_is_refused(tmp_path: Path) -> None:
 async def test_the_data_folder_stays_within_its_budget(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         for number in range(4):
             clock.forward(3600)
             saved = await ledger.back_up()

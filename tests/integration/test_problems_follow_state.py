@@ -14,8 +14,8 @@ from tests.support.ledger_house import StoppedClock, opened
 from tillbridge.core.problems import Found, OpenProblem, Scope
 from tillbridge.ledger.models import metadata
 from tillbridge.ledger.problems import (
-    ProblemDesk,
     ProblemsChanged,
+    ProblemTracker,
     open_problem,
     open_problems,
     past_problems,
@@ -93,7 +93,7 @@ def test_a_report_about_one_subject_leaves_the_others_alone() -> None:
 async def test_the_desk_knows_before_whoever_wrote_goes_on(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         rung: list[int] = []
         desk.on_change(lambda: rung.append(len(desk.current())))
 
@@ -117,14 +117,14 @@ async def test_the_desk_knows_before_whoever_wrote_goes_on(tmp_path: Path) -> No
         ]
         assert rung == [1, 2, 1], "nothing has changed where the same is found again"
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         assert [each.subject for each in desk.current()] == ["ord_2"]
 
 
 async def test_what_is_rolled_back_was_never_reported(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
 
         def fail(connection: Connection) -> None:
             report(connection, ALL, [Found("order.held", "ord_1")], 1)
@@ -144,7 +144,7 @@ async def test_state_in_memory_is_reported_to_the_desk_in_the_same_way(tmp_path:
     clock = StoppedClock()
     scope = Scope("main", frozenset({"pos.update_unreadable"}))
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         desk.open("pos.offline", "main")
         desk.report(
             scope, [Found("pos.update_unreadable", "a"), Found("pos.update_unreadable", "b")]
@@ -161,7 +161,7 @@ async def test_state_in_memory_is_reported_to_the_desk_in_the_same_way(tmp_path:
 async def test_a_half_character_in_a_detail_is_no_reason_to_lose_the_write(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         found = [Found("order.held", "ord_1", {"order": "half \ud83c"})]
         await ledger.write(lambda connection: report(connection, ALL, found, 1))
         assert desk.current()[0].detail == {"order": "half ?"}

@@ -26,7 +26,7 @@ from tillbridge.core.supervision import Supervisor
 from tillbridge.daemon.consents import count_down
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
 from tillbridge.service.caller import Contact
 from tillbridge.service.retry import Limits
@@ -46,7 +46,7 @@ RULES = PauseRules(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)
 class Bench:
     service: Linked
     ledger: Ledger
-    desk: ProblemDesk
+    desk: ProblemTracker
     own: list[tuple[str, str, str]] = field(default_factory=list)
 
     def integrator(self, **changes: object) -> Integrator:
@@ -111,7 +111,7 @@ async def standing(
 ) -> AsyncIterator[Bench]:
     async with linked(settings, limits=Limits(max_attempts=attempts)) as service:
         ledger = await Ledger.open(folder, clock=service.clock)
-        desk = await ProblemDesk.start(ledger, clock=service.clock)
+        desk = await ProblemTracker.start(ledger, clock=service.clock)
         try:
             await service.sign_in()
             yield Bench(service, ledger, desk)

@@ -15,7 +15,7 @@ from tillbridge.communities.hours import Hours
 from tillbridge.config import CommunitySettings, ReceiverSettings
 from tillbridge.config.restaurant import StoreFiles
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.community_calls import CommunityCalls
@@ -30,7 +30,7 @@ class CommunityHouse:
     hall: Hall
     flow: CommunityFlow
     ledger: Ledger
-    desk: ProblemDesk
+    desk: ProblemTracker
     receiver: Receiver
     woken: list[str]
     clock: WallClock
@@ -69,7 +69,7 @@ async def community_house(
     clock = WallClock()
     async with hall_of(replace(settings, webhook_retry_delays_s=(3600,))) as hall:
         ledger = await Ledger.open(folder, clock=clock)
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         woken: list[str] = []
         receiver = Receiver(
             ReceiverSettings(listen="127.0.0.1:0", public_url="http://127.0.0.1:1"),

@@ -27,7 +27,7 @@ from tillbridge.core.errors import Conflict, Refused
 from tillbridge.ledger import orders
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery, OrderRow
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.commit import OrderRepository
@@ -251,7 +251,7 @@ class House:
         """One life of the process: it ends like a kill, without a word to anybody."""
         ledger = await Ledger.open(self.data_dir, clock=self.clock)
         task = None
-        desk = await ProblemDesk.start(ledger, clock=self.clock)
+        desk = await ProblemTracker.start(ledger, clock=self.clock)
         try:
             books = OrderRepository(STORE, ledger, desk, self.clock)
             peers = OrderPeers(
@@ -287,7 +287,7 @@ class House:
 class Life:
     house: House
     ledger: Ledger
-    desk: ProblemDesk
+    desk: ProblemTracker
     flow: OrdersFlow
     task: asyncio.Task[None]
 

@@ -17,7 +17,7 @@ from tillbridge.config import ReceiverSettings
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.receiver import Receiver
 
 SECRET = "whsec_main"
@@ -35,7 +35,7 @@ class Answer:
 class ReceiverHouse:
     receiver: Receiver
     ledger: Ledger
-    desk: ProblemDesk
+    desk: ProblemTracker
     clock: StoppedClock
     woken: list[str] = field(default_factory=list)
 
@@ -135,7 +135,7 @@ async def receiving(
         await ledger.write(
             lambda connection: put_fact(connection, "main", "service_store_id", "st_main", at=0)
         )
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         woken: list[str] = []
         receiver = Receiver(
             ReceiverSettings.model_validate(

@@ -27,7 +27,7 @@ def store_context(
     pos: Any,  # noqa: ANN401 -- a PosRunner, or what a test has for one
     service: Any,  # noqa: ANN401 -- a ServiceClient, or what a test has for one
     ledger: Ledger,
-    problems: Any,  # noqa: ANN401 -- a ProblemDesk, or what a test has for one
+    problems: Any,  # noqa: ANN401 -- a ProblemTracker, or what a test has for one
     clock: Clock,
     assumptions: AssumptionSettings | None = None,
     job_poll_s: float = 0.01,

@@ -10,7 +10,7 @@ from tests.support.ledger_house import StoppedClock, opened
 from tillbridge.config import LoadedSettings, Settings, load
 from tillbridge.core.errors import ConfigError
 from tillbridge.daemon.reloading import LIVE, Change, Reloader, compare
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 
 SAMPLE = (Path(__file__).resolve().parents[2] / "config" / "bridge.toml").read_text("utf-8")
 HASH = "$argon2id$v=19$m=8,t=1,p=1$c2FsdHNhbHQ$aGFzaA"
@@ -74,7 +74,7 @@ def test_every_key_that_counts_at_once_exists(key: str) -> None:
 class House:
     """A configuration file, and what was applied of it."""
 
-    def __init__(self, folder: Path, desk: ProblemDesk) -> None:
+    def __init__(self, folder: Path, desk: ProblemTracker) -> None:
         self.path = folder / "bridge.toml"
         self.write("")
         self.applied: list[tuple[str, ...]] = []
@@ -98,7 +98,7 @@ class House:
 async def house(tmp_path: Path) -> AsyncIterator["House"]:
     clock = StoppedClock()
     async with opened(tmp_path / "data", clock) as ledger:
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         yield House(tmp_path, desk)
         await desk.settle()
 

@@ -27,7 +27,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, OpenProblem
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, acknowledgement
 
 log = get_logger()
@@ -64,7 +64,7 @@ class AlertDispatcher:
         channels: Sequence[Channel],
         manner: Manner,
         ledger: Ledger,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         *,
         clock: Clock,
         about: Callable[[str], Awaitable[About]],

@@ -7,7 +7,7 @@ from tillbridge.config import CommunitySettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.community import key_of
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.service.community_calls import CommunityCalls
 
 # The stores of this bridge by their local names: their ids at the service, None where a store is
@@ -23,7 +23,7 @@ class CommunityContext:
     settings: CommunitySettings
     calls: CommunityCalls
     ledger: Ledger
-    desk: ProblemDesk
+    desk: ProblemTracker
     clock: Clock
     members: Members
 

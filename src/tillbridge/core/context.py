@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tillbridge.config import Settings, StoreSettings
     from tillbridge.core.scheduler import Scheduler
     from tillbridge.ledger.ledger import Ledger
-    from tillbridge.ledger.problems import ProblemDesk
+    from tillbridge.ledger.problems import ProblemTracker
     from tillbridge.pos.store_pos import StorePos
     from tillbridge.service.client import ServiceClient
 
@@ -29,7 +29,7 @@ class BridgeContext:
     settings: "Settings"
     base_dir: Path
     ledger: "Ledger"
-    problems: "ProblemDesk"
+    problems: "ProblemTracker"
     scheduler: "Scheduler"
     metrics: Tally
     clock: Clock

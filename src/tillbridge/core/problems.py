@@ -2,7 +2,7 @@
 
 Problems follow from state: whoever changes a state reports what is `Found` in a `Scope`, and what
 is open there and not found any more is closed (`ledger.problems.report` in the transaction that
-changes the state, `ProblemDesk.report` for state that is in memory only). The texts come from
+changes the state, `ProblemTracker.report` for state that is in memory only). The texts come from
 here; `docs/problems.md` explains each, and a test holds the two together.
 """
 

@@ -14,7 +14,7 @@ from tillbridge.core.supervision import Supervisor
 from tillbridge.core.tally import Tally
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.service.link import App, ServiceLink
@@ -50,7 +50,7 @@ async def built(
     async with AsyncExitStack() as open_things:
         ledger = await Ledger.open(loaded.data_dir, clock=clock)
         open_things.push_async_callback(ledger.close)
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         open_things.push_async_callback(desk.settle)
         link = service_link(loaded, ledger.vault, clock)
         open_things.push_async_callback(link.close)

@@ -3,7 +3,7 @@
 from tillbridge.core.clock import Clock
 from tillbridge.core.spans import days_left
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.service.tokens import TokenKeeper
 from tillbridge.stores.consent import note_consent
 
@@ -14,7 +14,7 @@ async def count_down(
     store: str,
     keeper: TokenKeeper,
     ledger: Ledger,
-    desk: ProblemDesk,
+    desk: ProblemTracker,
     *,
     clock: Clock,
     warn_days: float,

@@ -8,7 +8,7 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.backup import forget_old_files, trim
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.prune import Pruned, cut_offs, prune
 
 log = get_logger()
@@ -37,7 +37,7 @@ async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None
 _MIB = 1024 * 1024
 
 
-async def keep_budget(ledger: Ledger, desk: ProblemDesk, settings: BridgeSettings) -> None:
+async def keep_budget(ledger: Ledger, desk: ProblemTracker, settings: BridgeSettings) -> None:
     """Keep the data folder within what it may take; tell where that cannot be done."""
     budget = settings.disk_budget_mib
     try:

@@ -13,7 +13,7 @@ from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.daemon.self_checks import FACT as ADDRESS_FACT
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.setup.address import LISTEN, judged
 from tillbridge.setup.draft import Draft, Finding, draft_of, next_step, steps_of
 from tillbridge.setup.file import SetupContext, SetupFile
@@ -39,7 +39,7 @@ class SetupOperations:
     def __init__(
         self,
         place: SetupContext,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         standing: Callable[[Draft], Awaitable[Mapping[str, Finding]]] | None = None,
     ) -> None:
         self._place = place

@@ -16,7 +16,7 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger
 from tillbridge.core.supervision import Supervisor
 from tillbridge.core.worker import Worker
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 
 log = get_logger()
 
@@ -81,7 +81,7 @@ class Reloader:
     def __init__(
         self,
         loaded: LoadedSettings,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         apply: Callable[[LoadedSettings, Change], None],
         *,
         clock: Clock,

@@ -18,7 +18,7 @@ from tillbridge.daemon.noticing import Noticing
 from tillbridge.daemon.standing import StoreStanding
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.commit import OrderRepository
@@ -65,7 +65,7 @@ class House:
         return self.bridge.ledger
 
     @property
-    def desk(self) -> ProblemDesk:
+    def desk(self) -> ProblemTracker:
         """The problems that are open."""
         return self.bridge.problems
 

@@ -24,7 +24,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.stores.link import ServiceReach
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class ServiceProbe:
         self,
         ask: "Callable[[], Awaitable[Asked]]",
         reach: ServiceReach,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         *,
         every_s: float,
         jitter: Callable[[], float] = random.random,
@@ -115,7 +115,7 @@ async def ask_service(base_url: str) -> "Asked":
 class DiskCheck:
     """Looks at the room on the disk, and writes into the bridge's own folders."""
 
-    def __init__(self, data_dir: Path, desk: ProblemDesk) -> None:
+    def __init__(self, data_dir: Path, desk: ProblemTracker) -> None:
         self._data_dir = data_dir
         self._desk = desk
 
@@ -154,7 +154,7 @@ class AddressProbe:
         self,
         look: Callable[[], Awaitable["Judgement"]],
         ledger: Ledger,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         *,
         clock: Clock,
         every_s: float,

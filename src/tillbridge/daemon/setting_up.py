@@ -30,7 +30,7 @@ from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_beside import trial_receiver
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.setup.address import ways
 from tillbridge.setup.file import ChangeSignal, SetupContext
@@ -59,7 +59,7 @@ async def set_up(
     async with AsyncExitStack() as opened:
         ledger = await Ledger.open(fresh.data_dir, clock=clock)
         opened.push_async_callback(ledger.close)
-        desk = await ProblemDesk.start(ledger, clock=clock)
+        desk = await ProblemTracker.start(ledger, clock=clock)
         opened.push_async_callback(desk.settle)
         redirect_uri = _redirect_uri(fresh)
         changes = ChangeSignal()

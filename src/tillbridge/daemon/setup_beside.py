@@ -14,7 +14,7 @@ from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.rooms import House
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.receiver import Receiver, receiver_settings
 from tillbridge.setup.file import ChangeSignal
 
@@ -29,7 +29,7 @@ log = get_logger()
 
 @asynccontextmanager
 async def trial_receiver(
-    ledger: Ledger, problems: ProblemDesk, clock: Clock, loaded: LoadedSettings
+    ledger: Ledger, problems: ProblemTracker, clock: Clock, loaded: LoadedSettings
 ) -> AsyncIterator["Echo"]:
     """Listen as this configuration's receiver will. Raises ConfigError where it cannot."""
     receiver = Receiver(

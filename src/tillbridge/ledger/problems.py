@@ -1,4 +1,8 @@
-"""Open problems in the ledger, and the report that makes them follow from state."""
+"""Problems: reported, stored, tracked while the bridge runs, acknowledged, remembered.
+
+Problems that follow from what is in the ledger are reported in the transaction that changes it
+(`report`); those of state in memory to the `ProblemTracker`, which hears of the former, too.
+"""
 
 import asyncio
 import json
@@ -161,7 +165,7 @@ _MAX_SUBJECT = 500
 _PAST_KEPT = 1000  # problems that came and went while the disk did not work
 
 
-class ProblemDesk:
+class ProblemTracker:
     """The open problems of a running bridge; used from the event loop. Logs transitions only."""
 
     def __init__(self, ledger: Ledger, clock: Clock, known: tuple[OpenProblem, ...]) -> None:
@@ -178,12 +182,12 @@ class ProblemDesk:
 
     @classmethod
     async def start(cls, ledger: Ledger, *, clock: Clock) -> Self:
-        """Return the desk with the problems that the ledger knows; a rebuilt ledger is one more."""
-        desk = cls(ledger, clock, await ledger.read(open_problems))
+        """Return the tracker with what the ledger knows; a rebuilt ledger is a problem more."""
+        tracker = cls(ledger, clock, await ledger.read(open_problems))
         if ledger.rebuilt_from:
-            desk.open("ledger.rebuilt", detail=ledger.rebuilt_from.name)
-        desk._writable_changed(ledger.storage)
-        return desk
+            tracker.open("ledger.rebuilt", detail=ledger.rebuilt_from.name)
+        tracker._writable_changed(ledger.storage)
+        return tracker
 
     def report(self, scope: Scope, found: Iterable[Found]) -> None:
         """Make what is open within the scope exactly what is found now.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tillbridge.core.clock import Clock
     from tillbridge.core.supervision import Supervisor
     from tillbridge.ledger.ledger import Ledger
-    from tillbridge.ledger.problems import ProblemDesk
+    from tillbridge.ledger.problems import ProblemTracker
     from tillbridge.pos.runner import PosRunner
     from tillbridge.service.client import ServiceClient
 
@@ -44,7 +44,7 @@ class MenuContext:
     pos: "PosRunner"
     service: "ServiceClient"
     ledger: "Ledger"
-    problems: "ProblemDesk"
+    problems: "ProblemTracker"
     clock: "Clock"
     supervisor: "Supervisor"
     rules: Rules

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tillbridge.daemon.building import Building
     from tillbridge.daemon.rooms import StoreRooms
     from tillbridge.ledger.ledger import Ledger
-    from tillbridge.ledger.problems import ProblemDesk
+    from tillbridge.ledger.problems import ProblemTracker
 
 
 class Bridge:
@@ -49,7 +49,7 @@ class Bridge:
         return self._building.bridge.clock
 
     @property
-    def problems(self) -> "ProblemDesk":
+    def problems(self) -> "ProblemTracker":
         """The problems that are open."""
         return self._building.bridge.problems
 

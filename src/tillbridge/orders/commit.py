@@ -19,7 +19,7 @@ from tillbridge.core.tally import Tally
 from tillbridge.ledger import orders
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import OrderRow
-from tillbridge.ledger.problems import ProblemDesk, report
+from tillbridge.ledger.problems import ProblemTracker, report
 from tillbridge.orders.problems import OF_ONE, OF_SEVERAL, problems_of, problems_of_several
 from tillbridge.orders.state import Change, Event, Seen, decide
 
@@ -132,7 +132,7 @@ class OrderRepository:
 
     store: str
     ledger: Ledger
-    desk: ProblemDesk
+    desk: ProblemTracker
     clock: Clock
     tally: Tally = field(default_factory=Tally)
     # Who takes the next work of an order from each change that was committed.

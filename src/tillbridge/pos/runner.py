@@ -71,7 +71,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 Report = Callable[[Scope, Iterable[Found]], None]
-"""Makes what is open within the scope exactly what is found (`ProblemDesk.report`)."""
+"""Makes what is open within the scope exactly what is found (`ProblemTracker.report`)."""
 
 _AT_ONCE_S = 1.0
 _LET_GO_S = 3.0  # a program is asked to end first, and then ended

@@ -15,7 +15,7 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 
 log = get_logger()
 
@@ -41,7 +41,7 @@ class Files:
 class LiveCertificate:
     """Keeps `context` with the pair that stands in the files. Raises ConfigError at first."""
 
-    def __init__(self, files: Files, desk: ProblemDesk, clock: Clock) -> None:
+    def __init__(self, files: Files, desk: ProblemTracker, clock: Clock) -> None:
         self._files = files
         self._desk = desk
         self._clock = clock

@@ -30,7 +30,7 @@ from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.tally import Tally
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.connections import SERVER, DeadlineServer
 from tillbridge.receiver.deliveries import Deliveries, Endpoint
 from tillbridge.receiver.refusals import Crowding, Refusals
@@ -91,7 +91,7 @@ class Receiver:
         settings: ReceiverSettings,
         locations: Mapping[str, str],
         ledger: Ledger,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         *,
         clock: Clock,
         wake: Callable[[str], None],

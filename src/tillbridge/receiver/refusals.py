@@ -9,7 +9,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.tally import Tally
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 
 log = get_logger()
 
@@ -28,7 +28,7 @@ _PASSING = {"receiver.bad_signature", "community.bad_signature"}
 class Refusals:
     """Counts refusals by store and reason; each kind is logged at most once a minute."""
 
-    def __init__(self, desk: ProblemDesk, clock: Clock) -> None:
+    def __init__(self, desk: ProblemTracker, clock: Clock) -> None:
         self._desk = desk
         self._clock = clock
         self._logged: dict[tuple[str, str], float] = {}
@@ -119,7 +119,7 @@ def _scope(store: str) -> Scope:
 class Crowding:
     """Counts connections beyond `max_connections`; many within a minute are a problem."""
 
-    def __init__(self, desk: ProblemDesk, clock: Clock) -> None:
+    def __init__(self, desk: ProblemTracker, clock: Clock) -> None:
         self.tally = Tally()
         self._desk = desk
         self._clock = clock

@@ -12,7 +12,7 @@ from tillbridge.core.errors import BridgeError, ConsentLost, LedgerError, Servic
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Worker
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.service.tokens import TokenKeeper
 from tillbridge.service.types import Store
 from tillbridge.stores.integration import Integrator
@@ -67,7 +67,7 @@ class IntegrationReconciler:
         self,
         store: str,
         integrator: Integrator,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         gate: IntegrationGate,
         *,
         applied: Collection[Kind],

@@ -17,7 +17,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.service.answers import NOT_INTEGRATED, problem_of
 from tillbridge.service.caller import Contact
 
@@ -29,7 +29,7 @@ _OUT_OF_ORDER_S = 30.0  # a 5xx of one call stands for so long against a good an
 class ServiceReach:
     """Keeps the problem `service.unreachable`. Used from the event loop."""
 
-    def __init__(self, desk: ProblemDesk, *, clock: Clock) -> None:
+    def __init__(self, desk: ProblemTracker, *, clock: Clock) -> None:
         self._desk = desk
         self._clock = clock
         self._failed_probes = 0
@@ -94,7 +94,7 @@ class LinkMonitor:
         self,
         store: str,
         ledger: Ledger,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         reach: ServiceReach,
         *,
         clock: Clock,

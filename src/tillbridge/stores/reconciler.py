@@ -20,7 +20,7 @@ from tillbridge.core.supervision import Supervisor
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.service.client import ServiceClient
 from tillbridge.stores import closure
 from tillbridge.stores.closure import (
@@ -76,7 +76,7 @@ class StoreStatusReconciler:
         client: ServiceClient,
         service_store_id: Callable[[], str | None],
         ledger: Ledger,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         *,
         clock: Clock,
         look_every_s: float,

@@ -32,7 +32,7 @@ from tillbridge.core.supervision import Supervisor
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.model.hours import (
     WEEKDAYS,
     OpeningHours,
@@ -235,7 +235,7 @@ class SettingsFlow:
         client: ServiceClient,
         service_store_id: Callable[[], str | None],
         ledger: Ledger,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         *,
         clock: Clock,
         on_schedule: Follow,

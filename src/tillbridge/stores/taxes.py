@@ -24,7 +24,7 @@ from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import all_items
-from tillbridge.ledger.problems import ProblemDesk
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.service.client import ServiceClient
 from tillbridge.service.types import Tax, TaxConfig
 
@@ -222,7 +222,7 @@ class TaxMonitor:
         client: ServiceClient,
         service_store_id: Callable[[], str | None],
         ledger: Ledger,
-        desk: ProblemDesk,
+        desk: ProblemTracker,
         *,
         clock: Clock,
     ) -> None:
