@@ -5,7 +5,9 @@ what differs from what it has. Snoozes that end bring the item back by themselve
 """
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -20,6 +22,7 @@ from tillbridge.menu.context import MenuContext
 from tillbridge.menu.diff import ItemChange
 from tillbridge.menu.guard import FEW
 from tillbridge.menu.lane import SyncLane, SyncRequest
+from tillbridge.menu.overlay import Overlay
 from tillbridge.menu.precedence import availability_of
 from tillbridge.menu.push import acknowledge_availability, send_availability
 from tillbridge.menu.push_record import portions
@@ -93,23 +96,29 @@ class AvailabilitySync(SyncLane[None]):
         return {**unchanged, **reading.items}
 
     async def _send_changes(self, since: float | None) -> None:
-        ctx, unconfirmed = self.ctx, frozenset(self.ctx.availability.unconfirmed)
-        store_id = await ctx.read(get_fact, "service_store_id")
-        if not isinstance(store_id, str):
+        ctx, overlay = self.ctx, self.ctx.overlay()
+        unconfirmed = frozenset(ctx.availability.unconfirmed)
+        most = ctx.rules.max_sold_out_percent
+        found = await ctx.read(_look, overlay, unconfirmed=unconfirmed, max_percent=most)
+        if found.store_id is None:
             return
-        overlay = ctx.overlay()
-        comparison = await ctx.read(compare_availability, overlay, unconfirmed=unconfirmed)
-        self.worker.wake_at(comparison.next_change)
-        await self._drop_ended_overrides(overlay.now_ms)
-        self._request_variants(comparison)
+        self.worker.wake_at(found.comparison.next_change)
+        if found.ended_overrides:
+            await ctx.write(drop_overrides, found.ended_overrides)
+        self._request_variants(found.comparison)
         toggled = [
             each
-            for each in comparison.changes.changed.values()
+            for each in found.comparison.changes.changed.values()
             if availability_of(each.before) != availability_of(each.after)
             or each.after.external_id in unconfirmed
         ]
-        await self._send(store_id, toggled, overlay.now_ms, since)
-        await self._ask_whether_sold_out()
+        await self._send(found.store_id, toggled, overlay.now_ms, since)
+        # A person is asked whether most of the menu is sold out, but the answer is not waited for:
+        # a kitchen that closes early looks just like an export that has lost a column.
+        if is_most(found.off, found.known, most):
+            ctx.open_problem(MOSTLY_SOLD_OUT, count=found.off, known=found.known)
+        else:
+            ctx.close_problem(MOSTLY_SOLD_OUT)
         self.succeeded()
 
     def _request_variants(self, comparison: Comparison) -> None:
@@ -154,47 +163,51 @@ class AvailabilitySync(SyncLane[None]):
         """Whether this is a snooze that the service ends by itself (setting)."""
         return self.ctx.rules.service_restores_snoozed and snooze_ended(change, now_ms)
 
-    async def _drop_ended_overrides(self, now_ms: int) -> None:
-        overrides = await self.ctx.read(get_overrides)
-        ended = [
-            key
-            for key, each in overrides.items()
-            if each.until is not None and each.until <= now_ms
-        ]
-        if ended:
-            await self.ctx.write(drop_overrides, ended)
-
-    async def _ask_whether_sold_out(self) -> None:
-        """Ask a person whether it is true that most of the menu is sold out, overrides apart.
-
-        It never waits for the answer: availability has the last word, and a kitchen that closes
-        early looks just like an export that has lost a column.
-        """
-        most = self.ctx.rules.max_sold_out_percent
-        by_pos = self.ctx.availability.by_pos or {}
-        off_by_pos = {key for key, each in by_pos.items() if not each.available}
-        off, known = await self.ctx.read(_count_off, off_by_pos, most)
-        if is_most(off, known, most):
-            self.ctx.open_problem(MOSTLY_SOLD_OUT, count=off, known=known)
-        else:
-            self.ctx.close_problem(MOSTLY_SOLD_OUT)
-
 
 def is_most(off: int, known: int, max_percent: float) -> bool:
     """Whether so much is sold out that a person is asked. Pure."""
     return off > FEW and off * 100 > max_percent * known
 
 
-def _count_off(
-    connection: Connection, store: str, off_by_pos: Collection[str], max_percent: float
-) -> tuple[int, int]:
-    """Return how many items the till has off sale, and how many there are."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the ledger has: `off` of `known` items are off sale by the till, overrides apart."""
+
+    store_id: str | None
+    comparison: Comparison
+    ended_overrides: Sequence[str]
+    off: int
+    known: int
+
+
+def _look(
+    connection: Connection,
+    store: str,
+    overlay: Overlay,
+    *,
+    unconfirmed: AbstractSet[str],
+    max_percent: float,
+) -> _Found:
+    store_id = get_fact(connection, store, "service_store_id")
     known = menu.item_count(connection, store)
     off = menu.count_off_by_pos(connection, store)
+    off_by_pos = {key for key, each in (overlay.words or {}).items() if not each.available}
     if off_by_pos and is_most(off + len(off_by_pos), known, max_percent):
         ids = {*menu.items_off_by_pos(connection, store), *off_by_pos}
-        return len(menu.accepted_ids(connection, store, ids)), known
-    return off + len(off_by_pos), known
+        off = len(menu.accepted_ids(connection, store, ids))
+    else:
+        off += len(off_by_pos)
+    return _Found(
+        store_id if isinstance(store_id, str) else None,
+        compare_availability(connection, store, overlay, unconfirmed=unconfirmed),
+        [
+            key
+            for key, each in get_overrides(connection, store).items()
+            if each.until is not None and each.until <= overlay.now_ms
+        ],
+        off,
+        known,
+    )
 
 
 def _off_at_service(connection: Connection, store: str) -> dict[str, Availability]:

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 
 from tillbridge.core.i18n import _
 from tillbridge.menu.diff import ItemChange
-from tillbridge.model.catalogue import AddOn, AddOnGroup, Category, Item, ItemTax
+from tillbridge.model.catalogue import AddOnGroup, Item, ItemTax
 
 TAX_POINTS = Decimal(5)  # a tax that moves by more percentage points is no change of the law
 TAX_FACTOR = 2  # nor is one that doubles or halves
@@ -40,21 +40,9 @@ class PartRule:
     text: str
 
 
-def _loses_sizes(before: Item, after: Item) -> bool:
-    return len(after.variants) < len(before.variants)
-
-
 def _loses_size_names(before: Item, after: Item) -> bool:
     had = all(each.variant_name.strip() for each in before.variants)
     return had and any(not each.variant_name.strip() for each in after.variants)
-
-
-def _loses_choices(before: Item, after: Item) -> bool:
-    return len(after.addon_groups) < len(before.addon_groups)
-
-
-def _loses_tax(before: Item, after: Item) -> bool:
-    return before.tax is not None and after.tax is None
 
 
 def _moves_tax(before: Item, after: Item) -> bool:
@@ -67,45 +55,11 @@ def _moves_tax(before: Item, after: Item) -> bool:
     return high - low > TAX_POINTS or (low > 0 and high >= TAX_FACTOR * low)
 
 
-def _is_renamed(before: Item, after: Item) -> bool:
-    return plain(before.name) != plain(after.name)
-
-
-def _loses_heading(before: Item, after: Item) -> bool:
-    return bool(before.categories) and not after.categories
-
-
-def _loses_description(before: Item, after: Item) -> bool:
-    return bool(before.description) and not after.description
-
-
-def _loses_picture(before: Item, after: Item) -> bool:
-    return bool(before.image_url) and not after.image_url
-
-
-def _becomes_free(before: AddOn, after: AddOn) -> bool:
-    return before.price > 0 == after.price
-
-
-def _loses_options(before: AddOnGroup, after: AddOnGroup) -> bool:
-    return len(after.add_ons) < len(before.add_ons)
-
-
-def _is_no_longer_required(before: AddOnGroup, after: AddOnGroup) -> bool:
-    return must_be_chosen(before) and not must_be_chosen(after)
-
-
-def _part_is_renamed(
-    before: AddOn | AddOnGroup | Category, after: AddOn | AddOnGroup | Category
-) -> bool:
-    return plain(before.name) != plain(after.name)
-
-
 ITEM_RULES = (
     ItemRule(
         "sizes_lost",
         "variants",
-        _loses_sizes,
+        lambda before, after: len(after.variants) < len(before.variants),
         _("it takes sizes from {count} of {known} items that have them ({names})"),
     ),
     ItemRule(
@@ -117,13 +71,13 @@ ITEM_RULES = (
     ItemRule(
         "choices_lost",
         "addon_groups",
-        _loses_choices,
+        lambda before, after: len(after.addon_groups) < len(before.addon_groups),
         _("it takes choices from {count} of {known} items that have them ({names})"),
     ),
     ItemRule(
         "taxes_lost",
         "tax",
-        _loses_tax,
+        lambda before, after: before.tax is not None and after.tax is None,
         _("it takes the tax from {count} of {known} items that have one ({names})"),
     ),
     ItemRule(
@@ -135,25 +89,25 @@ ITEM_RULES = (
     ItemRule(
         "renamed",
         "",
-        _is_renamed,
+        lambda before, after: plain(before.name) != plain(after.name),
         _("it renames {count} of {known} items ({names})"),
     ),
     ItemRule(
         "headings_lost",
         "categories",
-        _loses_heading,
+        lambda before, after: bool(before.categories) and not after.categories,
         _("it takes {count} of {known} items out of every category ({names})"),
     ),
     ItemRule(
         "descriptions_lost",
         "description",
-        _loses_description,
+        lambda before, after: bool(before.description) and not after.description,
         _("it takes the description from {count} of {known} items that have one ({names})"),
     ),
     ItemRule(
         "pictures_lost",
         "image_url",
-        _loses_picture,
+        lambda before, after: bool(before.image_url) and not after.image_url,
         _("it takes the picture from {count} of {known} items that have one ({names})"),
     ),
 )
@@ -161,37 +115,37 @@ PART_RULES = (
     PartRule(
         "options_lost",
         "addon_groups",
-        _loses_options,
+        lambda before, after: len(after.add_ons) < len(before.add_ons),
         _("it takes options out of {count} of {known} choices ({names})"),
     ),
     PartRule(
         "required_lost",
         "addon_groups",
-        _is_no_longer_required,
+        lambda before, after: must_be_chosen(before) and not must_be_chosen(after),
         _("it lets guests skip {count} of {known} choices that had to be made ({names})"),
     ),
     PartRule(
         "groups_renamed",
         "addon_groups",
-        _part_is_renamed,
+        lambda before, after: plain(before.name) != plain(after.name),
         _("it renames {count} of {known} choices ({names})"),
     ),
     PartRule(
         "options_free",
         "add_ons",
-        _becomes_free,
+        lambda before, after: before.price > 0 == after.price,
         _("it makes {count} of {known} options free ({names})"),
     ),
     PartRule(
         "options_renamed",
         "add_ons",
-        _part_is_renamed,
+        lambda before, after: plain(before.name) != plain(after.name),
         _("it renames {count} of {known} options ({names})"),
     ),
     PartRule(
         "headings_renamed",
         "categories",
-        _part_is_renamed,
+        lambda before, after: plain(before.name) != plain(after.name),
         _("it renames {count} of {known} categories ({names})"),
     ),
 )

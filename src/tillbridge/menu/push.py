@@ -60,9 +60,9 @@ MOST_CALLS = 80  # while narrowing one step down
 ITEM_NOT_FOUND = "menu.item_not_found"
 _BODY_REFUSED = frozenset({400, 413, 422})
 _REFERENCE_REFUSED = frozenset({400, 404, 422})
-_STATES = {"taken": "success", "partial": "partial", "refused": "failed"}
-
 Records = Mapping[str, Record]
+
+_STATES = {"taken": "success", "partial": "partial", "refused": "failed"}
 
 
 @dataclass(slots=True)
@@ -83,173 +83,19 @@ class PushResult:
     lacks: bool = False
 
 
-# -- a plan
-
-
 async def push(ctx: MenuContext, store_id: str, assessment: Assessment) -> PushResult:
     """Carry the plan out; an approval stands for what is left of it.
 
     Raises ServiceError or JobLost; what was accepted until then stays acknowledged.
     """
-    result, records, left = PushResult(), assessment.comparison.records, None
+    left = None
     if assessment.approved:
         left = await asyncio.to_thread(ContentDigest, assessment.comparison.changes)
+    pusher = Pusher(ctx, store_id, assessment.comparison.records, left)
     for step in assessment.plan.steps:
-        if result.lacks:
-            break
-        wanted = ids_of(step) - result.refused.keys()
-        if wanted == ids_of(step):
-            await _push_step(ctx, store_id, step, records, left, result)
-        elif wanted:
-            await _push_step(ctx, store_id, only(step, wanted), records, left, result)
-    refusals = {
-        key: menu.Refusal(records[key].fingerprint or 0, why, records[key].from_export.name)
-        for key, why in result.refused.items()
-        if key in records
-    }
-    if refusals:
-        log.warning("menu.refused", store=ctx.store, items=len(refusals))
-        await ctx.write(menu.refuse_items, refusals, at=ctx.clock.now_ms())
-    return result
-
-
-async def _push_step(
-    ctx: MenuContext,
-    store_id: str,
-    step: Step,
-    records: Records,
-    left: ContentDigest | None,
-    result: PushResult,
-) -> None:
-    """Send the step, divided as often as it takes to find what is refused."""
-    queue: deque[Step] = deque([step])
-    blamed: dict[str, str] = {}
-    taken = repeated = False
-    for _call_number in range(MOST_CALLS):
-        if not queue:
-            break
-        part = queue.popleft()
-        sent = await send_step(ctx, store_id, part, records, left)
-        result.drifted |= sent.missing
-        taken |= sent.verdict != "refused" or bool(sent.missing)
-        if sent.reserved:
-            result.reservation = sent.message or _("it does not say what.")
-        if sent.verdict == "taken" or sent.missing:
-            result.taken += len(ids_of(part) - sent.missing)
-            continue
-        if sent.again and not repeated:
-            repeated = True  # a failed job: the whole menu once more
-            queue.appendleft(part)
-            continue
-        result.failure = result.failure or sent.message
-        if sent.lacks:  # no item is to blame
-            result.lacks = True
-            return
-        if smaller := _smaller(part, sent):
-            queue.extendleft(reversed(smaller))
-        else:
-            blamed |= dict.fromkeys(ids_of(part), sent.message)
-    if queue:
-        result.failure = result.failure or _("Too much of the menu is refused.")
-    elif blamed and (taken or result.taken or len(ids_of(step)) == 1):
-        undeletable = step.delete if isinstance(step, PushBatch) else ()
-        result.refused |= {key: why for key, why in blamed.items() if key not in undeletable}
-        if result.refused and not blamed.keys() & set(undeletable):
-            result.failure = ""
-
-
-def _smaller(part: Step, sent: Sent) -> tuple[Step, ...]:
-    """Return what to send next for a part that was not taken whole."""
-    if sent.verdict == "partial" and sent.named and sent.named != ids_of(part):
-        return singly(part, sent.named)  # the rest was taken
-    return divide(part, sent.named)
-
-
-# -- one call of a plan
-
-
-async def send_step(
-    ctx: MenuContext,
-    store_id: str,
-    step: Step,
-    records: Records,
-    left: ContentDigest | None = None,
-) -> Sent:
-    """Send a step of a menu plan. Raises ServiceError or JobLost where it was not answered.
-
-    What the availability lane sent since the plan was made is in it; where that is all the step
-    carries, nothing is sent.
-    """
-    with ExitStack() as under_way:
-        async with ctx.calls.turn:
-            step = apply_latest_availability(step, ctx.calls.sent)
-            if isinstance(step, SetAvailability):
-                return await _send_unsent(ctx, store_id, step, records, left)
-            carried = await asyncio.to_thread(availability_in, step)
-            under_way.enter_context(ctx.calls.menu(carried))
-        return await _send(ctx, store_id, step, records, left)
-
-
-async def _send_unsent(
-    ctx: MenuContext,
-    store_id: str,
-    step: SetAvailability,
-    records: Records,
-    left: ContentDigest | None,
-) -> Sent:
-    """Acknowledge what the availability lane has sent already, and send the rest."""
-    already = {each.external_id: each for each in step.items if each.external_id in ctx.calls.sent}
-    if already:
-        at = ctx.clock.now_ms()
-        await ctx.write(acknowledge_read_availability, already, records, at=at)
-    rest = tuple(each for each in step.items if each.external_id not in already)
-    if not rest:
-        return Sent("taken")
-    return await _send(ctx, store_id, SetAvailability(rest), records, left)
-
-
-async def _send(
-    ctx: MenuContext, store_id: str, step: Step, records: Records, left: ContentDigest | None
-) -> Sent:
-    async with _recorded(ctx, step) as record:
-        reply = await _exchange(ctx, store_id, record, step, records)
-        if isinstance(reply, Sent):
-            return reply
-        sent = judge(reply, step)
-        await _acknowledge(ctx, record, taken_of(step, sent), sent, records, left)
-        return sent
-
-
-async def _acknowledge(
-    ctx: MenuContext,
-    record: PushRecord,
-    taken: Step | None,
-    sent: Sent,
-    records: Records,
-    left: ContentDigest | None,
-) -> None:
-    """Acknowledge what was taken of a step; an approval stands for what is left of its plan."""
-    content, at = PushContent(), ctx.clock.now_ms()
-    if taken is not None and not isinstance(taken, SetAvailability):
-        content = await asyncio.to_thread(content_of, taken, records)
-    if taken is not None and left is not None:
-        left.accepted(ids_of(taken))
-
-    def also(connection: Connection) -> None:
-        if isinstance(taken, SetAvailability):
-            items = {each.external_id: each for each in taken.items}
-            acknowledge_read_availability(connection, ctx.store, items, records, at=at)
-        if taken is None or left is None:
-            return
-        if left.text:
-            pushes.carry_approval(connection, ctx.store, left.text)
-        else:
-            pushes.drop_hold(connection, ctx.store)
-
-    await record.accepted(content, _STATES[sent.verdict], sent.message, also)
-
-
-# -- availability, of its own lane
+        await pusher.push_step(step)
+    await pusher.record_refusals()
+    return pusher.result
 
 
 async def send_availability(ctx: MenuContext, store_id: str, items: Sequence[Item]) -> Sent:
@@ -261,7 +107,7 @@ async def send_availability(ctx: MenuContext, store_id: str, items: Sequence[Ite
     step = SetAvailability(tuple(items))
     with ctx.calls.availability(availability_in(step)) as clashed:
         async with _recorded(ctx, step) as record:
-            reply = await _exchange(ctx, store_id, record, step, {})
+            reply = await Pusher(ctx, store_id).exchange(record, step)
             if isinstance(reply, Sent):
                 return reply
             left_out = reply.missing | clashed
@@ -277,7 +123,199 @@ async def send_availability(ctx: MenuContext, store_id: str, items: Sequence[Ite
             return Sent("taken", reply.message, frozenset(clashed), reply.missing)
 
 
-# -- a call
+@dataclass(slots=True)
+class Pusher:
+    """Carries out one plan. `left` is the digest of what is left of an approved difference."""
+
+    ctx: MenuContext
+    store_id: str
+    records: Records = field(default_factory=dict)
+    left: ContentDigest | None = None
+    result: PushResult = field(default_factory=PushResult)
+
+    async def push_step(self, step: Step) -> None:
+        """Send the step, divided as often as it takes to find what is refused."""
+        wanted = ids_of(step) - self.result.refused.keys()
+        if self.result.lacks or (ids_of(step) and not wanted):
+            return
+        if wanted != ids_of(step):
+            step = only(step, wanted)
+        queue: deque[Step] = deque([step])
+        blamed: dict[str, str] = {}
+        result, taken, repeated = self.result, False, False
+        for _call_number in range(MOST_CALLS):
+            if not queue:
+                break
+            part = queue.popleft()
+            sent = await self.send_step(part)
+            result.drifted |= sent.missing
+            taken |= sent.verdict != "refused" or bool(sent.missing)
+            if sent.reserved:
+                result.reservation = sent.message or _("it does not say what.")
+            if sent.verdict == "taken" or sent.missing:
+                result.taken += len(ids_of(part) - sent.missing)
+                continue
+            if sent.again and not repeated:
+                repeated = True  # a failed job: the whole menu once more
+                queue.appendleft(part)
+                continue
+            result.failure = result.failure or sent.message
+            if sent.lacks:  # no item is to blame
+                result.lacks = True
+                return
+            if smaller := _smaller(part, sent):
+                queue.extendleft(reversed(smaller))
+            else:
+                blamed |= dict.fromkeys(ids_of(part), sent.message)
+        if queue:
+            result.failure = result.failure or _("Too much of the menu is refused.")
+        elif blamed and (taken or result.taken or len(ids_of(step)) == 1):
+            self._blame(step, blamed)
+
+    def _blame(self, step: Step, blamed: Mapping[str, str]) -> None:
+        undeletable = step.delete if isinstance(step, PushBatch) else ()
+        result = self.result
+        result.refused |= {key: why for key, why in blamed.items() if key not in undeletable}
+        if result.refused and not blamed.keys() & set(undeletable):
+            result.failure = ""
+
+    async def record_refusals(self) -> None:
+        """Record what the service refused item by item: it is not sent again as it is."""
+        refusals = {
+            key: menu.Refusal(
+                self.records[key].fingerprint or 0, why, self.records[key].from_export.name
+            )
+            for key, why in self.result.refused.items()
+            if key in self.records
+        }
+        if refusals:
+            log.warning("menu.refused", store=self.ctx.store, items=len(refusals))
+            at = self.ctx.clock.now_ms()
+            await self.ctx.write(menu.refuse_items, refusals, at=at)
+
+    async def send_step(self, step: Step) -> Sent:
+        """Send a step. Raises ServiceError or JobLost where it was not answered.
+
+        What the availability lane sent since the plan was made is in it; where that is all the step
+        carries, nothing is sent.
+        """
+        calls = self.ctx.calls
+        with ExitStack() as under_way:
+            async with calls.turn:
+                step = apply_latest_availability(step, calls.sent)
+                if isinstance(step, SetAvailability):
+                    return await self._send_unsent(step)
+                carried = await asyncio.to_thread(availability_in, step)
+                under_way.enter_context(calls.menu(carried))
+            return await self._send(step)
+
+    async def _send_unsent(self, step: SetAvailability) -> Sent:
+        """Acknowledge what the availability lane has sent already, and send the rest."""
+        sent, at = self.ctx.calls.sent, self.ctx.clock.now_ms()
+        already = {each.external_id: each for each in step.items if each.external_id in sent}
+        if already:
+            await self.ctx.write(acknowledge_read_availability, already, self.records, at=at)
+        rest = tuple(each for each in step.items if each.external_id not in already)
+        return await self._send(SetAvailability(rest)) if rest else Sent("taken")
+
+    async def _send(self, step: Step) -> Sent:
+        async with _recorded(self.ctx, step) as record:
+            reply = await self.exchange(record, step)
+            if isinstance(reply, Sent):
+                return reply
+            sent = judge(reply, step)
+            await self._acknowledge(record, taken_of(step, sent), sent.verdict, reply.message)
+            return sent
+
+    async def _acknowledge(
+        self, record: PushRecord, taken: Step | None, verdict: str, message: str
+    ) -> None:
+        """Acknowledge what was taken of a step; an approval stands for what is left of its plan."""
+        store, left, content, at = self.ctx.store, self.left, PushContent(), self.ctx.clock.now_ms()
+        if taken is not None and not isinstance(taken, SetAvailability):
+            content = await asyncio.to_thread(content_of, taken, self.records)
+        if taken is not None and left is not None:
+            left.accepted(ids_of(taken))
+
+        def also(connection: Connection) -> None:
+            if isinstance(taken, SetAvailability):
+                items = {each.external_id: each for each in taken.items}
+                acknowledge_read_availability(connection, store, items, self.records, at=at)
+            if taken is None or left is None:
+                return
+            if left.text:
+                pushes.carry_approval(connection, store, left.text)
+            else:
+                pushes.drop_hold(connection, store)
+
+        await record.accepted(content, _STATES[verdict], message, also)
+
+    async def exchange(self, record: PushRecord, step: Step) -> Reply | Sent:
+        """Make the call; where nothing of it is to be acknowledged, its record has ended."""
+        try:
+            return await self._call(record, step)
+        except Refused as failure:
+            await record.refused(failure.text)
+            if failure.code == ITEM_NOT_FOUND:
+                missing = named_in(failure.text, step) or ids_of(step)
+                return Sent("refused", failure.text, missing=missing)
+            if failure.status in _REFERENCE_REFUSED and lacking_in(failure.text, step):
+                return Sent("refused", failure.text, lacks=True)
+            if failure.status in _BODY_REFUSED:
+                return Sent("refused", failure.text, named_in(failure.text, step))
+            raise
+        except (OutcomeUnknown, ServiceDown) as failure:
+            await record.unconfirmed(ids_of(step), failure.text)
+            raise
+        except ServiceError as failure:
+            await record.refused(failure.text)
+            raise
+
+    async def _call(self, record: PushRecord, step: Step) -> Reply | Sent:
+        service, store_id = self.ctx.service, self.store_id
+        match step:
+            case PushFull():
+                return await self._call_full(record, step)
+            case PushBatch():
+                updates = [(each, step.before.get(each.external_id)) for each in step.update]
+                body = await asyncio.to_thread(
+                    codec.batch_body, step.add, updates, step.delete, step.parts
+                )
+                batch = await service.batch(store_id, body)
+                counts = [batch.added, batch.updated, batch.deleted]
+                known = [each for each in counts if each is not None]
+                return Reply(batch.status, batch.message, sum(known) if known else None)
+            case PatchItem():
+                body = codec.patch_body(step.item, step.before, step.fields)
+                patch = await service.patch_item(store_id, step.item.external_id, body)
+                return Reply(patch.status, patch.message)
+            case SetAvailability():
+                items = codec.availability_bodies(step.items)
+                answer = await service.set_availability(store_id, items)
+                missing = frozenset(answer.not_found) & ids_of(step)
+                return Reply("success", answer.message, missing=missing)
+
+    async def _call_full(self, record: PushRecord, step: PushFull) -> Reply | Sent:
+        body = await asyncio.to_thread(lambda: codec.menus_body(menus_of(step)))
+        answer = await self.ctx.service.push_menus(self.store_id, body)
+        if not isinstance(answer, PushAccepted):
+            return Reply(answer.status, answer.message, answer.counts.items)
+        content = await asyncio.to_thread(content_of, step, self.records)
+        end = await record.became_job(self.store_id, answer, content)
+        if end.state == "success":
+            whole = end.items is None or end.items >= len(step.items)
+            return Reply("success" if whole else "partial", end.message, end.items)
+        await record.unconfirmed(ids_of(step), end.message, state=end.state)
+        if end.state == "lost":
+            raise JobLost(end)
+        return Sent("refused", end.message, named_in(end.message, step), again=True)
+
+
+def _smaller(part: Step, sent: Sent) -> tuple[Step, ...]:
+    """Return what to send next for a part that was not taken whole."""
+    if sent.verdict == "partial" and sent.named and sent.named != ids_of(part):
+        return singly(part, sent.named)  # the rest was taken
+    return divide(part, sent.named)
 
 
 @asynccontextmanager
@@ -290,74 +328,6 @@ async def _recorded(ctx: MenuContext, step: Step) -> AsyncIterator[PushRecord]:
         yield record
     finally:
         ctx.calls.push_ids.discard(record.id)
-
-
-async def _exchange(
-    ctx: MenuContext, store_id: str, record: PushRecord, step: Step, records: Records
-) -> Reply | Sent:
-    """Make the call; where nothing of it is to be acknowledged, its record has ended."""
-    try:
-        return await _call(ctx, store_id, record, step, records)
-    except Refused as failure:
-        await record.refused(failure.text)
-        if failure.code == ITEM_NOT_FOUND:
-            missing = named_in(failure.text, step) or ids_of(step)
-            return Sent("refused", failure.text, missing=missing)
-        if failure.status in _REFERENCE_REFUSED and lacking_in(failure.text, step):
-            return Sent("refused", failure.text, lacks=True)
-        if failure.status in _BODY_REFUSED:
-            return Sent("refused", failure.text, named_in(failure.text, step))
-        raise
-    except (OutcomeUnknown, ServiceDown) as failure:
-        await record.unconfirmed(ids_of(step), failure.text)
-        raise
-    except ServiceError as failure:
-        await record.refused(failure.text)
-        raise
-
-
-async def _call(
-    ctx: MenuContext, store_id: str, record: PushRecord, step: Step, records: Records
-) -> Reply | Sent:
-    match step:
-        case PushFull():
-            return await _call_full(ctx, store_id, record, step, records)
-        case PushBatch():
-            updates = [(each, step.before.get(each.external_id)) for each in step.update]
-            body = await asyncio.to_thread(
-                codec.batch_body, step.add, updates, step.delete, step.parts
-            )
-            batch = await ctx.service.batch(store_id, body)
-            counts = [batch.added, batch.updated, batch.deleted]
-            known = [each for each in counts if each is not None]
-            return Reply(batch.status, batch.message, sum(known) if known else None)
-        case PatchItem():
-            body = codec.patch_body(step.item, step.before, step.fields)
-            patch = await ctx.service.patch_item(store_id, step.item.external_id, body)
-            return Reply(patch.status, patch.message)
-        case SetAvailability():
-            items = codec.availability_bodies(step.items)
-            answer = await ctx.service.set_availability(store_id, items)
-            missing = frozenset(answer.not_found) & ids_of(step)
-            return Reply("success", answer.message, missing=missing)
-
-
-async def _call_full(
-    ctx: MenuContext, store_id: str, record: PushRecord, step: PushFull, records: Records
-) -> Reply | Sent:
-    body = await asyncio.to_thread(lambda: codec.menus_body(menus_of(step)))
-    answer = await ctx.service.push_menus(store_id, body)
-    if not isinstance(answer, PushAccepted):
-        return Reply(answer.status, answer.message, answer.counts.items)
-    content = await asyncio.to_thread(content_of, step, records)
-    end = await record.became_job(store_id, answer, content)
-    if end.state == "success":
-        whole = end.items is None or end.items >= len(step.items)
-        return Reply("success" if whole else "partial", end.message, end.items)
-    await record.unconfirmed(ids_of(step), end.message, state=end.state)
-    if end.state == "lost":
-        raise JobLost(end)
-    return Sent("refused", end.message, named_in(end.message, step), again=True)
 
 
 def _described(step: Step) -> tuple[str, dict[str, Any]]:
@@ -407,7 +377,12 @@ def acknowledge_availability(
 
 
 def acknowledge_read_availability(
-    connection: Connection, store: str, sent: Mapping[str, Item], records: Records, *, at: int
+    connection: Connection,
+    store: str,
+    sent: Mapping[str, Item],
+    records: Records,
+    *,
+    at: int,
 ) -> None:
     """Acknowledge availability that a reading of the export gave.
 
