@@ -128,6 +128,13 @@ class SaleRules:
             () if self.options.zero_prices == "sell" else tuple(priced),
         )
 
+    def have_priced_choice(self, groups: Iterable[str]) -> bool:
+        """Return whether something must be chosen of these groups that costs something.
+
+        Then the price of an item may be in the choice.
+        """
+        return any(costs_something(self.groups[group], self.add_ons) for group in groups)
+
     def leave_out(self, left_out: LeftOut) -> None:
         """Take note of something that is not sold for a reason of the adapter's own."""
         self._left_out.append(left_out)

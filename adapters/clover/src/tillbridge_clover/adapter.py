@@ -12,8 +12,9 @@ from tillbridge.adapter import (
     Menu,
     Source,
 )
+from tillbridge.adapter.export_items import MENU_ID
 from tillbridge.adapter.xlsx_export import XlsxExport
-from tillbridge_clover.items import MENU_ID, Reading, changes_of
+from tillbridge_clover.items import Reading, changes_of
 from tillbridge_clover.options import CloverOptions
 from tillbridge_clover.parts import parts_of, prices_of
 

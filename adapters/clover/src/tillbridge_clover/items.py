@@ -7,6 +7,7 @@ from typing import Literal
 
 from tillbridge.adapter import BadRow, ExportUnreadable, Item, ItemTax, Variant
 from tillbridge.adapter.claimed_ids import ClaimedIds, Clash
+from tillbridge.adapter.export_items import MENU_ID, RowError, VariablePrice, sizes_of, tax_of
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules
@@ -17,7 +18,6 @@ from tillbridge_clover.options import CloverOptions
 from tillbridge_clover.parts import Parts, category_of, names_in
 from tillbridge_clover.workbook import Record, find_sheet, records
 
-MENU_ID = "menu"
 # Part of every fingerprint. Raise it when the same row comes to mean another item.
 _READING_VERSION = 2
 _READ = (
@@ -68,12 +68,6 @@ class Found:
     used: set[str] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     bad_rows: list[BadRow] = field(default_factory=list)
-
-
-class _Slip(Exception):
-    def __init__(self, column: str, value: str, text: str, fix: str) -> None:
-        super().__init__(text)
-        self.bad = (column, value, text, fix)
 
 
 def changes_of(
@@ -138,10 +132,10 @@ def _take(
     identity = _identity(family)
     place = sheet.place(first.number)
     try:
-        item = reading.rules.offered(_item(family, identity, categories, reading), place)
-    except _Slip as slip:
-        column, value, text, fix = slip.bad
-        found.bad_rows.append(BadRow(place, text, fix, identity, field=column, value=value))
+        item = reading.rules.offered(_item(family, identity, categories, sheet, reading), place)
+    except RowError as wrong:
+        at = place if wrong.row is None else sheet.place(wrong.row)
+        found.bad_rows.append(wrong.at(at, identity))
         return
     except NotForSale as failure:
         found.bad_rows.append(BadRow(place, failure.text, failure.fix, identity, field="Price"))
@@ -207,14 +201,18 @@ def _categories(family: Sequence[Record], parts: Parts) -> tuple[str, ...]:
 
 
 def _item(
-    family: Sequence[Record], identity: str, categories: Sequence[str], reading: Reading
+    family: Sequence[Record],
+    identity: str,
+    categories: Sequence[str],
+    sheet: Sheet,
+    reading: Reading,
 ) -> Item:
     first = family[0]
     name = one_line(first["name"])
     if not name:
-        raise _Slip("Name", "", "It has no name.", "Give the item a name in Clover.")
+        raise RowError("Name", "", "It has no name.", "Give the item a name in Clover.")
     if not identity:
-        raise _Slip(
+        raise RowError(
             "Clover ID",
             "",
             f'"{name}" has no Clover ID.',
@@ -222,7 +220,12 @@ def _item(
         )
     variants: tuple[Variant, ...] = ()
     if first["variant option"]:
-        variants = tuple([_variant(record, identity, name, reading) for record in family])
+        variants = sizes_of(
+            family,
+            lambda record: _variant(record, identity, name, reading),
+            lambda record: sheet.place(record.number),
+            reading.rules,
+        )
         price = min([variant.price for variant in variants])
         available = any(variant.available for variant in variants)
     else:
@@ -246,7 +249,7 @@ def _variant(record: Record, identity: str, name: str, reading: Reading) -> Vari
     return Variant(
         external_id=_variant_id(record, identity),
         variant_name=_variant_name(record),
-        price=_price(record, name, reading.prices),
+        price=_price(record, f"{name} ({_variant_name(record)})", reading.prices),
         available=not _is(record, "hidden", "yes"),
     )
 
@@ -276,7 +279,7 @@ def _groups(named: Sequence[str], name: str, reading: Reading) -> tuple[str, ...
         if group is None:
             why, fix = reading.parts.groups.refusal(each)
             text = f'"{name}" has the modifier group "{each}", {why}.'
-            raise _Slip("Modifier Groups", each, text, fix)
+            raise RowError("Modifier Groups", each, text, fix)
         found.append(group.group.external_id)
     return tuple(dict.fromkeys(found))
 
@@ -284,16 +287,18 @@ def _groups(named: Sequence[str], name: str, reading: Reading) -> tuple[str, ...
 def _price(record: Record, name: str, prices: PriceReader) -> int:
     written, kind = record["price"], record["price type"].casefold()
     if kind == "variable" or not written:
-        raise _Slip(
+        raise VariablePrice(
+            name,
             "Price",
             written,
             f'"{name}" has a variable price: a storefront cannot sell it.',
             "Give it a fixed price in Clover, hide it, or sell it at the counter only.",
+            row=record.number,
         )
     try:
         return prices.read(written, column="Price", name=name)
     except BadPrice as bad:
-        raise _Slip(bad.column, bad.value, bad.text, bad.fix) from bad
+        raise RowError(bad.column, bad.value, bad.text, bad.fix, row=record.number) from bad
 
 
 def _tax(record: Record, parts: Parts) -> ItemTax | None:
@@ -308,9 +313,7 @@ def _tax(record: Record, parts: Parts) -> ItemTax | None:
         for name in dict.fromkeys(names)
         if name.casefold() in parts.taxes
     ]
-    if not components:
-        return None
-    return ItemTax(" + ".join(each.agency for each in components), tuple(components))
+    return tax_of(components)
 
 
 def _is(record: Record, column: str, value: str) -> bool:

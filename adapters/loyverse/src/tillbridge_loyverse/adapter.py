@@ -13,12 +13,13 @@ from tillbridge.adapter import (
     Source,
 )
 from tillbridge.adapter.csv_export import CsvExport
+from tillbridge.adapter.export_items import MENU_ID
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
 from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.sale_options import SaleRules
 from tillbridge_loyverse.columns import columns_of
-from tillbridge_loyverse.items import MENU_ID, Reading, amounts_of, items_of, modifiers_of
+from tillbridge_loyverse.items import Reading, amounts_of, items_of, modifiers_of
 from tillbridge_loyverse.options import LoyverseOptions
 
 _MENU = Menu(MENU_ID, "Menu")

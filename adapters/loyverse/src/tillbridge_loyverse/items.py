@@ -1,12 +1,11 @@
 """Making items of the rows of an export: rows with one handle belong together. Pure."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from operator import itemgetter
 
-from tillbridge.adapter import BadRow, Category, Item, ItemTax, Variant
+from tillbridge.adapter import BadRow, Item, Variant
 from tillbridge.adapter.claimed_ids import (
     ClaimedIds,
     Clash,
@@ -15,13 +14,22 @@ from tillbridge.adapter.claimed_ids import (
     distinct_rows,
 )
 from tillbridge.adapter.csv_export import CsvTable
+from tillbridge.adapter.export_items import (
+    MENU_ID,
+    UNREADABLE,
+    FoundItems,
+    RowError,
+    VariablePrice,
+    groups_of,
+    sizes_of,
+    stock_of,
+    tax_of,
+)
 from tillbridge.adapter.known_records import KnownRecords
-from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
+from tillbridge.adapter.modifier_file import Modifiers
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules, is_sold_out
 from tillbridge.adapter.texts import one_line, plain_text
-from tillbridge.model.export_facts import LeftOut
-from tillbridge.model.menu_summary import costs_something
 from tillbridge_loyverse.columns import (
     CATEGORY,
     HANDLE,
@@ -31,19 +39,7 @@ from tillbridge_loyverse.columns import (
 )
 from tillbridge_loyverse.options import LoyverseOptions
 
-MENU_ID = "menu"
 _VARIABLE = "variable"
-_STOCK = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?")
-_UNREADABLE = "\ufffd"
-
-
-class _Slip(Exception):
-    """What is wrong with a row: its number, the column, what stands there, and what to do."""
-
-    def __init__(self, number: int, column: str, value: str, text: str, fix: str) -> None:
-        super().__init__(text)
-        self.number = number
-        self.bad = (column, value, text, fix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +54,6 @@ class Reading:
     def by_sku(self) -> bool:
         """Return whether the SKU is an item's id."""
         return self.options.identity == "sku"
-
-
-@dataclass(slots=True)
-class Found:
-    """What was made of the rows so far; `fingerprints` are those of the items' records."""
-
-    items: dict[str, Item] = field(default_factory=dict)
-    fingerprints: dict[str, int] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
-    categories: dict[str, Category] = field(default_factory=dict)
-    bad_rows: list[BadRow] = field(default_factory=list)
 
 
 _Row = tuple[int, list[str]]
@@ -104,9 +89,9 @@ def modifiers_of(table: CsvTable, columns: Columns) -> Mapping[str, Sequence[str
 
 def items_of(
     table: CsvTable, reading: Reading, records: KnownRecords, modifiers: Modifiers, rules: SaleRules
-) -> Found:
+) -> FoundItems:
     """Return items, categories and bad rows of the records that are new, in the export's order."""
-    found = Found()
+    found = FoundItems()
     maker = _Maker(reading, modifiers, rules, table)
     read: Callable[[Sequence[str]], Iterable[str]] = itemgetter(*reading.columns.read)
     width = reading.columns.width
@@ -131,18 +116,11 @@ def items_of(
         identity = _identity(rows[0][1], reading)
         try:
             item = _item(rows, maker)
-        except _Slip as slip:
-            column, value, text, fix = slip.bad
-            place = table.place(slip.number)
-            found.bad_rows.append(BadRow(place, text, fix, identity, column, value))
+        except RowError as wrong:
+            found.bad_rows.append(wrong.at(table.place(wrong.row or rows[0][0]), identity))
             continue
-        if item is None:
-            continue
-        found.items[item.external_id] = item
-        found.fingerprints[item.external_id] = fingerprint
-        found.places[item.external_id] = table.place(rows[0][0])
-        for category in item.categories:
-            found.categories.setdefault(category, Category(category, category))
+        if item is not None:
+            found.add(item, fingerprint, table.place(rows[0][0]))
     return found
 
 
@@ -209,33 +187,42 @@ def _is_component(fields: Sequence[str], columns: Columns) -> bool:
 
 
 def _item(rows: Sequence[_Row], maker: _Maker) -> Item | None:
-    """Return the item, or None where it is not sold online. Raises _Slip."""
+    """Return the item, or None where it is not sold online. Raises RowError."""
     reading, columns = maker.reading, maker.reading.columns
     for number, fields in rows:
         _check(number, fields, columns)
     first_number, first = rows[0]
     name = one_line(first[NAME])
     if not name:
-        raise _Slip(
-            *(first_number, columns.label(NAME), "", "It has no name."),
+        raise RowError(
+            columns.label(NAME),
+            "",
+            "It has no name.",
             "Give the item a name in the Back Office.",
+            row=first_number,
         )
     identity = _identity(first, reading)
     if not identity:
-        raise _Slip(
-            *(first_number, columns.label(HANDLE), "", f'"{name}" has no id.'),
+        raise RowError(
+            columns.label(HANDLE),
+            "",
+            f'"{name}" has no id.',
             "Give the item a handle, and an SKU, in the Back Office.",
+            row=first_number,
         )
     here = [row for row in rows if not _is_elsewhere(row[1], columns)]
     if not here:
         return None
-    groups = _groups(first_number, name, first, maker)
-    in_choice = any(
-        costs_something(maker.modifiers.groups[group], maker.modifiers.add_ons) for group in groups
-    )
+    offered = [
+        (columns.label(position), first[position], modifier)
+        for position, modifier in columns.modifiers
+        if first[position] and _yes(first[position])
+    ]
+    groups = groups_of(name, offered, maker.modifiers, row=first_number)
+    in_choice = maker.rules.have_priced_choice(groups)
     variants: tuple[Variant, ...] = ()
     if len(rows) > 1 or _options(first, columns):
-        variants = _variants(here, identity, name, maker, price_in_choice=in_choice)
+        variants = _sizes(here, identity, name, maker, price_in_choice=in_choice)
         price = min([variant.price for variant in variants])
         available = any(variant.available for variant in variants)
     else:
@@ -251,95 +238,57 @@ def _item(rows: Sequence[_Row], maker: _Maker) -> Item | None:
         categories=(category,) if category else (),
         addon_groups=groups,
         variants=variants,
-        tax=_tax(first, columns) if columns.taxes else None,
+        tax=tax_of([tax.component for tax in columns.taxes if _yes(first[tax.position])]),
         menus=(MENU_ID,),
     )
     try:
         return maker.rules.offered(item, maker.table.place(first_number))
     except NotForSale as refused:
         label = columns.label(columns.price if columns.price is not None else columns.default_price)
-        raise _Slip(first_number, label, "", refused.text, refused.fix) from refused
+        raise RowError(label, "", refused.text, refused.fix, row=first_number) from refused
 
 
 def _check(number: int, fields: Sequence[str], columns: Columns) -> None:
-    """Raise _Slip for a row that is no whole row, or holds what could not be decoded."""
+    """Raise RowError for a row that is no whole row, or holds what could not be decoded."""
     if len(fields) != columns.width:
-        raise _Slip(
-            number,
+        raise RowError(
             "",
             "",
             f"It has {len(fields)} fields, not {columns.width}.",
             "Look for a missing quotation mark, and export again.",
+            row=number,
         )
     for position in columns.read:
-        if _UNREADABLE in fields[position]:
+        if UNREADABLE in fields[position]:
             label = columns.label(position)
-            raise _Slip(
-                number,
+            raise RowError(
                 label,
                 fields[position],
                 f"{label} holds a character that cannot be read.",
                 "Type it again in the Back Office and export again, as UTF-8.",
+                row=number,
             )
 
 
-def _groups(number: int, name: str, fields: Sequence[str], maker: _Maker) -> tuple[str, ...]:
-    found = []
-    columns = maker.reading.columns
-    for position, modifier in columns.modifiers:
-        if not (fields[position] and _yes(fields[position])):
-            continue
-        try:
-            group = maker.modifiers.group_of(modifier)
-        except UnreadableModifier as unreadable:
-            raise _Slip(
-                number,
-                columns.label(position),
-                fields[position],
-                f'"{name}" offers "{modifier}", which cannot be read ({unreadable.place}).',
-                f"Correct {unreadable.place}. The item stays as it was until then.",
-            ) from unreadable
-        if group is not None:
-            found.append(group.external_id)
-    return tuple(found)
-
-
-def _variants(
+def _sizes(
     rows: Sequence[_Row], identity: str, name: str, maker: _Maker, *, price_in_choice: bool
 ) -> tuple[Variant, ...]:
-    """Return the sizes. One without a fixed price is sold at the counter only. Raises _Slip."""
     reading = maker.reading
-    variants, left_out = [], []
-    variable: _Slip | None = None
-    for number, fields in rows:
+
+    def size(row: _Row) -> Variant:
+        number, fields = row
         options = _options(fields, reading.columns)
         called = " / ".join(options)
-        try:
-            price = _price(
+        return Variant(
+            external_id=one_line(fields[SKU]) or "/".join((identity, *options)),
+            variant_name=called,
+            price=_price(
                 number, fields, f"{name} ({called})", reading, price_in_choice=price_in_choice
-            )
-        except _VariablePrice as slip:
-            variable = variable or slip
-            place = maker.table.place(number)
-            left_out.append(LeftOut(f"{name} ({called})", "variable_price", place=place))
-            continue
-        variants.append(
-            Variant(
-                external_id=one_line(fields[SKU]) or "/".join((identity, *options)),
-                variant_name=called,
-                price=price,
-                available=_is_for_sale(number, fields, name, reading),
-            )
+            ),
+            available=_is_for_sale(number, fields, name, reading),
         )
-    if not variants and variable is not None:
-        raise variable
-    for each in left_out:
-        maker.rules.leave_out(each)
-    return tuple(variants)
 
-
-class _VariablePrice(_Slip):
-    """A price that is asked for at the counter."""
+    return sizes_of(rows, size, lambda row: maker.table.place(row[0]), maker.rules)
 
 
 def _is_for_sale(number: int, fields: Sequence[str], name: str, reading: Reading) -> bool:
@@ -353,19 +302,18 @@ def _stock(number: int, fields: Sequence[str], name: str, columns: Columns) -> D
     """Return how much is left; None where the till does not count it, or stock is not read."""
     if columns.stock is None or columns.tracked is None or not _yes(fields[columns.tracked]):
         return None
-    written = fields[columns.stock].strip()
-    if not written:
-        return None
-    if _STOCK.fullmatch(written) is None:
+    written = fields[columns.stock]
+    try:
+        return stock_of(written)
+    except ValueError as wrong:
         label = columns.label(columns.stock)
-        raise _Slip(
-            number,
+        raise RowError(
             label,
-            written,
-            f'The stock of "{name}" is wrong: {label} is {written!r}, which is no number.',
+            written.strip(),
+            f'The stock of "{name}" is wrong: {label} is {written.strip()!r}, which is no number.',
             "Correct the stock in the Back Office, or remove the option sold_out_at_stock.",
-        )
-    return Decimal(written.replace(",", "."))
+            row=number,
+        ) from wrong
 
 
 def _sold_here(rows: Sequence[_Row], columns: Columns) -> bool:
@@ -388,7 +336,7 @@ def _options(fields: Sequence[str], columns: Columns) -> tuple[str, ...]:
 def _price(
     number: int, fields: Sequence[str], name: str, reading: Reading, *, price_in_choice: bool
 ) -> int:
-    """Return the price; 0 for a variable one that a required choice makes. Raises _Slip."""
+    """Return the price; 0 for a variable one that a required choice makes. Raises RowError."""
     columns = reading.columns
     at = columns.price
     written = "" if at is None else fields[at].strip()
@@ -399,17 +347,18 @@ def _price(
     if not written or written.casefold() == _VARIABLE:
         if price_in_choice:
             return 0
-        raise _VariablePrice(
-            number,
+        raise VariablePrice(
+            name,
             label,
             written,
             f'"{name}" has a variable price: a storefront cannot sell it.',
             "Give it a price in the Back Office, or sell it at the counter only.",
+            row=number,
         )
     try:
         return reading.prices.read(written, column=label, name=name)
     except BadPrice as bad:
-        raise _Slip(number, bad.column, bad.value, bad.text, bad.fix) from bad
+        raise RowError(bad.column, bad.value, bad.text, bad.fix, row=number) from bad
 
 
 def _identity(fields: Sequence[str], reading: Reading) -> str:
@@ -417,16 +366,6 @@ def _identity(fields: Sequence[str], reading: Reading) -> str:
         return ""
     wanted, other = (SKU, HANDLE) if reading.by_sku else (HANDLE, SKU)
     return one_line(fields[wanted]) or one_line(fields[other])
-
-
-def _tax(fields: Sequence[str], columns: Columns) -> ItemTax | None:
-    taxes = [tax for tax in columns.taxes if _yes(fields[tax.position])]
-    if not taxes:
-        return None
-    return ItemTax(
-        name=" + ".join(tax.name for tax in taxes),
-        components=tuple(tax.component for tax in taxes),
-    )
 
 
 def _yes(text: str) -> bool:

@@ -19,6 +19,7 @@ from tillbridge.adapter import (
 from tillbridge.adapter.csv_export import CsvExport
 from tillbridge.adapter.decoding import decode, facts_of
 from tillbridge.adapter.export_files import reading_whole, unfinished
+from tillbridge.adapter.export_items import MENU_ID
 from tillbridge.adapter.modifier_file import Modifiers, read_modifiers
 from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.adapter.sharing import read_shared
@@ -27,7 +28,7 @@ from tillbridge.model.export_facts import FileEncoding
 from tillbridge.model.numbers import parse_json_int
 from tillbridge_square.catalog import COLUMNS, Catalog
 from tillbridge_square.library import read_library
-from tillbridge_square.library_items import MENU_ID, Reading, changes_of, sets_of
+from tillbridge_square.library_items import Reading, changes_of, sets_of
 from tillbridge_square.options import SquareOptions
 
 _MENU = Menu(MENU_ID, "Menu")

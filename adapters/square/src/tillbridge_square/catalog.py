@@ -19,11 +19,11 @@ from tillbridge.adapter import (
     TaxComponent,
     Variant,
 )
+from tillbridge.adapter.export_items import UNREADABLE, RowError, VariablePrice, sizes_of, tax_of
 from tillbridge.adapter.known_records import KnownRecords
 from tillbridge.adapter.sale_options import NotForSale, SaleRules, chosen_taxes
 from tillbridge.adapter.texts import one_line, without_markup
-from tillbridge.model.export_facts import ExportFacts, LeftOut
-from tillbridge.model.menu_summary import costs_something
+from tillbridge.model.export_facts import ExportFacts
 from tillbridge.model.numbers import parse_decimal
 from tillbridge_square.catalog_objects import (
     Object,
@@ -59,7 +59,6 @@ COLUMNS = {
     "addon_groups.max_select": "max_selected_modifiers",
     "addon_groups.add_ons": "modifier_list_data.modifiers",
 }
-_UNREADABLE = "\ufffd"
 # Part of every fingerprint. Raise it when the same object comes to mean another item.
 _READING_VERSION = 3
 
@@ -84,26 +83,6 @@ class CatalogFound:
         self.groups = {name: group for name, group in self.groups.items() if name in used}
         chosen = {add_on for group in self.groups.values() for add_on in group.add_ons}
         self.add_ons = {name: add_on for name, add_on in self.add_ons.items() if name in chosen}
-
-
-class _Slip(Exception):
-    def __init__(self, field_name: str, text: str, fix: str) -> None:
-        super().__init__(text)
-        self.field_name = field_name
-        self.text = text
-        self.fix = fix
-
-
-class _VariablePrice(_Slip):
-    """A price that is asked for at the counter."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            "price_money",
-            f'"{name}" has a variable price: a storefront cannot sell it.',
-            "Give it a price in Square, archive it, or sell it at the counter only.",
-        )
-        self.name = name
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +158,7 @@ class Catalog:
             identity
             for kind in ("CATEGORY", "MODIFIER_LIST", "TAX")
             for identity, each in self._of_type(kind)
-            if _UNREADABLE in repr(each)
+            if UNREADABLE in repr(each)
         }
         offered: set[str] = set()  # groups of all items, known ones too
         owners: dict[str, str] = {}  # the item that has an id, its own or a variation's
@@ -194,7 +173,7 @@ class Catalog:
                 continue
             offered.update(self._groups_named(identity, data, found))
             said = repr(data)
-            if _UNREADABLE in said or not garbled.isdisjoint(_named(data)):
+            if UNREADABLE in said or not garbled.isdisjoint(_named(data)):
                 found.bad_rows.append(_garbled(place, identity, data))
                 continue
             fingerprint = records.new((identity, said, self._image(data), *categories))
@@ -248,20 +227,20 @@ class Catalog:
             return None if item is None else rules.offered(item, parts.place)
         except NotForSale as refused:
             return BadRow(parts.place, refused.text, refused.fix, identity, "price_money")
-        except _Slip as slip:
-            return BadRow(parts.place, slip.text, slip.fix, identity, slip.field_name)
+        except RowError as wrong:
+            return wrong.at(parts.place, identity)
 
     def _item(
         self, identity: str, data: Object, parts: "_Parts", found: CatalogFound, rules: SaleRules
     ) -> Item | None:
         name = one_line(str(data.get("name") or ""))
         if not name:
-            raise _Slip("name", "It has no name.", "Give the item a name in Square.")
+            raise RowError("name", "", "It has no name.", "Give the item a name in Square.")
         variations = self._variations(data)
         if not variations:
             return None
         groups = tuple(self._groups(identity, data, found))
-        in_choice = any(costs_something(found.groups[each], found.add_ons) for each in groups)
+        in_choice = rules.have_priced_choice(groups)
         variants = self._variants(variations, name, parts.place, rules, price_in_choice=in_choice)
         return Item(
             external_id=identity,
@@ -305,20 +284,10 @@ class Catalog:
         *,
         price_in_choice: bool,
     ) -> tuple[Variant, ...]:
-        """Return the variations. One with a variable price is sold at the counter only."""
-        variants, left_out = [], []
-        variable: _VariablePrice | None = None
-        for each in variations:
-            try:
-                variants.append(self._variant(each, item, price_in_choice=price_in_choice))
-            except _VariablePrice as slip:
-                variable = variable or slip
-                left_out.append(LeftOut(slip.name, "variable_price", place=place))
-        if not variants and variable is not None:
-            raise variable
-        for each_left in left_out:
-            rules.leave_out(each_left)
-        return tuple(variants)
+        def variant(each: Object) -> Variant:
+            return self._variant(each, item, price_in_choice=price_in_choice)
+
+        return sizes_of(variations, variant, lambda _each: place, rules)
 
     def _variant(self, each: Object, item: str, *, price_in_choice: bool) -> Variant:
         data = part_of(each, "item_variation_data")
@@ -329,12 +298,20 @@ class Catalog:
         amount = amount_of(money.get("amount"))
         if pricing == "VARIABLE_PRICING" or amount is None:
             if not price_in_choice:
-                raise _VariablePrice(f"{item} ({name})" if name else item)
+                full = f"{item} ({name})" if name else item
+                raise VariablePrice(
+                    full,
+                    "price_money",
+                    "",
+                    f'"{full}" has a variable price: a storefront cannot sell it.',
+                    "Give it a price in Square, archive it, or sell it at the counter only.",
+                )
             amount = 0
         if money.get("currency", self.currency) != self.currency:
             full = f"{item} ({name})" if name else item
-            raise _Slip(
+            raise RowError(
                 "price_money",
+                str(money["currency"]),
                 f'"{full}" has a price in {money["currency"]}.',
                 f"Correct the store's currency ({self.currency}) in bridge.toml.",
             )
@@ -354,8 +331,9 @@ class Catalog:
             if info.get("enabled") is False or (listed is None and name not in found.refused):
                 continue
             if listed is None:
-                raise _Slip(
+                raise RowError(
                     "modifier_list_info",
+                    name,
                     f"It has a modifier list that cannot be offered: {found.refused[name]}.",
                     "Correct the modifier list in Square, and export again.",
                 )
@@ -363,8 +341,9 @@ class Catalog:
             most = number_or(info.get("max_selected_modifiers"), listed.max_select)
             most = most or len(listed.add_ons)
             if least > min(most, len(listed.add_ons)):
-                raise _Slip(
+                raise RowError(
                     "modifier_list_info",
+                    name,
                     f'Nobody can choose from its modifier list "{listed.name}": it wants {least}, '
                     f"allows {most} and offers {len(listed.add_ons)}.",
                     "Correct the numbers in Square, and export again.",
@@ -389,7 +368,7 @@ class Catalog:
         """Return the groups of an item; those it names, where it cannot be sold with them."""
         try:
             return tuple(self._groups(identity, data, found))
-        except _Slip:
+        except RowError:
             return [
                 str(info.get("modifier_list_id"))
                 for info in dicts_in(data.get("modifier_list_info"))
@@ -439,9 +418,7 @@ class Catalog:
             for tax in said
             if tax.get("enabled", True)
         ]
-        if not components:
-            return None
-        return ItemTax(" + ".join(each.agency for each in components), tuple(components))
+        return tax_of(components)
 
     def _image(self, data: Object) -> str:
         images = self.objects.get("IMAGE", {})
@@ -476,7 +453,7 @@ def _garbled(place: str, identity: str, data: Object) -> BadRow:
 
 def _unreadable_in(value: object, path: str) -> Iterator[tuple[str, str]]:
     """Yield the texts that hold what could not be decoded, each with its path."""
-    if isinstance(value, str) and _UNREADABLE in value:
+    if isinstance(value, str) and UNREADABLE in value:
         yield path, value
     elif isinstance(value, Mapping):
         for name, part in value.items():
@@ -498,15 +475,16 @@ def _twice(place: str, identity: str, taken: str, owner: str) -> BadRow:
 
 
 def _rate(tax: Object) -> str:
-    """Return the percentage as it stands there. Raises _Slip for one that is no number."""
+    """Return the percentage as it stands there. Raises RowError for one that is no number."""
     written = str(tax.get("percentage") or "0")
     try:
         rate = parse_decimal(written)
     except ValueError:
         rate = Decimal(-1)
     if rate < 0:
-        raise _Slip(
+        raise RowError(
             "percentage",
+            written[:40],
             f'Its tax "{tax.get("name")}" has the rate {written[:40]!r}, which is no percentage.',
             "Correct the tax in Square, and export again.",
         )

@@ -28,8 +28,9 @@ class Row(dict[str, str]):
     `beyond` is whether something stands to the right of the last column.
     """
 
-    __slots__ = ("beyond", "place")
+    __slots__ = ("beyond", "number", "place")
 
+    number: int
     place: str
     beyond: bool
 
@@ -71,6 +72,7 @@ class Library:
         """Return a row with its cells by their columns."""
         number, written = cells
         row = Row(zip(self.header, map(str.strip, written), strict=False))
+        row.number = number
         row.place = f"{self.name}, row {number}"
         row.beyond = len(written) > len(self.header)
         return row

@@ -1,19 +1,15 @@
 """Items of an item library: rows of one item name are the variations of one item. Pure."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 
 from tillbridge.adapter import (
     BadRow,
-    Category,
     ExportUnreadable,
     Item,
-    ItemTax,
     TaxComponent,
     Variant,
 )
@@ -24,22 +20,28 @@ from tillbridge.adapter.claimed_ids import (
     cells_of_record,
     distinct_rows,
 )
+from tillbridge.adapter.export_items import (
+    MENU_ID,
+    UNREADABLE,
+    FoundItems,
+    RowError,
+    VariablePrice,
+    groups_of,
+    sizes_of,
+    stock_of,
+    tax_of,
+)
 from tillbridge.adapter.known_records import KnownRecords
-from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
+from tillbridge.adapter.modifier_file import Modifiers
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.sale_options import NotForSale, SaleRules, chosen_taxes, is_sold_out
 from tillbridge.adapter.texts import one_line, without_markup
-from tillbridge.model.export_facts import LeftOut
-from tillbridge.model.menu_summary import costs_something
 from tillbridge_square.library import Cells, Library, Row
 from tillbridge_square.options import SquareOptions
 
-MENU_ID = "menu"
 _VARIABLE = "variable"
 # Part of every fingerprint. Raise it when the same row comes to mean another item.
 _READING_VERSION = 2
-_STOCK = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?")
-_UNREADABLE = "\ufffd"
 _OPTION_VALUES = tuple(f"option value {number}" for number in range(1, 7))
 _READ = (
     *("token", "item name", "variation name", "customer-facing name", "description"),
@@ -88,26 +90,6 @@ class Reading:
         return f"current quantity {self.location}".strip()
 
 
-@dataclass(slots=True)
-class Found:
-    """What was made of the rows; `fingerprints` are those of the items' records."""
-
-    items: dict[str, Item] = field(default_factory=dict)
-    fingerprints: dict[str, int] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
-    categories: dict[str, Category] = field(default_factory=dict)
-    bad_rows: list[BadRow] = field(default_factory=list)
-
-
-class _Slip(Exception):
-    def __init__(self, row: Row, column: str, text: str, fix: str) -> None:
-        super().__init__(text)
-        self.row = row
-        self.column = column
-        self.text = text
-        self.fix = fix
-
-
 @dataclass(frozen=True, slots=True)
 class _Maker:
     """Makes items of rows."""
@@ -120,6 +102,10 @@ class _Maker:
     def shown(self, column: str) -> str:
         """Return a column as the file calls it."""
         return self.library.shown.get(column, column)
+
+    def wrong(self, row: Row, column: str, text: str, fix: str) -> RowError:
+        """Return what is wrong with a column of a row."""
+        return RowError(self.shown(column), row[column], text, fix, row=row.number)
 
 
 def sets_of(library: Library) -> Mapping[str, Sequence[str]]:
@@ -142,14 +128,14 @@ def changes_of(
     known: AbstractSet[int],
     modifiers: Modifiers,
     rules: SaleRules,
-) -> tuple[Found, KnownRecords]:
+) -> tuple[FoundItems, KnownRecords]:
     """Return what the records say that are not known, in the library's order."""
     location = reading.location
     meaning = (tuple(library.columns), tuple(library.modifier_sets), modifiers.meaning)
     records = KnownRecords(known, _READING_VERSION, reading, meaning)
     maker = _Maker(library, reading, modifiers, rules)
     read = _cells_read(library, reading)
-    found = Found()
+    found = FoundItems()
     width = len(library.header)
     token_at = library.columns["token"]
     unique = all_differ([cells[token_at] for _number, cells in library.rows])
@@ -178,20 +164,12 @@ def changes_of(
             continue
         try:
             item = _item(_Family(rows, sold), identity, maker)
-        except _Slip as slip:
-            value = slip.row[slip.column]
-            column = maker.shown(slip.column)
-            found.bad_rows.append(
-                BadRow(slip.row.place, slip.text, slip.fix, identity, column, value)
-            )
+        except RowError as wrong:
+            place = f"{library.name}, row {wrong.row}"
+            found.bad_rows.append(wrong.at(place, identity))
             continue
-        if item is None:
-            continue
-        found.items[identity] = item
-        found.fingerprints[identity] = fingerprint
-        found.places[identity] = rows[0].place
-        for category in item.categories:
-            found.categories.setdefault(category, Category(category, category))
+        if item is not None:
+            found.add(item, fingerprint, rows[0].place)
     return found, records
 
 
@@ -284,18 +262,18 @@ def _has_variation(family: Sequence[Cells], cells: Cells, library: Library) -> b
     return any(_variation_name(partial(library.cell, each)) == variation for each in family)
 
 
-def _check(row: Row) -> None:
-    """Raise _Slip for a row that is out of its columns, or holds what could not be decoded."""
+def _check(row: Row, maker: _Maker) -> None:
+    """Raise RowError for a row that is out of its columns, or holds what could not be decoded."""
     if row.beyond:
-        raise _Slip(
+        raise maker.wrong(
             row,
             "",
             f'The row of "{row["item name"]}" goes on beyond the last column.',
             "Look for a missing quotation mark, and export again.",
         )
     for column, cell in row.items():
-        if _UNREADABLE in cell:
-            raise _Slip(
+        if UNREADABLE in cell:
+            raise maker.wrong(
                 row,
                 column,
                 f'"{row["item name"]}" holds a character that cannot be read.',
@@ -319,17 +297,20 @@ def _identity(family: Sequence[Cells], library: Library) -> str:
 
 
 def _item(family: _Family, identity: str, maker: _Maker) -> Item | None:
-    """Return the item, None where it is not sold online. Raises _Slip."""
+    """Return the item, None where it is not sold online. Raises RowError."""
     reading, first = maker.reading, family.rows[0]
     for row in family.sold:
-        _check(row)
+        _check(row, maker)
     name = one_line(family.first("customer-facing name", "item name"))
     if not name:
-        raise _Slip(first, "item name", "It has no name.", "Give the item a name in Square.")
-    groups = _groups(family, name, maker)
-    in_choice = any(
-        costs_something(maker.modifiers.groups[group], maker.modifiers.add_ons) for group in groups
-    )
+        raise maker.wrong(first, "item name", "It has no name.", "Give the item a name in Square.")
+    offered = [
+        (maker.shown(column), first[column], modifier_set)
+        for column, modifier_set in maker.library.modifier_sets.items()
+        if family.has(column)
+    ]
+    groups = groups_of(name, offered, maker.modifiers, row=first.number)
+    in_choice = maker.rules.have_priced_choice(groups)
     variants: tuple[Variant, ...] = ()
     if len(family.rows) > 1:
         variants = _variants(family, name, maker, price_in_choice=in_choice)
@@ -337,7 +318,7 @@ def _item(family: _Family, identity: str, maker: _Maker) -> Item | None:
         available = any(variant.available for variant in variants)
     else:
         price = _price(first, name, maker, price_in_choice=in_choice)
-        available = _is_available(first, reading)
+        available = _is_available(first, maker)
     item = Item(
         external_id=identity,
         name=name,
@@ -347,90 +328,46 @@ def _item(family: _Family, identity: str, maker: _Maker) -> Item | None:
         categories=_categories(family),
         addon_groups=groups,
         variants=variants,
-        tax=_tax([tax for column, tax in reading.taxes if family.has(column)])
-        if reading.taxes
-        else None,
+        tax=tax_of([tax for column, tax in reading.taxes if family.has(column)]),
         menus=(MENU_ID,),
     )
     try:
         return maker.rules.offered(item, first.place)
     except NotForSale as refused:
-        raise _Slip(first, "price", refused.text, refused.fix) from refused
-
-
-def _groups(family: _Family, name: str, maker: _Maker) -> tuple[str, ...]:
-    found = []
-    for column, modifier_set in maker.library.modifier_sets.items():
-        if not family.has(column):
-            continue
-        try:
-            group = maker.modifiers.group_of(modifier_set)
-        except UnreadableModifier as unreadable:
-            raise _Slip(
-                family.rows[0],
-                column,
-                f'"{name}" offers "{modifier_set}", which cannot be read ({unreadable.place}).',
-                f"Correct {unreadable.place}. The item stays as it was until then.",
-            ) from unreadable
-        if group is not None:
-            found.append(group.external_id)
-    return tuple(found)
+        raise maker.wrong(first, "price", refused.text, refused.fix) from refused
 
 
 def _variants(
     family: _Family, item: str, maker: _Maker, *, price_in_choice: bool
 ) -> tuple[Variant, ...]:
-    """Return the variations. One with a variable price is sold at the counter only."""
-    variants, left_out = [], []
-    variable: _Slip | None = None
-    for row in family.sold:
-        try:
-            price = _price(row, item, maker, price_in_choice=price_in_choice)
-        except _VariablePrice as slip:
-            variable = variable or slip
-            left_out.append(LeftOut(_full_name(row, item), "variable_price", place=row.place))
-            continue
-        variants.append(
-            Variant(
-                external_id=row["token"],
-                variant_name=_variation_name(row.__getitem__),
-                price=price,
-                available=_is_available(row, maker.reading),
-            )
+    def variant(row: Row) -> Variant:
+        return Variant(
+            external_id=row["token"],
+            variant_name=_variation_name(row.__getitem__),
+            price=_price(row, item, maker, price_in_choice=price_in_choice),
+            available=_is_available(row, maker),
         )
-    if not variants and variable is not None:
-        raise variable
-    for each in left_out:
-        maker.rules.leave_out(each)
-    return tuple(variants)
+
+    return sizes_of(family.sold, variant, lambda row: row.place, maker.rules)
 
 
-class _VariablePrice(_Slip):
-    """A price that is asked for at the counter."""
-
-
-def _is_available(row: Row, reading: Reading) -> bool:
+def _is_available(row: Row, maker: _Maker) -> bool:
+    reading = maker.reading
     seen = row["square online item visibility"]
     if reading.options.visibility == "follow" and _is(seen, "unavailable"):
         return False
     if reading.options.sold_out_at_stock is None:
         return True
-    return not is_sold_out(reading.options, _stock(row, reading.stock_column))
-
-
-def _stock(row: Row, column: str) -> Decimal | None:
-    """Return how much is left, None where Square does not count it. Raises _Slip."""
-    written = row[column]
-    if not written:
-        return None
-    if _STOCK.fullmatch(written) is None:
-        raise _Slip(
+    column = reading.stock_column
+    try:
+        return not is_sold_out(reading.options, stock_of(row[column]))
+    except ValueError as wrong:
+        raise maker.wrong(
             row,
             column,
-            f'The quantity of "{row["item name"]}" is {written!r}, which is no number.',
+            f'The quantity of "{row["item name"]}" is {row[column]!r}, which is no number.',
             "Correct it in Square, or remove the option sold_out_at_stock.",
-        )
-    return Decimal(written.replace(",", "."))
+        ) from wrong
 
 
 def _variation_name(cell: Callable[[str], str]) -> str:
@@ -439,7 +376,7 @@ def _variation_name(cell: Callable[[str], str]) -> str:
 
 
 def _price(row: Row, item: str, maker: _Maker, *, price_in_choice: bool) -> int:
-    """Return the price; 0 for a variable one that a required choice makes. Raises _Slip."""
+    """Return the price; 0 for a variable one that a required choice makes. Raises RowError."""
     column = maker.reading.price_column
     written = row[column]
     if not written:
@@ -447,18 +384,20 @@ def _price(row: Row, item: str, maker: _Maker, *, price_in_choice: bool) -> int:
     if not written or written.casefold() == _VARIABLE:
         if price_in_choice:
             return 0
-        raise _VariablePrice(
-            row,
-            column,
+        raise VariablePrice(
+            _full_name(row, item),
+            maker.shown(column),
+            written,
             f'"{_full_name(row, item)}" has a variable price: a storefront cannot sell it.',
             "Give it a price in Square, archive it, or sell it at the counter only.",
+            row=row.number,
         )
     try:
         return maker.reading.prices.read(
             written, column=maker.shown(column), name=_full_name(row, item)
         )
     except BadPrice as bad:
-        raise _Slip(row, column, bad.text, bad.fix) from bad
+        raise maker.wrong(row, column, bad.text, bad.fix) from bad
 
 
 def _full_name(row: Row, item: str) -> str:
@@ -472,12 +411,6 @@ def _categories(family: _Family) -> tuple[str, ...]:
         return ()
     names = map(one_line, written.split(", "))
     return tuple(dict.fromkeys(name for name in names if name))
-
-
-def _tax(components: Sequence[TaxComponent]) -> ItemTax | None:
-    if not components:
-        return None
-    return ItemTax(" + ".join(each.agency for each in components), tuple(components))
 
 
 def _is(cell: str, value: str) -> bool:
