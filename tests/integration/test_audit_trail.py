@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -12,21 +13,33 @@ from sqlalchemy import create_engine
 
 from tests.support.ledger_house import StoppedClock, opened
 from tests.support.pretend_control import PretendControl
+from tillbridge import operations
 from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError
-from tillbridge.daemon.audited import audited
 from tillbridge.daemon.effects import Effects
-from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import metadata
 from tillbridge.operations.audit_trail import AuditTrail
+from tillbridge.operations.bridge import Bridge
 
 ACTS = [
     audit.Act("order.retry", "page:anna", "staff", "main", "ord_1", {"ok": True}),
     audit.Act("menu.push", "command:root", "technician", "main", "", {"ok": True, "full": True}),
     audit.Act("store.pause", "bridge", "", "main", "", {"ok": False}),
 ]
+
+
+ROOT = Actor("command:root", Role.TECHNICIAN)
+
+
+def bridge_of(ledger: Ledger) -> Bridge:
+    return cast("Bridge", SimpleNamespace(ledger=ledger))
+
+
+async def listed_of(ledger: Ledger) -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = (await operations.audit.entries(bridge_of(ledger)))["entries"]
+    return entries
 
 
 async def filled(ledger: Ledger, count: int = 3) -> None:
@@ -78,7 +91,7 @@ async def test_whatever_is_changed_breaks_the_chain_there(
         checked = await ledger.read(audit.check)
         assert checked.broken is not None
         assert checked.broken.entry == entry
-        answer = await AuditOperations(ledger).verify()
+        answer = await operations.audit.verify(bridge_of(ledger))
         assert answer["ok"] is False
         assert f"entry {entry}" in answer["text"]
 
@@ -120,21 +133,18 @@ async def test_every_operation_that_acts_leaves_an_entry_and_no_reading_does(
     tmp_path: Path,
 ) -> None:
     async with opened(tmp_path) as ledger:
-        control = audited(PretendControl(), AuditTrail(ledger, StoppedClock()))
         dispatcher = PretendControl().dispatcher(AuditTrail(ledger, StoppedClock()))
-        root = Actor("command:root", Role.TECHNICIAN)
-        with acting_as(root):
-            await control.status()
-            await control.overview()
-            await control.menu.plan("main")
-            await control.tables.plan("main")
-            await control.menu.push("main", full=True)
-            await dispatcher.perform("items.off", {"store": "main"}, root)
-            taken = {"store": "main", "item": "B1", "until": "18:30"}
-            await dispatcher.perform("item.86", taken, root)
-            await control.orders.cancel("ord_1", reason_code="OTHER")
-            await control.tables.push("main")
-        listed = (await AuditOperations(ledger).list(10))["entries"]
+        for name, given in (
+            ("items.off", {"store": "main"}),
+            ("menu.plan", {"store": "main"}),
+            ("tables.plan", {"store": "main"}),
+            ("menu.push", {"store": "main", "full": True}),
+            ("item.86", {"store": "main", "item": "B1", "until": "18:30"}),
+            ("order.cancel", {"order": "ord_1", "reason_code": "OTHER"}),
+            ("tables.push", {"store": "main"}),
+        ):
+            await dispatcher.perform(name, given, ROOT)
+        listed = await listed_of(ledger)
         assert [(e["action"], e["store"], e["target"], e["detail"]) for e in reversed(listed)] == [
             ("menu.push", "main", "", {"ok": True, "full": True}),
             ("item.86", "main", "B1", {"ok": True, "until_ms": "18:30"}),
@@ -148,22 +158,22 @@ async def test_what_failed_is_written_down_as_failed(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
         inner = PretendControl()
         inner.failure = BridgeError("No.")
-        control = audited(inner, AuditTrail(ledger, StoppedClock()))
+        dispatcher = inner.dispatcher(AuditTrail(ledger, StoppedClock()))
         with pytest.raises(BridgeError):
-            await control.orders.retry("ord_1")
-        (entry,) = (await AuditOperations(ledger).list(10))["entries"]
+            await dispatcher.perform("order.retry", {"order": "ord_1"}, ROOT)
+        (entry,) = await listed_of(ledger)
         assert entry["detail"] == {"ok": False, "failure": "BridgeError"}
-        assert entry["who"] == "bridge"
+        assert entry["who"] == "command:root"
 
 
 async def test_the_list_goes_on(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
         await filled(ledger, 5)
-        operations = AuditOperations(ledger)
-        first: dict[str, Any] = await operations.list(3)
+        bridge = bridge_of(ledger)
+        first: dict[str, Any] = await operations.audit.entries(bridge, limit=3)
         assert [each["id"] for each in first["entries"]] == [5, 4, 3]
         assert first["more"] is True
-        rest = await operations.list(3, before=3)
+        rest = await operations.audit.entries(bridge, limit=3, before=3)
         assert [each["id"] for each in rest["entries"]] == [2, 1]
         assert rest["more"] is False
 
@@ -180,7 +190,7 @@ async def test_what_the_bridge_does_by_itself_is_there_too(tmp_path: Path) -> No
         effects = Effects("main", cast("Any", Menu()), cast("Any", None), trail)
         with acting_as(Actor("page:anna", Role.STAFF)):
             await effects.items_out(["B1", "B2"])
-        listed = (await AuditOperations(ledger).list(10))["entries"]
+        listed = await listed_of(ledger)
     assert Menu.out == ["B1", "B2"]
     assert [(each["who"], each["action"], each["target"]) for each in listed] == [
         ("bridge", "item.86", "B2"),

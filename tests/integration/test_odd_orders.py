@@ -18,16 +18,15 @@ from tillbridge.adapter import AdapterContext
 from tillbridge.cli.order_reading import FoundOrder
 from tillbridge.cli.orders import _show, _whole
 from tillbridge.cli.say import document
-from tillbridge.daemon import operations_orders
 from tillbridge.ledger.inbox import record
 from tillbridge.ledger.models import Delivery, OrderRow, metadata
 from tillbridge.ledger.orders import find_called, read_log
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, parse_order
+from tillbridge.orders import listing, order_part
 from tillbridge.orders.events import order_of
 from tillbridge.orders.intake import IntakePolicy, take_in
-from tillbridge.web import order_part
 from tillbridge_printer.emulated.show import sheets_of
 from tillbridge_printer.options import PrinterOptions
 
@@ -137,8 +136,8 @@ FEW = settings(max_examples=8, deadline=None)  # a ticket is drawn
 
 def test_no_page_breaks(house: PageHouse, runner: asyncio.Runner) -> None:
     async def look(connection: Connection, row: OrderRow) -> None:
-        shown = operations_orders._whole(connection, row)
-        listed = {**order_part.order_part(row), "new": True, **operations_orders._worth(row)}
+        shown = listing.whole_order(connection, row)
+        listed = {**order_part.order_part(row), "new": True, **listing._worth(row)}
         house.control.orders.whole, house.control.orders.rows = shown, [listed]
         for path in ("/orders", "/orders/ord_1", "/orders/ord_1/payload", "/orders.csv"):
             answer = await house.get(path)

@@ -165,12 +165,12 @@ async def test_control_wants_the_token(site: Site, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
     async with site.session.get(site.url + "/control/status", headers=headers) as answer:
         assert answer.status == 401
-    async with site.session.post(site.url + "/control/stores/main/push") as answer:
+    async with site.session.post(site.url + "/control/menu.push") as answer:
         assert answer.status == 401
     assert site.control.asked == []
 
 
-@pytest.mark.parametrize("path", ["nothing", "stores/main/push", ""])
+@pytest.mark.parametrize("path", ["nothing", "menu.push", ""])
 async def test_what_no_command_asks_is_not_found(site: Site, path: str) -> None:
     status, _text, _headers = await site.get(f"/control/{path}", Authorization=f"Bearer {TOKEN}")
     assert status == 404
@@ -188,10 +188,10 @@ async def test_what_no_command_asks_is_not_found(site: Site, path: str) -> None:
             ("connect", "main", True),
         ),
         ("GET", "connect/st4te", None, ("connect_result", "st4te")),
-        ("GET", "stores/main/plan", None, ("plan", "main")),
-        ("POST", "stores/main/push", {"full": True}, ("push", "main", True)),
-        ("POST", "stores/main/push", None, ("push", "main", False)),
-        ("POST", "stores/main/approve", {}, ("approve", "main")),
+        ("POST", "menu.plan", {"store": "main"}, ("plan", "main")),
+        ("POST", "menu.push", {"store": "main", "full": True}, ("push", "main", True)),
+        ("POST", "menu.push", {"store": "main"}, ("push", "main", False)),
+        ("POST", "menu.approve", {"store": "main"}, ("approve", "main")),
         (
             "POST",
             "item.86",
@@ -199,7 +199,7 @@ async def test_what_no_command_asks_is_not_found(site: Site, path: str) -> None:
             ("86", "main", "B/1", "18:30"),
         ),
         ("POST", "item.restore", {"store": "main", "item": "B1"}, ("restore", "main", "B1")),
-        ("POST", "orders/retry", {"order": "ord_1"}, ("retry", "ord_1")),
+        ("POST", "order.retry", {"order": "ord_1"}, ("retry", "ord_1")),
         (
             "POST",
             "token/reporting",
@@ -233,7 +233,7 @@ async def test_what_no_command_asks_is_not_found(site: Site, path: str) -> None:
         ("POST", "communities/hall/webhook/remake", {}, ("community webhook remake", "hall")),
         (
             "POST",
-            "orders/cancel",
+            "order.cancel",
             {"order": "ord_1", "reason_code": "OTHER"},
             ("cancel", "ord_1", "OTHER"),
         ),
@@ -260,7 +260,7 @@ async def test_control_hands_on_what_is_asked(
         ("item.86", {"store": "main", "item": "B1", "by": "staff"}),
         ("item.86", {"store": "main"}),
         ("item.nothing", {}),
-        ("stores/main/pause", {"by": "staff", "reason": "x", "until_ms": 10**17}),
+        ("store.pause", {"store": "main", "reason": "x", "until": 10**17}),
         ("communities/hall/86", {"item": "B/1", "by": "staff", "until_ms": 10**17}),
     ],
 )
@@ -276,7 +276,7 @@ async def test_control_refuses_what_it_does_not_understand(
 
 async def test_control_tells_failures_with_their_kind_and_remedy(site: Site) -> None:
     site.control.failure = BridgeError("There is no order ord_1.", fix="See the list.")
-    status, answer = await site.control_json("POST", "orders/retry", {"order": "ord_1"})
+    status, answer = await site.control_json("POST", "order.retry", {"order": "ord_1"})
     assert status == 409
     assert answer["error"] == {
         "kind": "BridgeError",

@@ -17,8 +17,8 @@ from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, PastProblem, 
 from tillbridge.ledger.snapshot import SPANS, Figures, Held, StoreFigures, StoreSnapshot, Times
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, ReasonCode
+from tillbridge.orders.order_part import life_part, may_be_done, order_part
 from tillbridge.stores.closure import ClosureReasons, Pause, to_json
-from tillbridge.web.order_part import life_part, may_be_done, order_part
 
 _MINUTE = 60_000
 

@@ -1,9 +1,11 @@
 """A `Control` that remembers what it was asked, and answers what a test put there."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.support.pretend_setup import PretendSetup
+from tillbridge.core.actor import current_actor
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.operation import Dispatcher, Operation
 from tillbridge.ledger.day import Day
@@ -12,9 +14,9 @@ from tillbridge.ledger.search import fold, rank_of
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
+from tillbridge.orders.order_part import life_part, may_be_done, order_part
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
-from tillbridge.web.order_part import life_part, may_be_done, order_part
 from tillbridge.web.overview import overview
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ class PretendAudit:
     def __init__(self) -> None:
         self.entries: list[Answer] = []
 
-    async def list(self, limit: int, *, before: int | None = None) -> Answer:
+    async def list(self, *, limit: int, before: int | None = None) -> Answer:
         older = [each for each in self.entries if before is None or each["id"] < before]
         return {"entries": older[:limit], "more": len(older) > limit}
 
@@ -359,7 +361,7 @@ class PretendMenu:
         return self.shown
 
     async def items(
-        self, store: str, *, text: str = "", page: int = 1, at_ms: int | None = None
+        self, store: str, *, text: str = "", page: int = 1, at: str | None = None
     ) -> Answer:
         found = [each for each in self.rows if text.lower() in each["name"].lower()]
         return {
@@ -369,7 +371,7 @@ class PretendMenu:
             "page": page,
             "pages": 1,
             "currency": "EUR",
-            "at": None if at_ms is None else to_iso(at_ms),
+            "at": None if at is None else to_iso(_ms(at)),
         }
 
     async def history(self, store: str, *, before: int | None = None) -> Answer:
@@ -389,6 +391,10 @@ class PretendMenu:
         return self._told("approve", store)
 
 
+def _ms(typed: str) -> int:
+    return round(datetime.fromisoformat(typed).timestamp() * 1000)
+
+
 class PretendStore:
     """Its part for a store itself."""
 
@@ -406,11 +412,11 @@ class PretendStore:
     async def push(self, store: str, *, full: bool) -> Answer:
         return self._told("settings push", store, full)
 
-    async def pause(self, store: str, *, by: str, reason: str, until_ms: int | None) -> Answer:
-        return self._told("pause", store, by, reason, until_ms)
+    async def pause(self, store: str, *, by: str | None, reason: str, until: str | None) -> Answer:
+        return self._told("pause", store, by or current_actor().name, reason, until)
 
-    async def resume(self, store: str, *, by: str) -> Answer:
-        return self._told("resume", store, by)
+    async def resume(self, store: str, *, by: str | None) -> Answer:
+        return self._told("resume", store, by or current_actor().name)
 
     async def tax(self, store: str) -> Answer:
         return {**self._told("tax", store), "differences": self.differences}
@@ -449,6 +455,34 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     "items.find": lambda control, **given: control.items.find(**given),
     "item.86": lambda control, **given: control.items.take_off(**given),
     "item.restore": lambda control, **given: control.items.restore(**given),
+    "orders.list": lambda control, **given: control.orders.list(**given),
+    "orders.show": lambda control, order: control.orders.show(order),
+    "orders.seen": lambda control: control.orders.seen(),
+    "order.retry": lambda control, order: control.orders.retry(order),
+    "order.cancel": lambda control, order, reason_code: control.orders.cancel(
+        order, reason_code=reason_code
+    ),
+    "order.done": lambda control, order, how: control.orders.done(order, how=how),
+    "menu.show": lambda control, **given: control.menu.show(**given),
+    "menu.plan": lambda control, **given: control.menu.plan(**given),
+    "menu.push": lambda control, **given: control.menu.push(**given),
+    "menu.approve": lambda control, **given: control.menu.approve(**given),
+    "menu.dismiss": lambda control, **given: control.menu.dismiss(**given),
+    "menu.history": lambda control, **given: control.menu.history(**given),
+    "menu.items": lambda control, **given: control.menu.items(**given),
+    "store.show": lambda control, **given: control.store.show(**given),
+    "store.plan": lambda control, **given: control.store.plan(**given),
+    "store.push": lambda control, **given: control.store.push(**given),
+    "store.pause": lambda control, **given: control.store.pause(**given),
+    "store.resume": lambda control, **given: control.store.resume(**given),
+    "store.tax": lambda control, **given: control.store.tax(**given),
+    "tables.list": lambda control, **given: control.tables.list(**given),
+    "tables.plan": lambda control, **given: control.tables.plan(**given),
+    "tables.push": lambda control, **given: control.tables.push(**given),
+    "tables.approve": lambda control, **given: control.tables.approve(**given),
+    "tables.printed": lambda control, **given: control.tables.printed(**given),
+    "audit.list": lambda control, **given: control.audit.list(**given),
+    "audit.verify": lambda control: control.audit.verify(),
     "problems.list": lambda control: control.problems.list(),
     "problems.show": lambda control, **given: control.problems.show(**given),
     "problems.acknowledge": lambda control, **given: control.problems.acknowledge(**given),

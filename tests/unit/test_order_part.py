@@ -9,8 +9,8 @@ from tillbridge.core.actor import by_whom
 from tillbridge.core.spans import short_span
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState
-from tillbridge.web.order_part import life_part, lines_part, may_be_done, order_part
-from tillbridge.web.order_words import sentence
+from tillbridge.orders.order_part import life_part, lines_part, may_be_done, order_part
+from tillbridge.orders.order_words import sentence
 from tillbridge.web.site.orders import _then, _what_done_does
 
 ROW = OrderRow(

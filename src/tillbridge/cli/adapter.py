@@ -8,8 +8,8 @@ import typer
 
 from tillbridge.cli import say
 from tillbridge.cli.adapter_till import Name, record_adapter, try_adapter, write_modifiers
+from tillbridge.cli.commands import Json
 from tillbridge.cli.exits import Exit
-from tillbridge.cli.menu import Json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _, ngettext
 

@@ -1,39 +1,17 @@
 """`tillbridge audit ...`: who did what, and whether anybody changed it afterwards."""
 
-from typing import Annotated
-
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.menu import Json
-from tillbridge.cli.reach import ask
-from tillbridge.cli.settings import load_settings
+from tillbridge.cli.commands import Arguments, add_operations
 from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer
+from tillbridge.operations import audit
 
 app = typer.Typer(help=_("Who did what, chained by hash."), no_args_is_help=True)
 
 
-@app.command("list")
-def list_entries(
-    context: typer.Context,
-    limit: Annotated[
-        int,
-        typer.Option("--limit", metavar="N", min=1, max=10_000, help=_("How many, at most.")),
-    ] = 100,
-    as_json: Json = False,
-) -> None:
-    """List what was done lately, newest first: on the page, by commands, by the bridge itself.
-
-    Example: tillbridge audit list --limit 20
-    """
-    answer = ask(
-        load_settings(context),
-        lambda bridge: bridge.ask("GET", "audit", query={"limit": str(limit)}),
-        lambda control: control.audit.list(limit),
-    )
-    if as_json:
-        say.document(answer)
-        return
+def _show_list(answer: Answer, _given: Arguments) -> None:
     if not answer["entries"]:
         say.line(_("Nothing has been done by hand yet."))
         return
@@ -53,16 +31,4 @@ def list_entries(
     )
 
 
-@app.command()
-def verify(context: typer.Context, as_json: Json = False) -> None:
-    """Check the whole chain, and say where it breaks. Ends with 1 if it does.
-
-    Example: tillbridge audit verify
-    """
-    answer = ask(
-        load_settings(context),
-        lambda bridge: bridge.ask("GET", "audit", "verify"),
-        lambda control: control.audit.verify(),
-    )
-    say.answered(answer, as_json=as_json)
-    raise typer.Exit(0 if answer["ok"] else 1)
+add_operations(app, audit, {"audit.list": _show_list})

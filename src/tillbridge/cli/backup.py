@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.menu import Json
+from tillbridge.cli.commands import Json
 from tillbridge.cli.say import Yes, confirm
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError

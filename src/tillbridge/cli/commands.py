@@ -18,8 +18,16 @@ from tillbridge.operations import OPERATIONS
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
 
-# Prints an operation's answer for people.
-Show = Callable[[Answer], None]
+Store = Annotated[
+    str,
+    typer.Argument(
+        metavar="STORE", help=_("The store's name in bridge.toml."), autocompletion=complete.stores
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help=_("Answer as JSON."))]
+Arguments = Mapping[str, Any]
+# Prints an operation's answer for people; it is given the arguments too.
+Show = Callable[[Answer, Arguments], None]
 
 _ORDINARY = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _NAMED = inspect.Parameter.KEYWORD_ONLY
@@ -63,7 +71,7 @@ def _command(operation: Operation, show: Show | None) -> Callable[..., None]:
     def command(context: typer.Context, *, as_json: bool = False, **given: Any) -> None:  # noqa: ANN401 -- as declared
         loaded = load_settings(context)
         for name, each in operation.parameters.items():
-            if each.argument.audit == "store" and given[name] is not None:
+            if each.argument.audit == "store" and given.get(name):
                 store_of(loaded, given[name])
         answer = call(
             loaded, operation.name, {name: each for name, each in given.items() if each is not None}
@@ -71,16 +79,14 @@ def _command(operation: Operation, show: Show | None) -> Callable[..., None]:
         if as_json or show is None:
             say.answered(answer, as_json=as_json)
         else:
-            show(answer)
+            show(answer, given)
         if answer.get("ok") is False:
             raise typer.Exit(1)
 
     found = [inspect.Parameter("context", _ORDINARY, annotation=typer.Context)]
-    found += [_parameter(each) for each in operation.parameters.values()]
-    as_json = typer.Option("--json", help=_("Answer as JSON."))
-    found.append(
-        inspect.Parameter("as_json", _NAMED, default=False, annotation=Annotated[bool, as_json])
-    )
+    # What has no help is not for the command line.
+    found += [_parameter(each) for each in operation.parameters.values() if each.argument.help]
+    found.append(inspect.Parameter("as_json", _NAMED, default=False, annotation=Json))
     # What typer reads of a function.
     command.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]  # (as above)
     command.__annotations__ = {each.name: each.annotation for each in found}
@@ -94,6 +100,8 @@ def _parameter(found: Parameter) -> inspect.Parameter:
         words["autocompletion"] = getattr(complete, argument.complete)
     if argument.least is not None:
         words["min"] = argument.least
+    if argument.most is not None:
+        words["max"] = argument.most
     if found.is_option:
         name = argument.option or f"--{found.name.replace('_', '-')}"
         annotation: Any = Annotated[found.type, typer.Option(name, **words)]

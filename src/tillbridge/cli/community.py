@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.menu import Json
+from tillbridge.cli.commands import Json
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.errors import ConfigError

@@ -3,7 +3,7 @@
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.menu import Json
+from tillbridge.cli.commands import Json
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _, ngettext

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
 from typing import Annotated
 
-from tillbridge.cli.menu import Json, Store
+from tillbridge.cli.commands import Json, Store
 from tillbridge.cli.settings import load_settings, store_of
 
 _POLL_S = 0.5

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tillbridge.cli import say
+from tillbridge.cli.commands import Json
 from tillbridge.cli.control import NotRunning, RunningBridge, find_running
 from tillbridge.cli.exits import CommandFailed
-from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.i18n import _
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.menu import Json, Store
+from tillbridge.cli.commands import Json, Store
 from tillbridge.cli.reach import Answer, ask
 from tillbridge.cli.say import Yes, confirm
 from tillbridge.cli.settings import load_settings, store_of

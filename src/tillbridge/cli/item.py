@@ -3,7 +3,7 @@
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import add_operations
+from tillbridge.cli.commands import Arguments, add_operations
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer
 from tillbridge.operations import items
@@ -11,7 +11,7 @@ from tillbridge.operations import items
 app = typer.Typer(help=_("Take items off sale and put them back."), no_args_is_help=True)
 
 
-def _show_off(answer: Answer) -> None:
+def _show_off(answer: Answer, _given: Arguments) -> None:
     if not answer["items"]:
         say.line(_("Everything is on sale."))
         return
@@ -30,7 +30,7 @@ def _cells(item: Answer) -> list[str]:
     ]
 
 
-def _show_found(answer: Answer) -> None:
+def _show_found(answer: Answer, _given: Arguments) -> None:
     if not answer["items"]:
         say.line(_("The menu has nothing like that."))
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.menu import Json
+from tillbridge.cli.commands import Json
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError

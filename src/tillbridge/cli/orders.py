@@ -1,15 +1,14 @@
 """`tillbridge orders ...`: look at orders, try one again, cancel one, see to one by hand."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.menu import Json
-from tillbridge.cli.reach import ask
+from tillbridge.cli.commands import Json, add_operations
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.i18n import _
+from tillbridge.operations import orders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,17 +26,6 @@ OrderId = Annotated[
         autocompletion=complete.orders,
     ),
 ]
-
-
-class Reason(StrEnum):
-    """The reason codes of the specification, for the choice on the command line."""
-
-    ITEM_OUT_OF_STOCK = "ITEM_OUT_OF_STOCK"
-    STORE_CLOSED = "STORE_CLOSED"
-    POS_OFFLINE = "POS_OFFLINE"
-    CAPACITY = "CAPACITY"
-    PRICE_MISMATCH = "PRICE_MISMATCH"
-    OTHER = "OTHER"
 
 
 @app.command("list")
@@ -71,7 +59,7 @@ def list_orders(
         store_of(loaded, store)
     rows = latest(loaded.data_dir, None if store is None else (store,), limit)
     if as_json:
-        from tillbridge.web.order_part import order_part
+        from tillbridge.orders.order_part import order_part
 
         say.document([order_part(row) for row in rows])
     elif not rows:
@@ -150,88 +138,6 @@ def figures(
         )
 
 
-@app.command()
-def retry(context: typer.Context, order_id: OrderId, as_json: Json = False) -> None:
-    """Try at once what still has to be done for an order.
-
-    A ticket that the till may already have is looked for before it is written again. An order that
-    was too old to be printed is printed now.
-
-    Example: tillbridge orders retry ord_123
-    """
-    loaded = load_settings(context)
-    answer = ask(
-        loaded,
-        lambda bridge: bridge.ask("POST", "orders", "retry", body={"order": order_id}),
-        lambda control: control.orders.retry(order_id),
-    )
-    say.answered(answer, as_json=as_json)
-
-
-@app.command()
-def cancel(
-    context: typer.Context,
-    order_id: OrderId,
-    reason: Annotated[
-        Reason,
-        typer.Option("--reason", metavar="CODE", help=_("One of the service's reason codes.")),
-    ],
-    as_json: Json = False,
-) -> None:
-    """Cancel an order: the customer is refunded and told the reason.
-
-    CODE: ITEM_OUT_OF_STOCK, STORE_CLOSED, POS_OFFLINE, CAPACITY, PRICE_MISMATCH or OTHER.
-
-    Example: tillbridge orders cancel ord_123 --reason STORE_CLOSED
-    """
-    loaded = load_settings(context)
-    body = {"order": order_id, "reason_code": reason.value}
-    answer = ask(
-        loaded,
-        lambda bridge: bridge.ask("POST", "orders", "cancel", body=body),
-        lambda control: control.orders.cancel(order_id, reason_code=reason.value),
-    )
-    say.answered(answer, as_json=as_json)
-
-
-class ByHand(StrEnum):
-    """What a person has done about an order."""
-
-    TYPED = "typed"
-    SETTLED = "settled"
-
-
-@app.command()
-def done(
-    context: typer.Context,
-    order_id: OrderId,
-    how: Annotated[
-        ByHand,
-        typer.Option(
-            "--how",
-            metavar="HOW",
-            help=_("typed: you typed it into the till; settled: you saw to it in some other way."),
-        ),
-    ] = ByHand.SETTLED,
-    as_json: Json = False,
-) -> None:
-    """Mark an order as handled by hand: the bridge stops trying.
-
-    An order that was typed into the till is accepted at the service; one that is settled is left
-    to you altogether. It also ends what is told of an order that was printed as NOT IN TILL.
-
-    Example: tillbridge orders done ord_123 --how typed
-    """
-    loaded = load_settings(context)
-    body = {"order": order_id, "how": how.value}
-    answer = ask(
-        loaded,
-        lambda bridge: bridge.ask("POST", "orders", "done", body=body),
-        lambda control: control.orders.done(order_id, how=how.value),
-    )
-    say.answered(answer, as_json=as_json)
-
-
 def _figure_cells(figures: "Mapping[str, Any]") -> list[str]:
     def times(told: "Mapping[str, Any] | None") -> str:
         if told is None:
@@ -267,7 +173,7 @@ def _cells(row: "OrderRow") -> list[str]:
 def _whole(found: "FoundOrder") -> dict[str, Any]:
     import json
 
-    from tillbridge.web.order_part import life_part, order_part
+    from tillbridge.orders.order_part import life_part, order_part
 
     row, parent = found.row, found.parent
     return {
@@ -289,7 +195,7 @@ def _show(found: "FoundOrder") -> None:
     import json
 
     from tillbridge.model.order import parse_order
-    from tillbridge.web.order_part import life_part
+    from tillbridge.orders.order_part import life_part
 
     row = found.row
     more = [(_("part of"), _part_of(found)), (_("handled by hand"), _by_hand(found))]
@@ -356,3 +262,6 @@ def _facts(row: "OrderRow") -> list[tuple[str, str]]:
         (_("last failure"), row.last_failure),
         (_("tries"), str(row.attempts)),
     ]
+
+
+add_operations(app, orders)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.menu import Json
+from tillbridge.cli.commands import Json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 

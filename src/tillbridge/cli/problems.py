@@ -3,7 +3,7 @@
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import add_operations
+from tillbridge.cli.commands import Arguments, add_operations
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer
 from tillbridge.operations import problems
@@ -13,7 +13,7 @@ app = typer.Typer(
 )
 
 
-def _show_list(answer: Answer) -> None:
+def _show_list(answer: Answer, _given: Arguments) -> None:
     if not answer["problems"]:
         say.line(_("No problem is open."), level="ok")
     for place, problem in enumerate(answer["problems"]):
@@ -22,7 +22,7 @@ def _show_list(answer: Answer) -> None:
         say.problem(problem)
 
 
-def _show_kind(answer: Answer) -> None:
+def _show_kind(answer: Answer, _given: Arguments) -> None:
     say.line(say.clean(f"{answer['code']} ({answer['severity']})"), level=answer["severity"])
     say.line(say.clean(answer["text"]))
     say.line(say.clean(_("What to do: {fix}").format(fix=answer["fix"])))

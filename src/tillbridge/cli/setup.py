@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from tillbridge.cli import say
+from tillbridge.cli.commands import Json
 from tillbridge.cli.control import NotRunning, RunningBridge, find_running
 from tillbridge.cli.exits import CommandFailed
-from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import config_path
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from tillbridge.cli import say
+from tillbridge.cli.commands import Json, Store
 from tillbridge.cli.connect import NoBrowser, Wish, connect_store
-from tillbridge.cli.menu import Json, Store
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import say
+from tillbridge.cli.commands import Json
 from tillbridge.cli.doctor import DoctorProgress, examined
 from tillbridge.cli.exits import CommandFailed
-from tillbridge.cli.menu import Json
 from tillbridge.cli.settings import load_settings
 from tillbridge.cli.status import current_status
 from tillbridge.core.clock import Clock

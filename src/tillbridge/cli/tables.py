@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.menu import Json, Store
-from tillbridge.cli.reach import Answer, ask
+from tillbridge.cli.commands import Arguments, Json, Store, add_operations, call
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.operation import Answer
+from tillbridge.operations import tables as operations
 
 if TYPE_CHECKING:
-    from tillbridge.config import LoadedSettings
     from tillbridge.qr_sheets.sheet import QrTable
 
 app = typer.Typer(help=_("The floor plan, and QR codes to print."), no_args_is_help=True)
@@ -35,18 +35,9 @@ class PaperSize(StrEnum):
     LETTER = "letter"
 
 
-@app.command("list")
-def list_tables(context: typer.Context, store: Store, as_json: Json = False) -> None:
-    """List the tables that the ordering service has, with the addresses of their QR codes.
-
-    Example: tillbridge tables list main
-    """
-    answer = _tables_of(_loaded(context, store), store)
-    if as_json:
-        say.document(answer)
-        return
+def _show_list(answer: Answer, given: Arguments) -> None:
     if not answer["tables"]:
-        say.line(_no_tables(answer, store))
+        say.line(_no_tables(answer, given["store"]))
         return
     say.table(
         (_("ID"), _("NAME"), _("SEATS"), _("ZONE"), _("QR CODE")),
@@ -65,21 +56,8 @@ def list_tables(context: typer.Context, store: Store, as_json: Json = False) -> 
         say.line(_("A change waits for a person: {reason}").format(reason=say.clean(reason)))
 
 
-@app.command()
-def plan(context: typer.Context, store: Store, as_json: Json = False) -> None:
-    """Show what would be pushed now, as a difference; nothing is pushed.
-
-    Example: tillbridge tables plan main
-    """
-    answer = ask(
-        _loaded(context, store),
-        lambda bridge: bridge.ask("GET", "stores", store, "tables", "plan"),
-        lambda control: control.tables.plan(store),
-    )
-    if as_json:
-        say.document(answer)
-        return
-    say.line(_head(answer, store))
+def _show_plan(answer: Answer, given: Arguments) -> None:
+    say.line(_head(answer, given["store"]))
     for reason in answer["held"]:
         say.line("  ! " + say.clean(reason), level="warning")
     for line in answer["lines"]:
@@ -88,36 +66,7 @@ def plan(context: typer.Context, store: Store, as_json: Json = False) -> None:
         say.line("  ? " + say.clean(f"{row['place']}: {row['text']} {row['fix']}"), level="warning")
 
 
-@app.command()
-def push(context: typer.Context, store: Store, as_json: Json = False) -> None:
-    """Push the floor plan now, changed or not; tables that are missing from it are deactivated.
-
-    A change that is held stays held: release it with tables approve.
-
-    Example: tillbridge tables push main
-    """
-    answer = ask(
-        _loaded(context, store),
-        lambda bridge: bridge.ask("POST", "stores", store, "tables", "push", body={}),
-        lambda control: control.tables.push(store),
-    )
-    _end(answer, as_json=as_json)
-
-
-@app.command()
-def approve(context: typer.Context, store: Store, as_json: Json = False) -> None:
-    """Release the change of the floor plan that waits for a person.
-
-    Only that very change: if the export changes meanwhile, it is looked at anew.
-
-    Example: tillbridge tables approve main
-    """
-    answer = ask(
-        _loaded(context, store),
-        lambda bridge: bridge.ask("POST", "stores", store, "tables", "approve", body={}),
-        lambda control: control.tables.approve(store),
-    )
-    _end(answer, as_json=as_json)
+add_operations(app, operations, {"tables.list": _show_list, "tables.plan": _show_plan})
 
 
 @app.command()
@@ -159,8 +108,9 @@ def qr(
     from tillbridge.qr_sheets.files import sheet_name, single_files, write_files
     from tillbridge.qr_sheets.sheet import Paper, make_sheet
 
-    loaded = _loaded(context, store)
-    answer = _tables_of(loaded, store)
+    loaded = load_settings(context)
+    store_of(loaded, store)
+    answer = call(loaded, "tables.list", {"store": store})
     there = _chosen(answer, store, zone)
     coded = [each for each in there if each["qr_url"]]
     if not coded:
@@ -177,36 +127,13 @@ def qr(
     else:
         files = dict(single_files(tables, store, title, kind=kind.value))
     paths = write_files(out, files)
-    _note_printed(loaded, store, {each["external_id"]: each["code"] for each in coded})
+    codes = {each["external_id"]: each["code"] for each in coded}
+    call(loaded, "tables.printed", {"store": store, "codes": codes})
     told |= {"ok": True, "files": [str(path) for path in paths], "codes": len(tables)}
     if as_json:
         say.document(told)
     else:
         _tell(told)
-
-
-def _loaded(context: typer.Context, store: str) -> "LoadedSettings":
-    loaded = load_settings(context)
-    store_of(loaded, store)
-    return loaded
-
-
-def _tables_of(loaded: "LoadedSettings", store: str) -> Answer:
-    return ask(
-        loaded,
-        lambda bridge: bridge.ask("GET", "stores", store, "tables"),
-        lambda control: control.tables.list(store),
-    )
-
-
-def _note_printed(loaded: "LoadedSettings", store: str, codes: dict[str, str]) -> None:
-    ask(
-        loaded,
-        lambda bridge: bridge.ask(
-            "POST", "stores", store, "tables", "printed", body={"codes": codes}
-        ),
-        lambda control: control.tables.printed(store, codes),
-    )
 
 
 def _chosen(answer: Answer, store: str, zone: str | None) -> list[dict[str, Any]]:
@@ -267,13 +194,6 @@ def _head(answer: Answer, store: str) -> str:
         "This would be pushed, a floor plan of {n} tables:",
         count,
     ).format(n=count)
-
-
-def _end(answer: Answer, *, as_json: bool) -> None:
-    """Say the answer; end with 1 where it says that it was not done."""
-    say.answered(answer, as_json=as_json)
-    if answer.get("ok") is False:
-        raise typer.Exit(1)
 
 
 def _tell(told: dict[str, Any]) -> None:

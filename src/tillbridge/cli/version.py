@@ -7,7 +7,7 @@ import typer
 
 import tillbridge
 from tillbridge.cli import say
-from tillbridge.cli.menu import Json
+from tillbridge.cli.commands import Json
 from tillbridge.cli.settings import config_path
 from tillbridge.core.compatibility import compatibility
 from tillbridge.core.i18n import _

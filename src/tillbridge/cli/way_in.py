@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.menu import Json
+from tillbridge.cli.commands import Json
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.i18n import _
 

@@ -44,11 +44,12 @@ class Forbidden(BridgeError):
 class Argument:
     """A kind of argument, used as `StoreName = Annotated[str, Argument(...)]`.
 
-    `metavar` and `help` are the command line's, as is `option`, its name there where that is not
-    the parameter's; `complete` names a function of `cli.complete`. `audit` says where it stands in
-    an entry of the audit trail: as its "store", "community" or "target", or under this name among
-    the details; "" for not at all, as with what may hold a customer's data or a secret. `resolve`
-    turns the text that was typed into what the operation takes.
+    `metavar` and `help` are the command line's (what has no help is not there), as is `option`,
+    its name there where that is not the parameter's; `complete` names a function of `cli.complete`.
+    `audit` says where it stands in an entry of the audit trail: as its "store", "community" or
+    "target", or under this name among the details; "" for not at all, as with what may hold a
+    customer's data or a secret. `resolve` turns the text that was typed into what the operation
+    takes.
     """
 
     metavar: str = ""
@@ -57,6 +58,7 @@ class Argument:
     complete: str = ""
     audit: str = ""
     least: int | None = None
+    most: int | None = None
     resolve: "Callable[[Bridge, Mapping[str, Any], Any], Awaitable[Any]] | None" = None
 
 
@@ -201,5 +203,8 @@ def _model(name: str) -> "type[BaseModel]":
     fields: dict[str, Any] = {}
     for each in OPERATIONS[name].parameters.values():
         default = ... if each.is_required else each.default
-        fields[each.name] = (each.type, Field(default, ge=each.argument.least))
-    return create_model(name, __config__=ConfigDict(extra="forbid", strict=True), **fields)
+        fields[each.name] = (
+            each.type,
+            Field(default, ge=each.argument.least, le=each.argument.most),
+        )
+    return create_model(name, __config__=ConfigDict(extra="forbid"), **fields)

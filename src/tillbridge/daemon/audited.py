@@ -15,8 +15,6 @@ from tillbridge.web.ports import Control
 # Operations that change nothing. Every other one is written down, a new one too.
 READS = frozenset(
     {
-        "audit.list",
-        "audit.verify",
         "communities.availability",
         "communities.hours",
         "communities.items",
@@ -33,28 +31,11 @@ READS = frozenset(
         "diagnostics.reach",
         "diagnostics.result",
         "measures",
-        "menu.history",
-        "menu.items",
-        "menu.plan",
-        "menu.show",
-        "orders.list",
-        "orders.show",
         "overview",
         "setup.show",
         "status",
-        "store.plan",
-        "store.show",
-        "store.tax",
-        "tables.list",
-        "tables.plan",
     }
 )
-# As trails name them from the first on: of one item, of one order.
-_NAMED = {
-    "orders.retry": "order.retry",
-    "orders.cancel": "order.cancel",
-    "orders.done": "order.done",
-}
 # Arguments that name what was acted on, and those worth keeping: no customer's data, no secret.
 _TARGETS = ("order_id", "code", "external_id", "table", "item_id", "target")
 _KEPT = frozenset(
@@ -110,7 +91,7 @@ class _Audited:
 
 def _action(path: str) -> str:
     """Return an operation's name in the trail: `connect_choose` is "connect.choose"."""
-    return _NAMED.get(path) or (path if "." in path else path.replace("_", ".", 1))
+    return path if "." in path else path.replace("_", ".", 1)
 
 
 def _about(given: Mapping[str, Any]) -> dict[str, Any]:

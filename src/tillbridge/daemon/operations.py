@@ -15,16 +15,11 @@ from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.daemon.condition import Condition
-    from tillbridge.daemon.operations_audit import AuditOperations
     from tillbridge.daemon.operations_communities import CommunityOperations
     from tillbridge.daemon.operations_fleet import FleetOperations
     from tillbridge.daemon.operations_integration import IntegrationOperations
-    from tillbridge.daemon.operations_menu import MenuOperations
-    from tillbridge.daemon.operations_orders import OrderOperations
     from tillbridge.daemon.operations_problems import AlertOperations
     from tillbridge.daemon.operations_setup import SetupOperations
-    from tillbridge.daemon.operations_store import StoreOperations
-    from tillbridge.daemon.operations_tables import TableOperations
 
 
 class Operations:
@@ -51,16 +46,6 @@ class Operations:
         from tillbridge.daemon.condition import Condition  # noqa: PLC0415 -- (as above)
 
         return Condition(self._building, self._running_since)
-
-    @cached_property
-    def audit(self) -> "AuditOperations":
-        """What is asked about the audit trail."""
-        # Only where somebody asks.
-        from tillbridge.daemon.operations_audit import (  # noqa: PLC0415 -- (as above)
-            AuditOperations,
-        )
-
-        return AuditOperations(self._house.ledger)
 
     @cached_property
     def fleet(self) -> "FleetOperations":
@@ -93,26 +78,6 @@ class Operations:
         return AlertOperations(self._house)
 
     @cached_property
-    def store(self) -> "StoreOperations":
-        """What is asked about a store."""
-        # Only where somebody asks.
-        from tillbridge.daemon.operations_store import (  # noqa: PLC0415 -- (as above)
-            StoreOperations,
-        )
-
-        return StoreOperations(self._rooms, self._later)
-
-    @cached_property
-    def tables(self) -> "TableOperations":
-        """What is asked about tables."""
-        # Only where somebody asks.
-        from tillbridge.daemon.operations_tables import (  # noqa: PLC0415 -- (as above)
-            TableOperations,
-        )
-
-        return TableOperations(self._rooms, self._later)
-
-    @cached_property
     def communities(self) -> "CommunityOperations":
         """What is asked about communities."""
         # Only where somebody asks: most bridges are in no community.
@@ -121,22 +86,6 @@ class Operations:
         )
 
         return CommunityOperations(self._building.communities, self._later)
-
-    @cached_property
-    def orders(self) -> "OrderOperations":
-        """What is asked about orders."""
-        # Only where somebody looks at them.
-        from tillbridge.daemon.operations_orders import OrderOperations  # noqa: PLC0415 -- (as above)
-
-        return OrderOperations(self._house, self._building.stores, self._later)
-
-    @cached_property
-    def menu(self) -> "MenuOperations":
-        """What is asked about menus."""
-        # Only where somebody looks at them.
-        from tillbridge.daemon.operations_menu import MenuOperations  # noqa: PLC0415 -- (as above)
-
-        return MenuOperations(self._rooms, self._house, self._later)
 
     @cached_property
     def setup(self) -> "SetupOperations":

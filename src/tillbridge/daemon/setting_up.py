@@ -23,7 +23,6 @@ from tillbridge.core.tally import Tally
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import audited
 from tillbridge.daemon.control_file import announced, new_token
-from tillbridge.daemon.operations_audit import AuditOperations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.operations_setup import SetupOperations
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
@@ -154,7 +153,6 @@ class FreshControl:
 
     def __init__(self, setup: SetupOperations, place: SetupContext, since_ms: int) -> None:
         self.setup = setup
-        self.audit = AuditOperations(place.ledger)
         self.diagnostics = FreshDiagnostics(place)
         self._since_ms = since_ms
 

@@ -4,6 +4,6 @@ Importing any of it declares all.
 """
 
 from tillbridge.core.operation import OPERATIONS
-from tillbridge.operations import items, problems
+from tillbridge.operations import audit, items, menu, orders, problems, stores, tables
 
-__all__ = ["OPERATIONS", "items", "problems"]
+__all__ = ["OPERATIONS", "audit", "items", "menu", "orders", "problems", "stores", "tables"]

@@ -32,7 +32,7 @@ def _zone(bridge: "Bridge", store: str) -> "ZoneInfo | None":
     return ZoneInfo(name) if name else None
 
 
-async def _until_ms(bridge: "Bridge", arguments: Mapping[str, Any], typed: str) -> int:
+async def until_of_store(bridge: "Bridge", arguments: Mapping[str, Any], typed: str) -> int:
     """Return the instant that was typed, in the store's time. Raises ConfigError."""
     from tillbridge.core.until import until_ms
 
@@ -43,6 +43,19 @@ async def _until_ms(bridge: "Bridge", arguments: Mapping[str, Any], typed: str) 
         return until_ms(typed, now_ms=bridge.clock.now_ms(), zone=_zone(bridge, store))
     except ValueError as slip:
         raise ConfigError(f"{slip}.", fix=_("Give a time to come, or none at all.")) from None
+
+
+async def _moment_ms(_bridge: "Bridge", _arguments: Mapping[str, Any], typed: str) -> int:
+    """Return the instant that was typed, in this machine's time. Raises ConfigError."""
+    from datetime import datetime
+
+    try:
+        return round(datetime.fromisoformat(typed).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise ConfigError(
+            _("{text} is no time: say 2026-11-21T18:30.").format(text=typed),
+            fix=_("Give a time, or none at all."),
+        ) from None
 
 
 StoreName = Annotated[
@@ -64,6 +77,11 @@ Until = Annotated[
         "TIME",
         _("Until when: 18:30, opening, tomorrow, 2h, 2026-11-21T18:30. Else until restored."),
         audit="until_ms",
-        resolve=_until_ms,
+        resolve=until_of_store,
     ),
 ]
+Moment = Annotated[
+    int | None,  # ms since the epoch
+    Argument("TIME", _("As it was then: 2026-11-21T18:30."), resolve=_moment_ms),
+]
+Full = Annotated[bool, Argument(help=_("Everything, not only what differs."), audit="full")]

@@ -1,6 +1,6 @@
 """What operations act on: the stores and communities of a bridge, and what they share."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from tillbridge.core.clock import Clock
@@ -52,6 +52,11 @@ class Bridge:
     def problems(self) -> "ProblemTracker":
         """The problems that are open."""
         return self._building.bridge.problems
+
+    @property
+    def stores(self) -> "Mapping[str, StoreRooms]":
+        """The stores by their names."""
+        return self._building.stores
 
     def store(self, name: str) -> "StoreRooms":
         """Return a store. Raises ConfigError, which names those there are."""

@@ -10,7 +10,7 @@ from aiohttp import web
 from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.operation import Answer, BadRequest, Dispatcher
-from tillbridge.web.asking import Ask, Body, Route, count, flag, text, texts
+from tillbridge.web.asking import Ask, Body, Route, flag, text, texts
 from tillbridge.web.community_routes import community_routes
 from tillbridge.web.diagnostic_routes import diagnostic_routes
 from tillbridge.web.ports import Control
@@ -51,17 +51,10 @@ def control_routes(control: Control, dispatcher: Dispatcher, token: str) -> list
     return [
         route("POST", r"{operation:\w+\.[\w.]+}", perform),
         route("GET", "status", lambda _request, _body: control.status()),
-        route(
-            "GET",
-            "audit",
-            lambda request, _body: control.audit.list(count(request.query.get("limit", "100"))),
-        ),
-        route("GET", "audit/verify", lambda _request, _body: control.audit.verify()),
         route("GET", "fleet/key", lambda _request, _body: control.fleet.key()),
         route("POST", "alerts/test", lambda _request, _body: control.alerts.test()),
         *_connect_routes(control, route),
         *store_routes(control, route),
-        *_order_routes(control, route),
         route(
             "POST",
             "token/reporting",
@@ -107,28 +100,6 @@ def _connect_routes(control: Control, route: Route) -> list[web.RouteDef]:
             "GET",
             "connect/{state}",
             lambda request, _body: control.connect_result(request.match_info["state"]),
-        ),
-    ]
-
-
-def _order_routes(control: Control, route: Route) -> list[web.RouteDef]:
-    return [
-        route(
-            "POST",
-            "orders/retry",
-            lambda _request, body: control.orders.retry(text(body, "order")),
-        ),
-        route(
-            "POST",
-            "orders/cancel",
-            lambda _request, body: control.orders.cancel(
-                text(body, "order"), reason_code=text(body, "reason_code")
-            ),
-        ),
-        route(
-            "POST",
-            "orders/done",
-            lambda _request, body: control.orders.done(text(body, "order"), how=text(body, "how")),
         ),
     ]
 

@@ -84,18 +84,6 @@ class FleetControl(Protocol):
         ...
 
 
-class AuditControl(Protocol):
-    """What is asked about the audit trail."""
-
-    async def list(self, limit: int, *, before: int | None = None) -> Answer:
-        """Return `entries`, newest first, each with `id`, `at`, `who`, `action`, ...; `more`."""
-        ...
-
-    async def verify(self) -> Answer:
-        """Return `ok`, `text`, `entries`, `head`, and `broken` {entry, text} where it breaks."""
-        ...
-
-
 class Trail(Protocol):
     """Where what people do is written down; who it was is known from `acting_as`."""
 

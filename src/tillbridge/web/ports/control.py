@@ -6,14 +6,11 @@ from typing import Protocol
 from tillbridge.web.ports.answer import Answer
 from tillbridge.web.ports.bridge import (
     AlertsControl,
-    AuditControl,
     DiagnosticsControl,
     FleetControl,
 )
-from tillbridge.web.ports.orders import OrdersControl
-from tillbridge.web.ports.selling import MenuControl, TablesControl
 from tillbridge.web.ports.setup import SetupControl
-from tillbridge.web.ports.stores import CommunitiesControl, IntegrationControl, StoreControl
+from tillbridge.web.ports.stores import CommunitiesControl, IntegrationControl
 
 
 class Control(Protocol):
@@ -24,33 +21,8 @@ class Control(Protocol):
     """
 
     @property
-    def tables(self) -> TablesControl:
-        """What is asked about tables."""
-        ...
-
-    @property
-    def store(self) -> StoreControl:
-        """What is asked about a store itself."""
-        ...
-
-    @property
-    def audit(self) -> AuditControl:
-        """What is asked about the audit trail."""
-        ...
-
-    @property
     def diagnostics(self) -> DiagnosticsControl:
         """What is asked about the bridge's own health."""
-        ...
-
-    @property
-    def orders(self) -> OrdersControl:
-        """What is asked about orders."""
-        ...
-
-    @property
-    def menu(self) -> MenuControl:
-        """What is asked about menus."""
         ...
 
     @property

@@ -5,38 +5,6 @@ from typing import Protocol
 from tillbridge.web.ports.answer import Answer
 
 
-class StoreControl(Protocol):
-    """What commands ask about a store itself; as `Control`.
-
-    A standing is `status` (active, inactive), `paused_by` (person, somebody else, bridge,
-    schedule; None), `by`, `reason`, and `since` and `until` in ISO 8601.
-    """
-
-    async def show(self, store: str) -> Answer:
-        """Return the standing, `next_change_at` of the schedule, `settings` and `tax`."""
-        ...
-
-    async def plan(self, store: str, *, full: bool) -> Answer:
-        """Return what of the store's settings would be sent: `body`, `lines`, `unsaid`, `notes`."""
-        ...
-
-    async def push(self, store: str, *, full: bool) -> Answer:
-        """Send the settings that differ, or all; return `sent` and `unsaid` too."""
-        ...
-
-    async def pause(self, store: str, *, by: str, reason: str, until_ms: int | None) -> Answer:
-        """Close the store in a person's name; return its standing too."""
-        ...
-
-    async def resume(self, store: str, *, by: str) -> Answer:
-        """Open the store in a person's name; return its standing too."""
-        ...
-
-    async def tax(self, store: str) -> Answer:
-        """Read the service's taxes now; return `checked_at`, `differences` and `config`."""
-        ...
-
-
 class IntegrationControl(Protocol):
     """What commands ask about a store's integration; as `Control`. Nothing shows a secret."""
 

@@ -20,14 +20,14 @@ _MOST = 50_000  # rows of the file; the ledger has the rest
 async def _fill(visit: Visit) -> Filled:
     before = visit.query.get("before", "")
     number = int(before) if before.isascii() and before.isdecimal() and len(before) < 16 else None
-    told = await visit.control.audit.list(_PER_PAGE, before=number)
+    told = await visit.perform("audit.list", limit=_PER_PAGE, before=number)
     entries = told["entries"]
     checks = visit.query.get("check") == "1"
     return {
         "entries": [{**each, "done": _done(each), "detail": _detail(each)} for each in entries],
         "before": entries[-1]["id"] if told["more"] and entries else None,
         "first": number is None,
-        "checked": await visit.control.audit.verify() if checks else None,
+        "checked": await visit.perform("audit.verify") if checks else None,
     }
 
 
@@ -35,7 +35,7 @@ async def _export(visit: Visit) -> web.Response:
     entries: list[Mapping[str, Any]] = []
     before: int | None = None
     while len(entries) < _MOST:
-        told = await visit.control.audit.list(_AT_ONCE, before=before)
+        told = await visit.perform("audit.list", limit=_AT_ONCE, before=before)
         entries += told["entries"]
         if not told["more"] or not told["entries"]:
             break

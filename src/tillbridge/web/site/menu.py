@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
 from tillbridge.core.spans import local_second
 from tillbridge.menu.describe import counted
 from tillbridge.model.instant import from_iso
 from tillbridge.web.push_words import how_long, told, what
-from tillbridge.web.site.book import Action, Done, Filled, Page, Question, Subject, Visit
+from tillbridge.web.site.book import Filled, Page, Question, Subject, Visit, performs
 
 _LATEST = 8
 _READ_AT_ONCE = 24
@@ -21,8 +20,8 @@ _KINDS = {"success": "good", "running": "", "partial": "warn", "failed": "bad", 
 async def _fill(visit: Visit) -> Filled:
     stores = []
     for name in (await visit.control.status())["stores"]:
-        shown = await visit.control.menu.show(name)
-        history = await visit.control.menu.history(name)
+        shown = await visit.perform("menu.show", store=name)
+        history = await visit.perform("menu.history", store=name)
         hold = shown["hold"]
         stores.append(
             {
@@ -38,11 +37,12 @@ async def _fill(visit: Visit) -> Filled:
 async def _fill_items(visit: Visit) -> Filled:
     store, asked_at = visit.params["store"], visit.query.get("at", "")
     at_ms = _moment(asked_at)
-    found = await visit.control.menu.items(
-        store,
+    found = await visit.perform(
+        "menu.items",
+        store=store,
         text=visit.query.get("q", "")[:60],
         page=_number(visit.query.get("page", "")),
-        at_ms=at_ms,
+        at=None if at_ms is None else asked_at,
     )
     return {
         **found,
@@ -56,7 +56,7 @@ async def _fill_items(visit: Visit) -> Filled:
 
 async def _fill_difference(visit: Visit) -> Filled:
     store = visit.params["store"]
-    plan = await visit.control.menu.plan(store)
+    plan = await visit.perform("menu.plan", store=store)
     lines = list(plan.get("lines", ()))
     return {
         "store": store,
@@ -72,8 +72,10 @@ async def _fill_difference(visit: Visit) -> Filled:
 async def _fill_history(visit: Visit) -> Filled:
     store = visit.params["store"]
     before = visit.query.get("before", "")
-    found = await visit.control.menu.history(
-        store, before=int(before) if before.isascii() and before.isdecimal() else None
+    found = await visit.perform(
+        "menu.history",
+        store=store,
+        before=int(before) if before.isascii() and before.isdecimal() else None,
     )
     return {
         "store": store,
@@ -115,7 +117,7 @@ def _number(text: str) -> int:
 
 
 async def _ask_approve(visit: Visit) -> Question:
-    plan = await visit.control.menu.plan(visit.params["store"])
+    plan = await visit.perform("menu.plan", store=visit.params["store"])
     return Question(
         _("The menu change of {store} that is held goes to the storefront as it is.").format(
             store=visit.params["store"]
@@ -134,10 +136,6 @@ def _reviewed(plan: Mapping[str, Any]) -> list[str]:
     return [*points, _("and {n} more").format(n=f"{more:,}")] if more > 0 else points
 
 
-async def _approve(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu.approve(visit.params["store"]))
-
-
 async def _ask_dismiss(visit: Visit) -> Question:
     return Question(
         _("The storefront of {store} stays as it is.").format(store=visit.params["store"]),
@@ -150,10 +148,6 @@ async def _ask_dismiss(visit: Visit) -> Question:
     )
 
 
-async def _dismiss(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu.dismiss(visit.params["store"]))
-
-
 async def _ask_push(visit: Visit) -> Question:
     return Question(
         _("What differs between the till and the storefront of {store} is pushed now.").format(
@@ -163,19 +157,11 @@ async def _ask_push(visit: Visit) -> Question:
     )
 
 
-async def _push(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu.push(visit.params["store"], full=False))
-
-
 async def _ask_push_all(visit: Visit) -> Question:
     return Question(
         _("The whole menu of {store} is pushed again.").format(store=visit.params["store"]),
         _("Push all of the menu"),
     )
-
-
-async def _push_all(visit: Visit) -> Done:
-    return Done.of(await visit.control.menu.push(visit.params["store"], full=True))
 
 
 SUBJECT = Subject(
@@ -205,43 +191,37 @@ SUBJECT = Subject(
         ),
     ),
     actions=(
-        Action(
+        performs(
             "/stores/{store}/menu/approve",
             _("Review the change"),
             "menu.approve",
-            Role.TECHNICIAN,
-            _approve,
-            _ask_approve,
+            ask=_ask_approve,
             back="/menu",
             section="/menu",
         ),
-        Action(
+        performs(
             "/stores/{store}/menu/dismiss",
             _("Keep the storefront as it is"),
             "menu.dismiss",
-            Role.TECHNICIAN,
-            _dismiss,
-            _ask_dismiss,
+            ask=_ask_dismiss,
             back="/menu",
             section="/menu",
         ),
-        Action(
+        performs(
             "/stores/{store}/menu/push",
             _("Push the menu now"),
             "menu.push",
-            Role.TECHNICIAN,
-            _push,
-            _ask_push,
+            ask=_ask_push,
+            fixed={"full": False},
             back="/menu",
             section="/menu",
         ),
-        Action(
+        performs(
             "/stores/{store}/menu/push-all",
             _("Push all of the menu"),
             "menu.push",
-            Role.TECHNICIAN,
-            _push_all,
-            _ask_push_all,
+            ask=_ask_push_all,
+            fixed={"full": True},
             back="/menu",
             section="/menu",
         ),

@@ -15,7 +15,6 @@ from tillbridge.model.money import to_major
 from tillbridge.model.order import ReasonCode
 from tillbridge.web.csv_export import Cell, csv_file
 from tillbridge.web.site.book import (
-    Action,
     Done,
     Field,
     File,
@@ -24,6 +23,7 @@ from tillbridge.web.site.book import (
     Question,
     Subject,
     Visit,
+    performs,
 )
 
 _SPAN = "7d"
@@ -64,7 +64,8 @@ async def _fill(visit: Visit) -> Filled:
     status = await visit.control.status()
     stores = list(status["stores"])
     asked = _asked(visit, stores)
-    found = await visit.control.orders.list(
+    found = await visit.perform(
+        "orders.list",
         text=asked["q"],
         state=asked["state"],
         store=asked["store"],
@@ -92,8 +93,12 @@ async def _export(visit: Visit) -> web.Response:
     page, pages = 0, 1
     while page < min(pages, _MOST_PAGES):
         page += 1
-        told = await visit.control.orders.list(
-            text=asked["q"], state=asked["state"], store=asked["store"], page=page
+        told = await visit.perform(
+            "orders.list",
+            text=asked["q"],
+            state=asked["state"],
+            store=asked["store"],
+            page=page,
         )
         pages = told["pages"]
         # What arrives meanwhile moves the pages: an order may be on two of them.
@@ -136,7 +141,7 @@ def _amount(amount: int | None, currency: str) -> Cell:
 
 
 async def _fill_one(visit: Visit) -> Filled:
-    order = await visit.control.orders.show(visit.params["order"])
+    order = await visit.perform("orders.show", order=visit.params["order"])
     may_read = visit.visitor.role >= Role.STAFF
     ordered = order["ordered"]
     life = [
@@ -155,7 +160,7 @@ async def _fill_one(visit: Visit) -> Filled:
 
 
 async def _fill_payload(visit: Visit) -> Filled:
-    order = await visit.control.orders.show(visit.params["order"])
+    order = await visit.perform("orders.show", order=visit.params["order"])
     payload = order["order"]
     text = "" if payload is None else json.dumps(payload, indent=2, ensure_ascii=False)
     text = text.encode("utf-8", "replace").decode()  # halves of characters are no text
@@ -168,10 +173,6 @@ async def _ask_retry(visit: Visit) -> Question:
         _("Try it again"),
         points=(_("The till is asked first whether it has the order already."),),
     )
-
-
-async def _retry(visit: Visit) -> Done:
-    return Done.of(await visit.control.orders.retry(visit.params["order"]))
 
 
 async def _ask_cancel(visit: Visit) -> Question:
@@ -201,11 +202,13 @@ async def _cancel(visit: Visit) -> Done:
     code = visit.form.get("reason_code", "")
     if code not in {each.value for each in ReasonCode}:
         return Done(_("Choose a reason first."), ok=False)
-    return Done.of(await visit.control.orders.cancel(visit.params["order"], reason_code=code))
+    return Done.of(
+        await visit.perform("order.cancel", order=visit.params["order"], reason_code=code)
+    )
 
 
 async def _ask_done(visit: Visit) -> Question:
-    order = await visit.control.orders.show(visit.params["order"])
+    order = await visit.perform("orders.show", order=visit.params["order"])
     points: list[str] = []
     fields: tuple[Field, ...] = ()
     if order["may"]["typed"]:
@@ -246,11 +249,7 @@ async def _done(visit: Visit) -> Done:
     how = visit.form.get("how", "settled")  # not asked where only that makes sense
     if how not in {"typed", "settled"}:
         return Done(_("Say first what you have done."), ok=False)
-    return Done.of(await visit.control.orders.done(visit.params["order"], how=how))
-
-
-async def _seen(visit: Visit) -> Done:
-    return Done.of(await visit.control.orders.seen())
+    return Done.of(await visit.perform("order.done", order=visit.params["order"], how=how))
 
 
 def _worded(order: Mapping[str, Any]) -> Filled:
@@ -373,42 +372,36 @@ SUBJECT = Subject(
     ),
     files=(File("/orders.csv", _export),),
     actions=(
-        Action(
+        performs(
             "/orders/{order}/retry",
             _("Try it again"),
             "order.retry",
-            Role.STAFF,
-            _retry,
-            _ask_retry,
+            ask=_ask_retry,
             back="/orders/{order}",
             section="/orders",
         ),
-        Action(
+        performs(
             "/orders/{order}/cancel",
             _("Cancel the order"),
             "order.cancel",
-            Role.STAFF,
-            _cancel,
-            _ask_cancel,
+            do=_cancel,
+            ask=_ask_cancel,
             back="/orders/{order}",
             section="/orders",
         ),
-        Action(
+        performs(
             "/orders/{order}/done",
             _("Handled by hand"),
             "order.done",
-            Role.STAFF,
-            _done,
-            _ask_done,
+            do=_done,
+            ask=_ask_done,
             back="/orders/{order}",
             section="/orders",
         ),
-        Action(
+        performs(
             "/orders/seen",
             _("I have seen them"),
             "orders.seen",
-            Role.STAFF,
-            _seen,
             back="/orders",
             section="/orders",
         ),

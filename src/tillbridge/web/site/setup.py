@@ -62,7 +62,7 @@ async def _fill(visit: Visit) -> Filled:
 
 async def _arrived(visit: Visit, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the latest orders of the store, the newest first."""
-    found = await visit.control.orders.list(store=answer["store"])
+    found = await visit.perform("orders.list", store=answer["store"])
     return list(found["orders"][:3])
 
 

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
 from tillbridge.web.site.book import (
-    Action,
     Done,
     Field,
     Filled,
@@ -13,11 +11,10 @@ from tillbridge.web.site.book import (
     Question,
     Subject,
     Visit,
+    performs,
 )
 
-_HOUR_MS = 3_600_000
 _MOST_LINES = 40
-_SPANS = {"1h": _HOUR_MS, "2h": 2 * _HOUR_MS, "4h": 4 * _HOUR_MS}
 
 
 async def _fill(visit: Visit) -> Filled:
@@ -68,12 +65,11 @@ async def _ask_pause(visit: Visit) -> Question:
 
 
 async def _pause(visit: Visit) -> Done:
-    span = _SPANS.get(visit.form.get("until", ""))
-    answer = await visit.control.store.pause(
-        visit.params["store"],
-        by=visit.visitor.name or _("somebody at the page"),
+    answer = await visit.perform(
+        "store.pause",
+        store=visit.params["store"],
         reason=" ".join(visit.form.get("reason", "").split())[:200],
-        until_ms=None if span is None else visit.now_ms + span,
+        until=visit.form.get("until") or None,
     )
     return Done.of(answer)
 
@@ -87,13 +83,8 @@ async def _ask_resume(visit: Visit) -> Question:
     )
 
 
-async def _resume(visit: Visit) -> Done:
-    by = visit.visitor.name or _("somebody at the page")
-    return Done.of(await visit.control.store.resume(visit.params["store"], by=by))
-
-
 async def _ask_settings(visit: Visit) -> Question:
-    plan = await visit.control.store.plan(visit.params["store"], full=False)
+    plan = await visit.perform("store.plan", store=visit.params["store"])
     return Question(
         _("These settings of {store} go to the service.").format(store=visit.params["store"])
         if plan["lines"]
@@ -101,10 +92,6 @@ async def _ask_settings(visit: Visit) -> Question:
         _("Send the settings"),
         points=[*plan["lines"], *plan["notes"]][:_MOST_LINES],
     )
-
-
-async def _settings(visit: Visit) -> Done:
-    return Done.of(await visit.control.store.push(visit.params["store"], full=False))
 
 
 async def _ask_tax(visit: Visit) -> Question:
@@ -117,7 +104,7 @@ async def _ask_tax(visit: Visit) -> Question:
 
 
 async def _tax(visit: Visit) -> Done:
-    answer = await visit.control.store.tax(visit.params["store"])
+    answer = await visit.perform("store.tax", store=visit.params["store"])
     if not answer["differences"]:
         return Done(_("The taxes agree."))
     return Done(
@@ -127,44 +114,43 @@ async def _tax(visit: Visit) -> Done:
     )
 
 
-def _action(path: str, title: str, audit: str, do: Any, ask: Any, role: Role) -> Action:  # noqa: ANN401 -- a row of the table below
-    return Action(path, title, audit, role, do, ask, back="/store", section="/store")
-
-
 SUBJECT = Subject(
     pages=(Page("/store", _("Store"), "store.html", _fill),),
     actions=(
-        _action(
+        performs(
             "/stores/{store}/pause",
             _("Pause the store"),
             "store.pause",
-            _pause,
-            _ask_pause,
-            Role.STAFF,
+            do=_pause,
+            ask=_ask_pause,
+            back="/store",
+            section="/store",
         ),
-        _action(
+        performs(
             "/stores/{store}/resume",
             _("Open the store"),
             "store.resume",
-            _resume,
-            _ask_resume,
-            Role.STAFF,
+            ask=_ask_resume,
+            back="/store",
+            section="/store",
         ),
-        _action(
+        performs(
             "/stores/{store}/settings",
             _("Send the settings"),
             "store.push",
-            _settings,
-            _ask_settings,
-            Role.TECHNICIAN,
+            ask=_ask_settings,
+            fixed={"full": False},
+            back="/store",
+            section="/store",
         ),
-        _action(
+        performs(
             "/stores/{store}/tax",
             _("Compare the taxes now"),
             "store.tax",
-            _tax,
-            _ask_tax,
-            Role.TECHNICIAN,
+            do=_tax,
+            ask=_ask_tax,
+            back="/store",
+            section="/store",
         ),
     ),
 )

@@ -5,10 +5,18 @@ from typing import Any
 
 from aiohttp import web
 
-from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.web.site.book import Action, Done, File, Filled, Page, Question, Subject, Visit
+from tillbridge.web.site.book import (
+    Done,
+    File,
+    Filled,
+    Page,
+    Question,
+    Subject,
+    Visit,
+    performs,
+)
 
 PAPERS = (("a4", "A4"), ("letter", "Letter"))
 _PER_PAGE = (2, 4, 6, 8, 12, 20)
@@ -20,7 +28,7 @@ async def _fill(visit: Visit) -> Filled:
     status = await visit.control.status()
     stores = []
     for name, part in status["stores"].items():
-        answer = await visit.control.tables.list(name)
+        answer = await visit.perform("tables.list", store=name)
         tables = answer["tables"]
         stores.append(
             {
@@ -48,7 +56,7 @@ async def _sheet(visit: Visit) -> web.Response:
     )
 
     store = visit.params["store"]
-    answer = await visit.control.tables.list(store)
+    answer = await visit.perform("tables.list", store=store)
     zone = visit.query.get("zone", "")
     chosen = _with_codes(answer["tables"], zone)
     if not chosen:
@@ -82,7 +90,7 @@ def _with_codes(tables: Sequence[Mapping[str, Any]], zone: str) -> list[Mapping[
 
 
 async def _ask_printed(visit: Visit) -> Question:
-    answer = await visit.control.tables.list(visit.params["store"])
+    answer = await visit.perform("tables.list", store=visit.params["store"])
     count = len(_with_codes(answer["tables"], ""))
     return Question(
         ngettext(
@@ -97,13 +105,13 @@ async def _ask_printed(visit: Visit) -> Question:
 
 async def _printed(visit: Visit) -> Done:
     store = visit.params["store"]
-    answer = await visit.control.tables.list(store)
+    answer = await visit.perform("tables.list", store=store)
     codes = {each["external_id"]: each["code"] for each in _with_codes(answer["tables"], "")}
-    return Done.of(await visit.control.tables.printed(store, codes))
+    return Done.of(await visit.perform("tables.printed", store=store, codes=codes))
 
 
 async def _ask_approve(visit: Visit) -> Question:
-    plan = await visit.control.tables.plan(visit.params["store"])
+    plan = await visit.perform("tables.plan", store=visit.params["store"])
     return Question(
         _("The floor plan of {store} that is held goes to the service as it is.").format(
             store=visit.params["store"]
@@ -114,10 +122,6 @@ async def _ask_approve(visit: Visit) -> Question:
     )
 
 
-async def _approve(visit: Visit) -> Done:
-    return Done.of(await visit.control.tables.approve(visit.params["store"]))
-
-
 async def _ask_push(visit: Visit) -> Question:
     return Question(
         _("The floor plan of {store} is pushed now.").format(store=visit.params["store"]),
@@ -126,41 +130,32 @@ async def _ask_push(visit: Visit) -> Question:
     )
 
 
-async def _push(visit: Visit) -> Done:
-    return Done.of(await visit.control.tables.push(visit.params["store"]))
-
-
 SUBJECT = Subject(
     pages=(Page("/tables", _("Tables"), "tables.html", _fill),),
     files=(File("/stores/{store}/tables/sheet", _sheet),),
     actions=(
-        Action(
+        performs(
             "/stores/{store}/tables/approve",
             _("Review the change"),
             "tables.approve",
-            Role.TECHNICIAN,
-            _approve,
-            _ask_approve,
+            ask=_ask_approve,
             back="/tables",
             section="/tables",
         ),
-        Action(
+        performs(
             "/stores/{store}/tables/push",
             _("Push the floor plan now"),
             "tables.push",
-            Role.TECHNICIAN,
-            _push,
-            _ask_push,
+            ask=_ask_push,
             back="/tables",
             section="/tables",
         ),
-        Action(
+        performs(
             "/stores/{store}/tables/printed",
             _("I have printed them"),
             "tables.printed",
-            Role.STAFF,
-            _printed,
-            _ask_printed,
+            do=_printed,
+            ask=_ask_printed,
             back="/tables",
             section="/tables",
         ),

@@ -10,7 +10,7 @@ from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, TicketState
 from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import UNCLEAR, OrderLine, OrderState, parse_order
-from tillbridge.web.order_words import sentence
+from tillbridge.orders.order_words import sentence
 
 _DELIVERED = _(
     "Delivered by the service: its signature was right, and it was on disk before it was answered."

@@ -1,0 +1,75 @@
+"""The audit trail: who did what, and whether anybody changed it afterwards."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from tillbridge.core.actor import Role
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.operation import Answer, Argument, operation
+
+if TYPE_CHECKING:
+    from tillbridge.ledger.models import AuditEntry
+    from tillbridge.operations.bridge import Bridge
+
+
+@operation("audit.list", role=Role.LOOK, reads=True, command="audit list")
+async def entries(
+    bridge: "Bridge",
+    *,
+    limit: Annotated[int, Argument("N", _("How many, at most."), least=1, most=10_000)] = 100,
+    before: int | None = None,
+) -> Answer:
+    """List what was done lately, newest first: on the page, by commands, by the bridge itself.
+
+    Example: tillbridge audit list --limit 20
+    """
+    from tillbridge.ledger import audit
+
+    found = await bridge.ledger.read(
+        lambda connection: audit.latest(connection, limit + 1, before=before)
+    )
+    return {"entries": [_listed(each) for each in found[:limit]], "more": len(found) > limit}
+
+
+@operation("audit.verify", role=Role.LOOK, reads=True, command="audit verify")
+async def verify(bridge: "Bridge") -> Answer:
+    """Check the whole chain, and say where it breaks. Ends with 1 if it does.
+
+    Example: tillbridge audit verify
+    """
+    from dataclasses import asdict
+
+    from tillbridge.ledger import audit
+
+    checked = await bridge.ledger.read(audit.check)
+    answer = {"entries": checked.entries, "head": checked.head, "broken": None}
+    if checked.broken is None:
+        text = ngettext(
+            "The audit trail is whole: {n} entry.",
+            "The audit trail is whole: {n} entries.",
+            checked.entries,
+        ).format(n=checked.entries)
+        return {"ok": True, "text": text, **answer}
+    text = _("The audit trail is broken at entry {entry}: {why}").format(
+        entry=checked.broken.entry, why=checked.broken.text
+    )
+    fix = _(
+        "Somebody changed the ledger by hand, or it was rebuilt. Compare it with the newest "
+        "back-up, and with the log's lines audit.noted."
+    )
+    return {"ok": False, "text": text, "fix": fix, **answer, "broken": asdict(checked.broken)}
+
+
+def _listed(entry: "AuditEntry") -> Answer:
+    from tillbridge.model.instant import to_iso
+
+    return {
+        "id": entry.id,
+        "at": to_iso(entry.at),
+        "who": entry.who,
+        "role": entry.role,
+        "action": entry.action,
+        "store": entry.store,
+        "target": entry.target,
+        "detail": dict(entry.details),
+        "hash": entry.hash,
+    }

@@ -1,0 +1,162 @@
+"""Orders: lists, one whole, and what people do about one."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+from tillbridge.core.actor import Role, current_actor
+from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer, Argument, operation
+
+if TYPE_CHECKING:
+    from tillbridge.daemon.rooms import StoreRooms
+    from tillbridge.ledger.models import OrderRow
+    from tillbridge.operations.bridge import Bridge
+
+
+class Reason(StrEnum):
+    """The reason codes of the specification."""
+
+    ITEM_OUT_OF_STOCK = "ITEM_OUT_OF_STOCK"
+    STORE_CLOSED = "STORE_CLOSED"
+    POS_OFFLINE = "POS_OFFLINE"
+    CAPACITY = "CAPACITY"
+    PRICE_MISMATCH = "PRICE_MISMATCH"
+    OTHER = "OTHER"
+
+
+class ByHand(StrEnum):
+    """What a person has done about an order."""
+
+    TYPED = "typed"
+    SETTLED = "settled"
+
+
+OrderId = Annotated[
+    str,
+    Argument(
+        "ID", _("The order's number, or its id (ord_...)."), complete="orders", audit="target"
+    ),
+]
+
+
+@operation("orders.list", role=Role.LOOK, reads=True)
+async def search_orders(
+    bridge: "Bridge", *, text: str = "", state: str = "", store: str = "", page: int = 1
+) -> Answer:
+    """Return a page of orders, newest first; `unseen` counts new ones that nobody has looked at.
+
+    `text` is part of an id, a number or a ticket's reference; `state` one of `search.STATES`, ""
+    for all; `sound` tells whether new orders are to be heard.
+    """
+    from tillbridge.ledger.search import OrderFilter
+    from tillbridge.orders.listing import orders_page
+
+    stores = (store,) if store in bridge.settings.stores else None
+    wanted, now = OrderFilter(text, state, stores), bridge.clock.now_ms()
+    found = await bridge.ledger.read(
+        lambda connection: orders_page(connection, wanted, max(1, page), now)
+    )
+    return {**found, "sound": bridge.settings.status_page.new_orders_sound}
+
+
+@operation("orders.show", role=Role.LOOK, reads=True)
+async def show(bridge: "Bridge", order: OrderId) -> Answer:
+    """Return an order whole."""
+    from tillbridge.ledger.orders import find_called
+    from tillbridge.orders.listing import whole_order
+    from tillbridge.orders.problems import the_one
+
+    return await bridge.ledger.read(
+        lambda connection: whole_order(connection, the_one(find_called(connection, order), order))
+    )
+
+
+@operation("orders.seen", role=Role.STAFF)
+async def seen(bridge: "Bridge") -> Answer:
+    """Take note that somebody has looked at the new orders: they sound no more."""
+    from tillbridge.ledger.facts import put_fact
+    from tillbridge.orders.listing import SEEN
+
+    now = bridge.clock.now_ms()
+    await bridge.ledger.write(
+        lambda connection: put_fact(connection, "", SEEN, {"at": now}, at=now)
+    )
+    return {"ok": True, "text": _("Noted: you have seen the new orders.")}
+
+
+@operation("order.retry", role=Role.STAFF, command="orders retry")
+async def retry(bridge: "Bridge", order: OrderId) -> Answer:
+    """Try at once what still has to be done for an order.
+
+    A ticket that the till may already have is looked for before it is written again. An order that
+    was too old to be printed is printed now.
+
+    Example: tillbridge orders retry ord_123
+    """
+    row, rooms = await _found(bridge, order)
+    text = await rooms.orders.retry(row.order_id, by=current_actor().who)
+    return {"ok": True, "text": bridge.later(text)}
+
+
+@operation("order.cancel", role=Role.STAFF, command="orders cancel")
+async def cancel(
+    bridge: "Bridge",
+    order: OrderId,
+    *,
+    reason_code: Annotated[
+        Reason,
+        Argument(
+            "CODE",
+            _("One of the service's reason codes."),
+            option="--reason",
+            audit="reason_code",
+        ),
+    ],
+) -> Answer:
+    """Cancel an order: the customer is refunded and told the reason.
+
+    CODE: ITEM_OUT_OF_STOCK, STORE_CLOSED, POS_OFFLINE, CAPACITY, PRICE_MISMATCH or OTHER.
+
+    Example: tillbridge orders cancel ord_123 --reason STORE_CLOSED
+    """
+    from tillbridge.model.order import ReasonCode
+
+    row, rooms = await _found(bridge, order)
+    code = ReasonCode(reason_code.value)
+    text = await rooms.orders.cancel(row.order_id, code, by=current_actor().who)
+    return {"ok": True, "text": bridge.later(text)}
+
+
+@operation("order.done", role=Role.STAFF, command="orders done")
+async def done(
+    bridge: "Bridge",
+    order: OrderId,
+    *,
+    how: Annotated[
+        ByHand,
+        Argument(
+            "HOW",
+            _("typed: you typed it into the till; settled: you saw to it in some other way."),
+            audit="how",
+        ),
+    ] = ByHand.SETTLED,
+) -> Answer:
+    """Mark an order as handled by hand: the bridge stops trying.
+
+    An order that was typed into the till is accepted at the service; one that is settled is left
+    to you altogether. It also ends what is told of an order that was printed as NOT IN TILL.
+
+    Example: tillbridge orders done ord_123 --how typed
+    """
+    row, rooms = await _found(bridge, order)
+    text = await rooms.orders.done(row.order_id, how.value, by=current_actor().who)
+    return {"ok": True, "text": bridge.later(text)}
+
+
+async def _found(bridge: "Bridge", name: str) -> "tuple[OrderRow, StoreRooms]":
+    from tillbridge.ledger.orders import find_called
+    from tillbridge.orders.problems import the_one
+
+    rows = await bridge.ledger.read(lambda connection: find_called(connection, name))
+    row = the_one([row for row in rows if row.store in bridge.stores], name)
+    return row, bridge.stores[row.store]

@@ -1,0 +1,231 @@
+"""A store itself: open or paused, by whom and why; its settings and taxes."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tillbridge.core.actor import Role, current_actor
+from tillbridge.core.errors import BridgeError, ServiceError
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.core.spans import clock_time
+from tillbridge.operations.arguments import Full, StoreName, until_of_store
+
+if TYPE_CHECKING:
+    from tillbridge.daemon.rooms import StoreRooms
+    from tillbridge.operations.bridge import Bridge
+    from tillbridge.stores.closure import StoreClosure
+    from tillbridge.stores.settings import SettingsFlow
+
+# Whose wish it is, for colleagues: a note beside the audit trail, which knows who asked.
+By = Annotated[str | None, Argument("NAME", _("Who says so; else this machine's user."))]
+
+
+@operation("store.show", role=Role.LOOK, reads=True, command="store show")
+async def show(bridge: "Bridge", store: StoreName) -> Answer:
+    """Show whether a store takes orders, who says so, its hours today and its taxes.
+
+    Example: tillbridge store show main
+    """
+    rooms = bridge.store(store)
+    keeper = rooms.standing.keeper
+    return {
+        **_standing(await keeper.standing()),
+        "next_change_at": _iso(keeper.next_change_ms()),
+        "settings": _settings(rooms),
+        "tax": _tax(await rooms.standing.tax.known()),
+    }
+
+
+@operation("store.plan", role=Role.LOOK, reads=True, command="store plan")
+async def plan(bridge: "Bridge", store: StoreName, *, full: Full = False) -> Answer:
+    """Show what of the store's settings would be sent, in words; nothing is sent.
+
+    With --json also the body as the ordering service gets it.
+
+    Example: tillbridge store plan main
+    """
+    from tillbridge.stores.settings import settings_lines
+
+    rooms = bridge.store(store)
+    plan = await _flow(rooms).plan(full=full)
+    return {
+        "body": plan.part,
+        "lines": settings_lines(plan.part, plan.accepted, rooms.settings.currency),
+        "unsaid": list(plan.unsaid),
+        "notes": list(plan.notes),
+    }
+
+
+@operation("store.push", role=Role.TECHNICIAN, command="store push")
+async def push(bridge: "Bridge", store: StoreName, *, full: Full = False) -> Answer:
+    """Send the store's settings that have changed, now; with --full all of them.
+
+    Example: tillbridge store push main --full
+    """
+    plan = await _flow(await _connected(bridge, store)).push(full=full)
+    if not plan.part:
+        text = _("Nothing had to be sent: the service has what the files say.")
+    else:
+        count = len(plan.part)
+        text = ngettext("Sent {n} setting: {keys}.", "Sent {n} settings: {keys}.", count)
+        text = text.format(n=count, keys=", ".join(sorted(plan.part)))
+    if plan.unsaid:
+        text += " " + _("No longer said, and kept by the service: {keys}.").format(
+            keys=", ".join(plan.unsaid)
+        )
+    return {"ok": True, "text": text, "sent": sorted(plan.part), "unsaid": list(plan.unsaid)}
+
+
+@operation("store.pause", role=Role.STAFF, command="store pause")
+async def pause(
+    bridge: "Bridge",
+    store: StoreName,
+    *,
+    reason: Annotated[str, Argument("TEXT", _("Why, for whoever looks later."))] = "",
+    until: Annotated[
+        int | None,  # ms since the epoch
+        Argument(
+            "TIME",
+            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Else until resumed."),
+            audit="until_ms",
+            resolve=until_of_store,
+        ),
+    ] = None,
+    by: By = None,
+) -> Answer:
+    """Let a store take no orders, whatever its hours say and its till does.
+
+    Nobody but a person opens it again, or the time you give.
+
+    Example: tillbridge store pause main --until 18:30 --reason "too busy"
+    """
+    keeper = (await _connected(bridge, store)).standing.keeper
+    who = by or current_actor().name
+    try:
+        stands = await keeper.pause(by=who, reason=reason, until_ms=until)
+    except ServiceError as failure:
+        return {**_not_told(failure), **_standing(await keeper.standing())}
+    if until is None:
+        text = _("The store takes no orders until somebody opens it: tillbridge store resume.")
+    else:
+        end = clock_time(until, bridge.clock.now_ms())
+        text = bridge.later(_("The store takes no orders until {until}.")).format(until=end)
+    return {"ok": True, "text": text, **_standing(stands)}
+
+
+@operation("store.resume", role=Role.STAFF, command="store resume")
+async def resume(bridge: "Bridge", store: StoreName, *, by: By = None) -> Answer:
+    """Let a store take orders again, whoever paused it; against its schedule until that changes.
+
+    While the till is away the store stays closed, and opens by itself when the till is back.
+    A till that comes and goes keeps it closed for longer; this opens it at once.
+
+    Example: tillbridge store resume main
+    """
+    from tillbridge.stores.closure import Who
+
+    rooms = await _connected(bridge, store)
+    keeper = rooms.standing.keeper
+    try:
+        stands = await keeper.resume(by=by or current_actor().name)
+        await rooms.standing.pauser.opened_by_person()
+        stands = await keeper.standing() if stands.who is Who.POS_AWAY else stands
+    except ServiceError as failure:
+        return {**_not_told(failure), **_standing(await keeper.standing())}
+    return {"ok": stands.who is None, "text": _resumed(stands), **_standing(stands)}
+
+
+@operation("store.tax", role=Role.TECHNICIAN, reads=True, command="store tax")
+async def tax(bridge: "Bridge", store: StoreName) -> Answer:
+    """Compare the taxes of the till's items and of the latest orders with the service's, now.
+
+    Ends with 1 where they differ.
+
+    Example: tillbridge store tax main
+    """
+    found = _tax(await bridge.store(store).standing.tax.check())
+    return {"ok": not found["differences"], **found}
+
+
+def _settings(rooms: "StoreRooms") -> Answer | None:
+    from datetime import UTC, datetime
+
+    from tillbridge.model.hours import zone_of
+
+    flow = rooms.standing.settings
+    if flow is None:
+        return None
+    hours, today = flow.hours, None
+    if hours is not None:
+        day = datetime.now(UTC).astimezone(zone_of(hours.timezone)).date()
+        today = [str(span) for span in hours.on(day)]
+    return {"files": [str(path) for path in flow.files.paths()], "hours_today": today}
+
+
+def _flow(rooms: "StoreRooms") -> "SettingsFlow":
+    flow = rooms.standing.settings
+    if flow is None or not flow.files.paths():
+        raise BridgeError(
+            _("The configuration names no file for {store}.").format(store=rooms.name),
+            fix=_("Set settings_file or hours_file in [stores.{store}]; see docs/store.md.").format(
+                store=rooms.name
+            ),
+        )
+    return flow
+
+
+async def _connected(bridge: "Bridge", store: str) -> "StoreRooms":
+    rooms = bridge.store(store)
+    if await rooms.connected_as() is None:
+        raise BridgeError(
+            _("The store {store} is not connected yet.").format(store=store),
+            fix=_("Run: tillbridge connect {store}").format(store=store),
+        )
+    return rooms
+
+
+def _resumed(stands: "StoreClosure") -> str:
+    from tillbridge.stores.closure import Who
+
+    if stands.who is None:
+        return _("The store takes orders.")
+    if stands.who is Who.POS_AWAY:
+        return _(
+            "Noted, but the till is away: the bridge keeps the store closed until it is back, "
+            "and opens it then by itself."
+        )
+    if stands.who is Who.POS_CLOSED:
+        return _(
+            "Noted, but the till takes no orders: {why} The store opens by itself when it does."
+        ).format(why=stands.reason)
+    return _("The store is still closed: {who}.").format(who=stands.who)
+
+
+def _not_told(failure: ServiceError) -> Answer:
+    text = _("Noted, but the service could not be told yet: {detail} It is told by itself later.")
+    return {"ok": False, "text": text.format(detail=failure.text), "fix": failure.fix}
+
+
+def _standing(stands: "StoreClosure") -> Answer:
+    return {
+        "status": stands.status,
+        "paused_by": None if stands.who is None else str(stands.who),
+        "by": stands.by,
+        "reason": stands.reason,
+        "since": _iso(stands.since_ms),
+        "until": _iso(stands.until_ms),
+    }
+
+
+def _tax(fact: Any) -> Answer:  # noqa: ANN401 -- a fact of the ledger, if there is one
+    known = fact if isinstance(fact, dict) else {}
+    return {
+        "checked_at": _iso(known.get("checked_at")),
+        "differences": known.get("differences", []),
+        "config": known.get("config"),
+    }
+
+
+def _iso(at_ms: int | None) -> str | None:
+    from tillbridge.model.instant import to_iso
+
+    return None if at_ms is None else to_iso(at_ms)

@@ -1,0 +1,128 @@
+"""Tables: the floor plan, and its QR codes."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tillbridge.core.actor import Role
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.operation import Answer, operation
+from tillbridge.operations.arguments import StoreName
+
+if TYPE_CHECKING:
+    from tillbridge.daemon.rooms import StoreRooms
+    from tillbridge.ledger.models import AcceptedTable
+    from tillbridge.menu.floor_plan import FloorPlan
+    from tillbridge.operations.bridge import Bridge
+
+
+@operation("tables.list", role=Role.LOOK, reads=True, command="tables list")
+async def accepted_tables(bridge: "Bridge", store: StoreName) -> Answer:
+    """List the tables that the ordering service has, with the addresses of their QR codes.
+
+    Example: tillbridge tables list main
+    """
+    rooms = bridge.store(store)
+    books = await rooms.catalogue.tables.books()
+    hold = books.hold
+    waits = hold is not None and not hold.approved
+    return {
+        "title": await rooms.title(),
+        "told": rooms.catalogue.tables.are_told,
+        "held": list(hold.reasons) if hold is not None and waits else [],
+        "tables": [_listed(each, books.printed) for each in books.accepted],
+    }
+
+
+@operation("tables.plan", role=Role.LOOK, reads=True, command="tables plan")
+async def plan(bridge: "Bridge", store: StoreName) -> Answer:
+    """Show what would be pushed now, as a difference; nothing is pushed.
+
+    Example: tillbridge tables plan main
+    """
+    plan = await _told(bridge, store).catalogue.tables.plan_only()
+    return plan.to_json()
+
+
+@operation("tables.push", role=Role.TECHNICIAN, command="tables push")
+async def push(bridge: "Bridge", store: StoreName) -> Answer:
+    """Push the floor plan now, changed or not; tables that are missing from it are deactivated.
+
+    A change that is held stays held: release it with tables approve.
+
+    Example: tillbridge tables push main
+    """
+    rooms = _told(bridge, store)
+    if await rooms.connected_as() is None:
+        raise BridgeError(
+            _("The store {store} is not connected yet.").format(store=store),
+            fix=_("Run: tillbridge connect {store}").format(store=store),
+        )
+    plan = await rooms.catalogue.tables.push_again()
+    if plan is None:
+        text = _("The floor plan cannot be read; see: tillbridge status")
+        return {"ok": False, "text": text}
+    if plan.waits:
+        text = _(
+            "The floor plan waits for a person: {reasons}. Release it with: "
+            "tillbridge tables approve {store}"
+        ).format(reasons="; ".join(plan.reasons), store=store)
+        return {"ok": False, "text": text}
+    return {"ok": True, "text": _pushed(plan)}
+
+
+@operation("tables.approve", role=Role.TECHNICIAN, command="tables approve")
+async def approve(bridge: "Bridge", store: StoreName) -> Answer:
+    """Release the change of the floor plan that waits for a person.
+
+    Only that very change: if the export changes meanwhile, it is looked at anew.
+
+    Example: tillbridge tables approve main
+    """
+    from tillbridge.model.instant import to_iso
+
+    hold = await bridge.store(store).catalogue.tables.approve()
+    if hold is None:
+        return {"ok": False, "text": _("No floor plan waits for approval.")}
+    text = bridge.later(_("The floor plan of {since} is released."))
+    return {"ok": True, "text": text.format(since=to_iso(hold.since))}
+
+
+@operation("tables.printed", role=Role.STAFF)
+async def printed(bridge: "Bridge", store: StoreName, codes: dict[str, str]) -> Answer:
+    """Take note that these codes (as `tables.list` names them, by external id) are printed."""
+    books = await bridge.store(store).catalogue.tables.printed(codes)
+    return {"ok": True, "text": _("Noted."), "dead": list(books.dead)}
+
+
+def _told(bridge: "Bridge", store: str) -> "StoreRooms":
+    rooms = bridge.store(store)
+    if not rooms.catalogue.tables.are_told:
+        raise BridgeError(
+            _("The till of {store}, as configured, tells no tables.").format(store=store),
+            fix=_(
+                "Name the file of its tables in [stores.{store}.pos]; see docs/tables.md."
+            ).format(store=store),
+        )
+    return rooms
+
+
+def _listed(each: "AcceptedTable", printed: Mapping[str, str]) -> Answer:
+    table = each.table
+    return {
+        "external_id": table.external_id,
+        "name": table.name,
+        "seats": table.seats,
+        "zone": table.zone,
+        "table_id": each.table_id,
+        "qr_url": each.qr_url,
+        "code": each.code,
+        "print_again": bool(each.code) and printed.get(table.external_id, each.code) != each.code,
+    }
+
+
+def _pushed(plan: "FloorPlan") -> str:
+    count = len(plan.wanted)
+    return ngettext(
+        "The floor plan is pushed: {n} table.", "The floor plan is pushed: {n} tables.", count
+    ).format(n=count)
