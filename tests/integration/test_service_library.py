@@ -89,7 +89,7 @@ def test_it_loads_neither_the_daemon_nor_the_ledger() -> None:
         "import sys; from tillbridge import service\n"
         "[getattr(service, name) for name in service.__all__]\n"
         "rooms = {name.split('.')[1] for name in sys.modules if name.startswith('tillbridge.')}\n"
-        "print(sorted(rooms), 'sqlalchemy' in sys.modules, 'pydantic' in sys.modules)"
+        "print(sorted(rooms), 'sqlalchemy' in sys.modules, 'sqlmodel' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60

@@ -22,7 +22,7 @@ from tillbridge.model.numbers import (
 from tillbridge.orders.events import OrderCreated, order_of, read_event
 from tillbridge.pos.folder.json_pieces import parse
 from tillbridge.service.answers import parse_json
-from tillbridge.service.fields import Fields
+from tillbridge.service.types import decimal
 from tillbridge_aloha.modifiers import number
 from tillbridge_clover.groups import _count
 from tillbridge_clover.parts import _rate
@@ -53,8 +53,8 @@ def _refused(call: Callable[[str], object], text: str) -> bool:
         lambda text: price_of({"price": Decimal(text)}, PriceReader("EUR")),
         lambda text: rate_of({"rate": text}),
         lambda text: number({"id": text}, "id"),
-        lambda text: Fields({"rate": Decimal(text)}, "tax").decimal("rate"),
-        lambda text: Fields(parse_json(f'{{"rate": {text}}}'.encode()), "tax").decimal("rate"),
+        lambda text: decimal(Decimal(text)),
+        lambda text: decimal(parse_json(f'{{"rate": {text}}}'.encode())["rate"]),
     ],
 )
 def test_a_number_with_a_huge_exponent_is_refused(call: Callable[[str], object], bomb: str) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
@@ -23,8 +24,8 @@ from tillbridge.model.instant import from_iso
 from tillbridge.service import types
 from tillbridge.service.answers import failure_of, problem_of, retry_after_s
 from tillbridge.service.encoding import encode
-from tillbridge.service.fields import UNREADABLE
 from tillbridge.service.retry import Kind
+from tillbridge.service.types import UNREADABLE
 
 NOW = from_iso("2026-11-21T12:00:00Z")
 
@@ -133,23 +134,46 @@ def test_a_failure_is_the_problem_a_person_sees(failure: ServiceError, problem: 
 
 
 def test_unknown_fields_are_ignored_and_missing_ones_are_none() -> None:
-    integration = types.parse_integration({"status": "active", "new": [1]}, "x")
+    integration = types.read(types.Integration, {"status": "active", "new": [1]}, "x")
     assert integration == types.Integration(store_id=None, status="active")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([each.name for each in fields(types.Store)] + ["new"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.decimals() | st.text(st.characters()),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        ),
+    )
+)
+def test_whatever_a_service_puts_into_its_fields_only_what_is_needed_can_be_missing(
+    body: dict[str, Any],
+) -> None:
+    for kind in (types.Integration, types.TaxConfig, types.MenuStatus, types.BatchResult):
+        types.read(kind, body, "x")
+    assert types.read(types.Store, {**body, "store_id": 7}, "x").store_id == "7"
+
+
+def test_what_is_missing_is_named_also_deep_inside() -> None:
+    with pytest.raises(Refused) as refused:
+        types.read(types.Store, {"store_id": ""}, "stores.list")
+    assert "it has no store_id" in str(refused.value)
 
 
 @pytest.mark.parametrize("body", [None, [], "text", 7, {}])
 def test_an_answer_without_what_is_needed_is_unreadable(body: object) -> None:
     with pytest.raises(Refused) as refused:
-        types.parse_integration_with_secret(body, "integrations.create")
+        types.read_integration_with_secret(body, "integrations.create")
     assert refused.value.code == UNREADABLE
     assert "integrations.create" in str(refused.value)
 
 
 def test_a_push_is_done_or_accepted() -> None:
     data = {"items": 3, "menus": 1}
-    done = types.parse_push({"status": "partial", "data": data}, status=200, operation="x")
+    done = types.read_push({"status": "partial", "data": data}, status=200, operation="x")
     assert done == types.PushDone("partial", counts=types.PushCounts(menus=1, items=3))
-    accepted = types.parse_push(
+    accepted = types.read_push(
         {"status": "accepted", "job_id": "job_1", "poll_url": "/pos/x"}, status=202, operation="x"
     )
     assert accepted == types.PushAccepted("job_1", "/pos/x")
@@ -165,18 +189,18 @@ def test_a_push_is_done_or_accepted() -> None:
     ],
 )
 def test_a_failed_job_tells_its_error_wherever_it_stands(error: dict[str, Any]) -> None:
-    job = types.parse_job({"job_id": "job_1", "status": "failed"} | error, "x")
+    job = types.read_job({"job_id": "job_1", "status": "failed"} | error, "x")
     assert job.ended
     assert job.message == "bad item"
 
 
 def test_a_job_status_nobody_has_seen_still_runs() -> None:
-    assert not types.parse_job({"job_id": "job_1", "status": "queued"}, "x").ended
+    assert not types.read_job({"job_id": "job_1", "status": "queued"}, "x").ended
 
 
 def test_a_tax_rate_is_decimal_text() -> None:
     body = {"taxes": [{"components": [{"rate": Decimal("8.250")}, {"rate": 5}]}]}
-    taxes = types.parse_tax_config(body, "x").taxes
+    taxes = types.read(types.TaxConfig, body, "x").taxes
     assert [part.rate for part in taxes[0].components] == ["8.250", "5"]
 
 

@@ -28,7 +28,6 @@ from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.caller import Caller, Outcome, Write
 from tillbridge.service.encoding import encode, encode_small
 from tillbridge.service.endpoints import ENDPOINTS, Calls
-from tillbridge.service.fields import listing
 from tillbridge.service.gate import Priority
 from tillbridge.service.transport import Answer
 
@@ -50,7 +49,10 @@ class StoreCalls(Calls):
         """Return all stores of the merchant."""
         operation = "stores.list"
         answer = await self._read(operation)
-        return [types.parse_store(fields) for fields in listing(answer.body, operation)]
+        return [
+            types.read(types.Store, each, operation)
+            for each in types.listing(answer.body, operation)
+        ]
 
     async def integrate(
         self, store_id: str, request: types.IntegrationRequest
@@ -77,13 +79,13 @@ class StoreCalls(Calls):
             body=encode_small(request.body()),
             write=Write(settle),
         )
-        return types.parse_integration_with_secret(outcome.answer.body, operation)
+        return types.read_integration_with_secret(outcome.answer.body, operation)
 
     async def integration(self, store_id: str) -> types.Integration:
         """Return the store's integration; Refused `store.not_integrated` where it has none."""
         operation = "integrations.read"
         answer = await self._read(operation, store_id)
-        return types.parse_integration(answer.body, operation)
+        return types.read(types.Integration, answer.body, operation)
 
     async def change_integration(self, store_id: str, **changed: str | bool) -> types.Integration:
         """Change `webhook_url`, `notification_email`, `menu_sync_direction`, `auto_accept_orders`.
@@ -105,7 +107,7 @@ class StoreCalls(Calls):
         )
         if outcome.settled:
             return await self.integration(store_id)
-        return types.parse_integration(outcome.answer.body, operation)
+        return types.read(types.Integration, outcome.answer.body, operation)
 
     async def rotate_webhook_secret(self, store_id: str, field: str) -> types.RotatedSecret:
         """Rotate the webhook secret by the update call; `field` is what the service calls that.
@@ -120,7 +122,9 @@ class StoreCalls(Calls):
             store_id,
             body=encode_small({field: True}),
         )
-        return types.parse_rotated(outcome.answer.body, operation)
+        body = types.mapping(outcome.answer.body, operation)
+        secret = types.text(body.get("webhook_secret")) or None
+        return types.RotatedSecret(types.read(types.Integration, body, operation), secret)
 
     async def remove_integration(self, store_id: str) -> None:
         """Remove the integration: webhooks stop, and the webhook secret is void."""
@@ -152,7 +156,7 @@ class StoreCalls(Calls):
         """Return how the store taxes."""
         operation = "stores.tax_config"
         answer = await self._read(operation, store_id)
-        return types.parse_tax_config(answer.body, operation)
+        return types.read(types.TaxConfig, answer.body, operation)
 
     async def put_settings(self, store_id: str, settings: Mapping[str, Any]) -> None:
         """Push operational settings, in the service's camelCase; they are forwarded verbatim."""
@@ -193,7 +197,7 @@ class MenuCalls(Calls):
         )
         if outcome.settled:
             return types.PushDone("success", settled_by="status")
-        answer = types.parse_push(
+        answer = types.read_push(
             outcome.answer.body, status=outcome.answer.status, operation=operation
         )
         if isinstance(answer, types.PushAccepted):
@@ -242,7 +246,7 @@ class MenuCalls(Calls):
         operation = "menus.job"
         url = self._job_url(store_id, job_id, poll_url)
         answer = await self._read(operation, url=url)
-        return types.parse_job(answer.body, operation)
+        return types.read_job(answer.body, operation)
 
     def _job_url(self, store_id: str, job_id: str, poll_url: str) -> str:
         origin = self._caller.origin
@@ -261,7 +265,7 @@ class MenuCalls(Calls):
         """Return the menu sync status."""
         operation = "menus.status"
         answer = await self._read(operation, store_id, priority=priority)
-        return types.parse_menu_status(answer.body, operation)
+        return types.read(types.MenuStatus, answer.body, operation)
 
     async def batch(self, store_id: str, body: Mapping[str, Any]) -> types.BatchResult:
         """Add, update and delete several items in one call; a lost answer is as in `push_menus`.
@@ -272,7 +276,7 @@ class MenuCalls(Calls):
         _before, outcome = await self._write_once(store_id, operation, body)
         if outcome.settled:
             return types.BatchResult("success")
-        return types.parse_batch(outcome.answer.body, operation)
+        return types.read(types.BatchResult, outcome.answer.body, operation)
 
     async def set_availability(
         self, store_id: str, items: Iterable[Mapping[str, Any]]
@@ -284,7 +288,7 @@ class MenuCalls(Calls):
         operation = "items.availability"
         body = await encode({"items": list(items)})
         answer = await self._upsert(operation, store_id, body=body)
-        return types.parse_availability(answer.body, operation)
+        return types.read(types.AvailabilityResult, answer.body, operation)
 
     async def patch_item(
         self, store_id: str, external_id: str, fields: Mapping[str, Any]
@@ -292,7 +296,7 @@ class MenuCalls(Calls):
         """Change one item; Refused `menu.item_not_found` where the service does not know it."""
         operation = "items.patch"
         answer = await self._upsert(operation, store_id, external_id, body=encode_small(fields))
-        return types.parse_patch(answer.body, operation)
+        return types.read(types.PatchResult, answer.body, operation)
 
     async def push_tables(
         self, store_id: str, tables: Sequence[Table], *, cleared: Collection[str] = ()
@@ -308,7 +312,7 @@ class MenuCalls(Calls):
         )
         # No call reads tables; the repeat's answer is the state.
         outcome = await self._call(operation, store_id, body=body)
-        return types.parse_tables(outcome.answer.body, operation)
+        return types.read_tables(outcome.answer.body, operation)
 
     async def _upsert(self, operation: str, store_id: str, *ids: str, body: bytes) -> Answer:
         async def settle() -> None:

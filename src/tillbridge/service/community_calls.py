@@ -27,8 +27,19 @@ from tillbridge.model.instant import from_iso, to_iso
 from tillbridge.service.caller import Caller, Write
 from tillbridge.service.encoding import encode_small
 from tillbridge.service.endpoints import Calls
-from tillbridge.service.fields import Fields, objects, unreadable
 from tillbridge.service.transport import Answer
+from tillbridge.service.types import (
+    count,
+    flag,
+    instant,
+    mapping,
+    need,
+    objects,
+    text,
+    texts,
+    unreadable,
+    words,
+)
 
 _APPLIED = Answer(200, None)
 _LISTS: tuple[tuple[str, RecordKind], ...] = (
@@ -231,14 +242,14 @@ class CommunityCalls(Calls):
             "webhooks.test",
             webhook_id,
         )
-        body = outcome.answer.body
-        return Fields(body or {}, "webhooks.test").text("delivery_id") or ""
+        told = mapping(outcome.answer.body or {}, "webhooks.test")
+        return words(told.get("delivery_id"))
 
     async def deliveries(self, webhook_id: str) -> list[DeliveryAttempt]:
         """Return the attempts to deliver. GET /webhooks/{id}/deliveries."""
         operation = "webhooks.deliveries"
         answer = await self._read(operation, webhook_id)
-        return read_attempts(answer.body, operation)
+        return read_attempts(answer.body)
 
 
 def _same_hours(now: object, wanted: Mapping[str, Any]) -> bool:
@@ -270,52 +281,52 @@ def read_catalogue(body: object, operation: str) -> Catalogue:
 
     Raises Refused `answer.unreadable` where there is no list of anything.
     """
-    whole = Fields(body, operation)
-    listed = {kind: body.get(name) if isinstance(body, dict) else None for name, kind in _LISTS}
+    whole = mapping(body, operation)
+    listed = {kind: whole.get(name) for name, kind in _LISTS}
     if not any(isinstance(each, list) for each in listed.values()):
         raise unreadable(operation, _("it has no {field}").format(field="items"))
     records = []
     for kind, found in listed.items():
         for each in found if isinstance(found, list) else ():
-            record = _record(each, kind, operation)
+            record = _record(each, kind)
             if record is not None:
                 records.append(record)
-    return Catalogue(tuple(records), whole.text("as_of"))
+    return Catalogue(tuple(records), text(whole.get("as_of")))
 
 
 def read_item(body: object, operation: str) -> ItemDetail:
     """Return the detail of an item."""
-    fields = Fields(body, operation)
-    record = _record(body, "item", operation)
+    told = mapping(body, operation)
+    record = _record(body, "item")
     if record is None:
         raise unreadable(operation, _("it has no {field}").format(field="item_id"))
     return ItemDetail(
         record,
-        fields.text("currency"),
-        fields.flag("merchant_available"),
-        fields.flag("community_available"),
+        text(told.get("currency")),
+        flag(told.get("merchant_available")),
+        flag(told.get("community_available")),
     )
 
 
 def read_parent(body: object, operation: str) -> ParentOrder:
     """Return a community order. Specification: Community (hub) order."""
-    fields = Fields(body, operation)
+    told = mapping(body, operation)
     return ParentOrder(
-        order_id=fields.need_text("order_id"),
-        status=fields.need_text("status"),
-        order_number=fields.text("order_number") or "",
-        community_id=fields.text("community_id") or "",
-        updated_at=fields.instant("updated_at"),
+        order_id=need(told, "order_id", operation),
+        status=need(told, "status", operation),
+        order_number=words(told.get("order_number")),
+        community_id=words(told.get("community_id")),
+        updated_at=instant(told.get("updated_at")),
         children=tuple(
             ChildOrder(
-                order_id=child.need_text("order_id"),
-                store_id=child.text("store_id") or "",
-                store_name=child.text("store_name") or "",
-                status=child.text("status") or "",
-                subtotal=child.count("subtotal"),
-                line_ids=child.texts("line_ids"),
+                order_id=need(child, "order_id", operation),
+                store_id=words(child.get("store_id")),
+                store_name=words(child.get("store_name")),
+                status=words(child.get("status")),
+                subtotal=count(child.get("subtotal")),
+                line_ids=texts(child.get("line_ids")),
             )
-            for child in fields.children("child_orders")
+            for child in objects(told.get("child_orders"))
         ),
         body=body if isinstance(body, dict) else {},
     )
@@ -323,56 +334,55 @@ def read_parent(body: object, operation: str) -> ParentOrder:
 
 def read_subscription(body: object, operation: str) -> Subscription:
     """Return a subscription."""
-    fields = Fields(body, operation)
-    told = body.get("events") if isinstance(body, dict) else None
+    told = mapping(body, operation)
+    events = told.get("events")
     return Subscription(
-        webhook_id=_id(fields, "webhook_id") or fields.need_text("webhook_id"),
-        name=fields.text("name"),
-        url=fields.text("url"),
-        events=fields.texts("events") if isinstance(told, list) else None,
-        is_active=fields.flag("is_active"),
+        webhook_id=_id(told, "webhook_id") or need(told, "webhook_id", operation),
+        name=text(told.get("name")),
+        url=text(told.get("url")),
+        events=texts(events) if isinstance(events, list) else None,
+        is_active=flag(told.get("is_active")),
     )
 
 
 def read_new_subscription(body: object, operation: str, *, secret_field: str) -> NewSubscription:
     """Return a new subscription with its secret; without one it is of no use."""
     return NewSubscription(
-        read_subscription(body, operation), Fields(body, operation).need_text(secret_field)
+        read_subscription(body, operation), need(mapping(body, operation), secret_field, operation)
     )
 
 
-def read_attempts(body: object, operation: str) -> list[DeliveryAttempt]:
+def read_attempts(body: object) -> list[DeliveryAttempt]:
     """Return the attempts of a subscription: a list, or one in the field `deliveries`."""
     listed = body.get("deliveries") if isinstance(body, dict) else body
     return [
         DeliveryAttempt(
-            event_type=each.text("event_type") or "",
-            response_status=each.count("response_status"),
-            response_body=each.text("response_body") or "",
-            delivery_id=each.text("delivery_id") or "",
-            attempted_at=each.instant("attempted_at"),
-            error=each.text("error") or "",
+            event_type=words(each.get("event_type")),
+            response_status=count(each.get("response_status")),
+            response_body=words(each.get("response_body")),
+            delivery_id=words(each.get("delivery_id")),
+            attempted_at=instant(each.get("attempted_at")),
+            error=words(each.get("error")),
         )
-        for each in objects(listed, operation)
+        for each in objects(listed)
     ]
 
 
-def _record(body: Any, kind: RecordKind, operation: str) -> Record | None:  # noqa: ANN401 -- any JSON value
+def _record(body: Any, kind: RecordKind) -> Record | None:  # noqa: ANN401 -- any JSON value
     if not isinstance(body, dict):
         return None
-    fields = Fields(body, operation)
-    record_id = _id(fields, f"{kind}_id")
+    record_id = _id(body, f"{kind}_id")
     if record_id is None:
         return None
     return Record(
         kind,
         record_id,
-        record_id if kind == "store" else fields.text("store_id") or "",
-        fields.text("name") or "",
+        record_id if kind == "store" else words(body.get("store_id")),
+        words(body.get("name")),
         body,
-        removed=fields.flag("removed") is True,
+        removed=flag(body.get("removed")) is True,
     )
 
 
-def _id(fields: Fields, name: str) -> str | None:
-    return fields.text(name) or fields.text("id") or None
+def _id(body: Mapping[str, Any], name: str) -> str | None:
+    return text(body.get(name)) or text(body.get("id")) or None

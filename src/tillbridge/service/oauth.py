@@ -6,7 +6,8 @@ sent or answered: both hold secrets.
 
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from tillbridge.core.clock import Clock
@@ -16,10 +17,9 @@ from tillbridge.service.answers import BAD_CLIENT, CONSENT_REVOKED
 from tillbridge.service.caller import Caller
 from tillbridge.service.encoding import encode_small
 from tillbridge.service.endpoints import Calls
-from tillbridge.service.fields import Fields
 from tillbridge.service.origin import Origin
 from tillbridge.service.tokens import AccessGrant
-from tillbridge.service.types import Tokens
+from tillbridge.service.types import Tokens, decimal, mapping, need, words
 
 _DEFAULT_LIFETIME_S = 3600.0  # specification: Limits, access token lifetime
 _LONGEST_LIFETIME_S = 24 * 3600.0
@@ -84,13 +84,13 @@ class OAuth(Calls):
             "client_secret": self._client_secret(),
         }
         try:
-            fields = await self._post("oauth.exchange", body)
+            told = await self._post("oauth.exchange", body)
         except (Refused, Unauthorised, ConsentLost, Conflict) as failure:
             raise _no_tokens(failure) from None
-        grant = _grant(fields)
+        grant = _grant(told, "oauth.exchange")
         return Tokens(
             access_token=grant.access_token,
-            refresh_token=fields.need_text("refresh_token"),
+            refresh_token=need(told, "refresh_token", "oauth.exchange"),
             access_expires_at_ms=asked_ms + int(grant.expires_in_s * 1000),
             consented_at_ms=asked_ms,
             scope=grant.scope,
@@ -104,7 +104,7 @@ class OAuth(Calls):
         """
         body = {"grant_type": "refresh_token", "refresh_token": refresh_token}
         try:
-            return _grant(await self._post("oauth.refresh", body))
+            return _grant(await self._post("oauth.refresh", body), "oauth.refresh")
         except ServiceError as failure:
             if failure.code == BAD_CLIENT:
                 raise _bad_client(failure) from None
@@ -126,25 +126,25 @@ class OAuth(Calls):
         body |= {"audience": audience} if audience else {}
         body |= {self._scope_field: scope} if scope else {}
         try:
-            return _grant(await self._post("oauth.mint", body))
+            return _grant(await self._post("oauth.mint", body), "oauth.mint")
         except (Refused, Unauthorised, ConsentLost, Conflict) as failure:
             raise _no_app_token(failure, audience) from None
 
-    async def _post(self, operation: str, body: dict[str, str]) -> Fields:
+    async def _post(self, operation: str, body: dict[str, str]) -> Mapping[str, Any]:
         outcome = await self._call(operation, body=encode_small(body))
-        return Fields(outcome.answer.body, operation)
+        return mapping(outcome.answer.body, operation)
 
 
-def _grant(fields: Fields) -> AccessGrant:
-    told = fields.decimal("expires_in") or fields.text("expires_in") or ""
+def _grant(body: Mapping[str, Any], operation: str) -> AccessGrant:
+    expires_in = body.get("expires_in")
     try:
-        lifetime_s = float(told)
+        lifetime_s = float(decimal(expires_in) or words(expires_in))
     except ValueError:
         lifetime_s = _DEFAULT_LIFETIME_S
     return AccessGrant(
-        access_token=fields.need_text("access_token"),
+        access_token=need(body, "access_token", operation),
         expires_in_s=min(max(lifetime_s, 0.0), _LONGEST_LIFETIME_S),
-        scope=fields.text("scope") or "",
+        scope=words(body.get("scope")),
     )
 
 

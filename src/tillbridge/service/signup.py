@@ -21,7 +21,7 @@ from tillbridge.service.answers import BAD_CLIENT
 from tillbridge.service.caller import Caller
 from tillbridge.service.encoding import encode_small
 from tillbridge.service.endpoints import Calls
-from tillbridge.service.fields import Fields
+from tillbridge.service.types import mapping, need
 
 MERCHANT_EXISTS = "onboarding.merchant_exists"
 LOGIN = "login"
@@ -128,7 +128,7 @@ class Signup(Calls):
             outcome = await self._call(_OPERATION, body=encode_small(body))
         except (Unauthorised, Refused, ConsentLost) as failure:
             raise _refused(failure) from None
-        url = Fields(outcome.answer.body, _OPERATION).need_text("signup_url")
+        url = need(mapping(outcome.answer.body, _OPERATION), "signup_url", _OPERATION)
         if urlsplit(url).scheme not in {"http", "https"}:
             raise Refused(
                 _("The ordering service gave an address that is none."), operation=_OPERATION

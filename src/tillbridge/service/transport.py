@@ -17,9 +17,9 @@ from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown, Service
 from tillbridge.core.i18n import _
 from tillbridge.core.trust import system_trust
 from tillbridge.service.answers import failure_of, parse_json
-from tillbridge.service.fields import unreadable
 from tillbridge.service.origin import LEFT_ORIGIN, Origin
 from tillbridge.service.retry import Kind
+from tillbridge.service.types import unreadable
 
 _LARGEST_ANSWER = 16 * 1024 * 1024
 _SLOWEST_LINE_BYTES_PER_S = 50_000.0

@@ -6,28 +6,181 @@ shows in a `repr`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from decimal import Decimal
+from typing import Annotated, Any, Literal, TypeVar
 
-from tillbridge.service.fields import Fields
+from pydantic import BeforeValidator, TypeAdapter, ValidationError
+
+from tillbridge.core.errors import Refused
+from tillbridge.core.i18n import _
+from tillbridge.model.instant import from_iso
+from tillbridge.model.numbers import parse_decimal
 
 StoreStatus = Literal["active", "inactive"]
+T = TypeVar("T")
 
 REFRESH_TOKEN_LIFETIME_MS = 7 * 24 * 3600 * 1000  # specification: Limits
+UNREADABLE = "answer.unreadable"
+
+
+# -- reading leniently: what is missing or odd is None, and a field nobody knows does no harm
+
+
+def text(value: object) -> str | None:
+    """Return a text; a whole number is taken as one, half a character is replaced."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "replace").decode()
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def words(value: object) -> str:
+    """Return a text, "" for none."""
+    return text(value) or ""
+
+
+def flag(value: object) -> bool | None:
+    """Return a boolean."""
+    return value if isinstance(value, bool) else None
+
+
+def count(value: object) -> int | None:
+    """Return a whole number; a list is counted."""
+    if isinstance(value, list):
+        return len(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def decimal(value: object) -> str | None:
+    """Return a number as plain decimal text (`8.25`)."""
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        return None
+    try:
+        return format(parse_decimal(value), "f")
+    except ValueError:
+        return None
+
+
+def instant(value: object) -> int | None:
+    """Return a timestamp in milliseconds since the epoch."""
+    told = text(value)
+    try:
+        return None if told is None else from_iso(told)
+    except (ValueError, OverflowError):
+        return None
+
+
+def texts(value: object) -> tuple[str, ...]:
+    """Return the texts of a list."""
+    return tuple(each for each in _list(value) if isinstance(each, str))
+
+
+def objects(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects of a list; anything else in it is ignored."""
+    return [each for each in _list(value) if isinstance(each, Mapping)]
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _object(value: object) -> Mapping[str, Any] | None:
+    return value if isinstance(value, Mapping) else None
+
+
+def _status(value: object) -> str:
+    return text(value) or "success"
+
+
+def _needed(value: object) -> str:
+    told = text(value)
+    if not told:
+        msg = "missing"
+        raise ValueError(msg)
+    return told
+
+
+Text = Annotated[str | None, BeforeValidator(text)]
+Words = Annotated[str, BeforeValidator(words)]
+Needed = Annotated[str, BeforeValidator(_needed)]
+Status = Annotated[str, BeforeValidator(_status)]
+Flag = Annotated[bool | None, BeforeValidator(flag)]
+Count = Annotated[int | None, BeforeValidator(count)]
+DecimalText = Annotated[str | None, BeforeValidator(decimal)]
+Instant = Annotated[int | None, BeforeValidator(instant)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(texts)]
+
+
+def unreadable(operation: str, detail: str) -> Refused:
+    """Return the failure for an answer that lacks what the bridge cannot do without."""
+    return Refused(
+        _("The ordering service's answer to {operation} cannot be read: {detail}").format(
+            operation=operation, detail=detail
+        ),
+        code=UNREADABLE,
+        operation=operation,
+        fix=_("Check that base_url is the ordering service's; then tell its support."),
+    )
+
+
+def mapping(body: object, operation: str) -> Mapping[str, Any]:
+    """Return an answer that has to be an object. Raises Refused (`answer.unreadable`)."""
+    if not isinstance(body, Mapping):
+        raise unreadable(operation, _("it is not an object"))
+    return body
+
+
+def listing(body: object, operation: str) -> list[Mapping[str, Any]]:
+    """Return the objects of an answer that has to be a list. Raises as `mapping` does."""
+    if not isinstance(body, list):
+        raise unreadable(operation, _("it is not a list"))
+    return objects(body)
+
+
+def need(body: Mapping[str, Any], name: str, operation: str) -> str:
+    """Return a text that has to be there. Raises as `mapping` does."""
+    told = text(body.get(name))
+    if not told:
+        raise unreadable(operation, _("it has no {field}").format(field=name))
+    return told
+
+
+def read(kind: type[T], body: object, operation: str) -> T:
+    """Return the answer as a value of this kind. Raises as `mapping` does."""
+    try:
+        value: T = _adapter(kind).validate_python(mapping(body, operation))
+    except ValidationError as invalid:
+        place = invalid.errors(include_url=False, include_input=False)[0]["loc"]
+        name = next((each for each in reversed(place) if isinstance(each, str)), "?")
+        raise unreadable(operation, _("it has no {field}").format(field=name)) from None
+    return value
+
+
+def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 -- any of the values below
+    """Return what reads this kind, made when the first such answer comes."""
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
+
+
+# -- the values
 
 
 @dataclass(frozen=True, slots=True)
 class Integration:
     """A store's integration with this app. Specification: Integration."""
 
-    store_id: str | None
-    integration_id: str | None = None
-    webhook_url: str | None = None
-    menu_sync_direction: str | None = None
-    auto_accept_orders: bool | None = None
-    external_store_id: str | None = None
-    notification_email: str | None = None
-    status: str | None = None
-    connected_at: int | None = None
+    store_id: Text = None
+    integration_id: Text = None
+    webhook_url: Text = None
+    menu_sync_direction: Text = None
+    auto_accept_orders: Flag = None
+    external_store_id: Text = None
+    notification_email: Text = None
+    status: Text = None
+    connected_at: Instant = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,52 +226,52 @@ class IntegrationRequest:
 class Store:
     """A store of the merchant. Specification: Store."""
 
-    store_id: str
-    name: str | None = None
-    description: str | None = None
-    status: str | None = None
-    integration_status: str | None = None
-    integration: Integration | None = None
+    store_id: Needed
+    name: Text = None
+    description: Text = None
+    status: Text = None
+    integration_status: Text = None
+    integration: Annotated[Integration | None, BeforeValidator(_object)] = None
 
 
 @dataclass(frozen=True, slots=True)
 class TaxComponent:
     """A part of a tax; `rate` is percent as decimal text, never a float."""
 
-    agency: str | None
-    rate: str | None
-    compound: bool | None
+    agency: Text = None
+    rate: DecimalText = None
+    compound: Flag = None
 
 
 @dataclass(frozen=True, slots=True)
 class Tax:
     """One tax of the store's configuration."""
 
-    tax_id: str | None
-    name: str | None
-    components: tuple[TaxComponent, ...] = ()
+    tax_id: Text = None
+    name: Text = None
+    components: Annotated[tuple[TaxComponent, ...], BeforeValidator(objects)] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TaxConfig:
     """How the store taxes. Specification: Tax configuration (read-only)."""
 
-    enabled: bool | None
-    tax_level: str | None
-    pricing_mode: str | None
-    default_tax_id: str | None
-    taxes: tuple[Tax, ...] = ()
+    enabled: Flag = None
+    tax_level: Text = None
+    pricing_mode: Text = None
+    default_tax_id: Text = None
+    taxes: Annotated[tuple[Tax, ...], BeforeValidator(objects)] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PushCounts:
     """How many of each kind the service took; None where it did not say."""
 
-    menus: int | None = None
-    categories: int | None = None
-    items: int | None = None
-    add_ons: int | None = None
-    addon_groups: int | None = None
+    menus: Count = None
+    categories: Count = None
+    items: Count = None
+    add_ons: Count = None
+    addon_groups: Count = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,216 +327,103 @@ class MenuJob:
 class MenuStatus:
     """Specification: Menu sync status. `last_synced_at` None: never synced, or not told."""
 
-    menu_sync_direction: str | None = None
-    integration_status: str | None = None
-    last_synced_at: int | None = None
+    menu_sync_direction: Text = None
+    integration_status: Text = None
+    last_synced_at: Instant = None
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
     """The answer to a batch menu operation."""
 
-    status: str
-    message: str = ""
-    added: int | None = None
-    updated: int | None = None
-    deleted: int | None = None
+    status: Status = "success"
+    message: Words = ""
+    added: Count = None
+    updated: Count = None
+    deleted: Count = None
 
 
 @dataclass(frozen=True, slots=True)
 class AvailabilityResult:
     """The answer to a batch availability call; `not_found` are external ids it does not know."""
 
-    status: str
-    message: str = ""
-    updated: int | None = None
-    not_found: tuple[str, ...] = ()
+    status: Status = "success"
+    message: Words = ""
+    updated: Count = None
+    not_found: Texts = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PatchResult:
     """The answer to a change of one item."""
 
-    status: str
-    message: str = ""
+    status: Status = "success"
+    message: Words = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TableQr:
     """A table as the service knows it; `qr_url` is what a guest opens."""
 
-    external_id: str
-    table_id: str
-    qr_token: str
-    qr_url: str
+    external_id: Needed
+    table_id: Words = ""
+    qr_token: Words = ""
+    qr_url: Words = ""
 
 
-def parse_integration(body: object, operation: str) -> Integration:
-    """Return the integration in an answer; raises Refused where it is no object."""
-    return _integration(Fields(body, operation))
-
-
-def _integration(fields: Fields) -> Integration:
-    return Integration(
-        store_id=fields.text("store_id"),
-        integration_id=fields.text("integration_id"),
-        webhook_url=fields.text("webhook_url"),
-        menu_sync_direction=fields.text("menu_sync_direction"),
-        auto_accept_orders=fields.flag("auto_accept_orders"),
-        external_store_id=fields.text("external_store_id"),
-        notification_email=fields.text("notification_email"),
-        status=fields.text("status"),
-        connected_at=fields.instant("connected_at"),
-    )
-
-
-def parse_integration_with_secret(body: object, operation: str) -> IntegrationWithSecret:
+def read_integration_with_secret(body: object, operation: str) -> IntegrationWithSecret:
     """Return the answer of integrate-store; raises Refused where the secret is missing."""
-    fields = Fields(body, operation)
-    return IntegrationWithSecret(_integration(fields), fields.need_text("webhook_secret"))
-
-
-def parse_rotated(body: object, operation: str) -> RotatedSecret:
-    """Return the answer of an update that rotated the secret, which it may show or not."""
-    fields = Fields(body, operation)
-    return RotatedSecret(_integration(fields), fields.text("webhook_secret") or None)
-
-
-def parse_store(fields: Fields) -> Store:
-    """Return one store of GET /pos/stores."""
-    integration = fields.child("integration")
-    return Store(
-        store_id=fields.need_text("store_id"),
-        name=fields.text("name"),
-        description=fields.text("description"),
-        status=fields.text("status"),
-        integration_status=fields.text("integration_status"),
-        integration=_integration(integration) if integration else None,
+    integration = read(Integration, body, operation)
+    return IntegrationWithSecret(
+        integration, need(mapping(body, operation), "webhook_secret", operation)
     )
 
 
-def parse_tax_config(body: object, operation: str) -> TaxConfig:
-    """Return the store's tax configuration."""
-    fields = Fields(body, operation)
-    return TaxConfig(
-        enabled=fields.flag("enabled"),
-        tax_level=fields.text("tax_level"),
-        pricing_mode=fields.text("pricing_mode"),
-        default_tax_id=fields.text("default_tax_id"),
-        taxes=tuple(
-            Tax(
-                tax_id=tax.text("tax_id"),
-                name=tax.text("name"),
-                components=tuple(
-                    TaxComponent(part.text("agency"), part.decimal("rate"), part.flag("compound"))
-                    for part in tax.children("components")
-                ),
-            )
-            for tax in fields.children("taxes")
-        ),
-    )
-
-
-def parse_push(body: object, *, status: int, operation: str) -> PushAnswer:
+def read_push(body: object, *, status: int, operation: str) -> PushAnswer:
     """Return the answer to a full push: done (200), or accepted as a job (202)."""
-    fields = Fields(body, operation)
-    said = fields.text("status") or ""
-    message = fields.text("message") or ""
+    told = mapping(body, operation)
+    said, message = words(told.get("status")), words(told.get("message"))
     if status == 202 or said == "accepted":
-        return PushAccepted(fields.need_text("job_id"), fields.text("poll_url") or "", message)
-    return PushDone(said or "success", message, _counts(fields.child("data")))
+        job_id = need(told, "job_id", operation)
+        return PushAccepted(job_id, words(told.get("poll_url")), message)
+    return PushDone(said or "success", message, _counts(told.get("data"), operation))
 
 
-def parse_job(body: object, operation: str) -> MenuJob:
+def read_job(body: object, operation: str) -> MenuJob:
     """Return the state of a background push."""
-    fields = Fields(body, operation)
-    result = fields.child("result")
+    told = mapping(body, operation)
     return MenuJob(
-        job_id=fields.text("job_id") or "",
-        status=fields.need_text("status"),
-        message=_job_message(fields, result),
-        menus=fields.count("menus"),
-        items=fields.count("items"),
-        counts=_counts(result),
-        created_at=fields.instant("created_at"),
-        updated_at=fields.instant("updated_at"),
+        job_id=words(told.get("job_id")),
+        status=need(told, "status", operation),
+        message=_job_message(told),
+        menus=count(told.get("menus")),
+        items=count(told.get("items")),
+        counts=_counts(told.get("result"), operation),
+        created_at=instant(told.get("created_at")),
+        updated_at=instant(told.get("updated_at")),
     )
 
 
-def _job_message(fields: Fields, result: Fields | None) -> str:
+def _job_message(job: Mapping[str, Any]) -> str:
     # Where a failed job reports its error is not shown: the likely places are looked at.
-    for place in (fields, result):
-        if place is None:
-            continue
-        error = place.child("error")
-        told = (error.text("message") if error else place.text("error")) or place.text("message")
-        if told:
+    for place in (job, _object(job.get("result")) or {}):
+        error = place.get("error")
+        inner = error.get("message") if isinstance(error, Mapping) else error
+        if told := text(inner) or text(place.get("message")):
             return told
     return ""
 
 
-def _counts(fields: Fields | None) -> PushCounts:
-    if fields is None:
-        return PushCounts()
-    return PushCounts(
-        menus=fields.count("menus"),
-        categories=fields.count("categories"),
-        items=fields.count("items"),
-        add_ons=fields.count("add_ons"),
-        addon_groups=fields.count("addon_groups"),
-    )
+def _counts(value: object, operation: str) -> PushCounts:
+    return read(PushCounts, value, operation) if isinstance(value, Mapping) else PushCounts()
 
 
-def parse_menu_status(body: object, operation: str) -> MenuStatus:
-    """Return the menu sync status."""
-    fields = Fields(body, operation)
-    return MenuStatus(
-        menu_sync_direction=fields.text("menu_sync_direction"),
-        integration_status=fields.text("integration_status"),
-        last_synced_at=fields.instant("last_synced_at"),
-    )
-
-
-def parse_batch(body: object, operation: str) -> BatchResult:
-    """Return the answer to a batch menu operation."""
-    fields = Fields(body, operation)
-    return BatchResult(
-        status=fields.text("status") or "success",
-        message=fields.text("message") or "",
-        added=fields.count("added"),
-        updated=fields.count("updated"),
-        deleted=fields.count("deleted"),
-    )
-
-
-def parse_availability(body: object, operation: str) -> AvailabilityResult:
-    """Return the answer to a batch availability call."""
-    fields = Fields(body, operation)
-    return AvailabilityResult(
-        status=fields.text("status") or "success",
-        message=fields.text("message") or "",
-        updated=fields.count("updated"),
-        not_found=fields.texts("not_found"),
-    )
-
-
-def parse_patch(body: object, operation: str) -> PatchResult:
-    """Return the answer to a change of one item."""
-    fields = Fields(body, operation)
-    return PatchResult(fields.text("status") or "success", fields.text("message") or "")
-
-
-def parse_tables(body: object, operation: str) -> list[TableQr]:
+def read_tables(body: object, operation: str) -> list[TableQr]:
     """Return the tables with their QR codes; one without an external id is ignored."""
     return [
-        TableQr(
-            external_id=external_id,
-            table_id=table.text("table_id") or "",
-            qr_token=table.text("qr_token") or "",
-            qr_url=table.text("qr_url") or "",
-        )
-        for table in Fields(body, operation).children("tables")
-        if (external_id := table.text("external_id"))
+        read(TableQr, each, operation)
+        for each in objects(mapping(body, operation).get("tables"))
+        if text(each.get("external_id"))
     ]
 
 
@@ -419,11 +459,11 @@ class Tokens:
     @classmethod
     def from_record(cls, record: object) -> "Tokens":
         """Return the tokens of `to_record`; raises Refused for anything else."""
-        fields = Fields(record, "tokens.load")
+        told = mapping(record, "tokens.load")
         return cls(
-            access_token=fields.text("access_token") or "",
-            refresh_token=fields.need_text("refresh_token"),
-            access_expires_at_ms=fields.count("access_expires_at_ms") or 0,
-            consented_at_ms=fields.count("consented_at_ms") or 0,
-            scope=fields.text("scope") or "",
+            access_token=words(told.get("access_token")),
+            refresh_token=need(told, "refresh_token", "tokens.load"),
+            access_expires_at_ms=count(told.get("access_expires_at_ms")) or 0,
+            consented_at_ms=count(told.get("consented_at_ms")) or 0,
+            scope=words(told.get("scope")),
         )
