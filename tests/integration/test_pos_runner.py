@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.folder_till import menu_till, open_till
 from tillbridge.adapter import (
+    Advice,
     AvailabilityReading,
     Catalogue,
     CatalogueChanges,
@@ -255,6 +256,65 @@ async def test_health_never_raises(run: Run) -> None:
     health = await run(Broken()).health()
     assert not health.online
     assert "no" in health.detail
+
+
+@pytest.mark.parametrize(
+    "health",
+    [
+        Health(online=True, closed="no\ud800"),
+        Health(online=True, closed=cast("str", 10**5000)),
+        Health(online=True, advice=(Advice("x\udc00", cast("str", None)),)),
+        Health(online=True, advice=(Advice("x" * 10**6, "y" * 10**6),) * 10_000),
+        Health(online=False, detail=cast("str", None), fix="\ud800" * 10_000),
+    ],
+)
+async def test_what_health_says_can_be_stored_and_shown_whatever_it_is(
+    run: Run, faults: Faults, health: Health
+) -> None:
+    class Says(Till):
+        def health(self) -> Health:
+            return health
+
+    found = await run(Says()).health()
+    assert found.online is health.online
+    assert faults.told == []
+    texts = [found.detail, found.closed, found.fix]
+    texts += [part for each in found.advice for part in (each.text, each.fix)]
+    for text in texts:
+        text.encode()
+        assert len(text) <= 2000
+    assert len(found.advice) <= 20
+
+
+@pytest.mark.parametrize("advice", [7, "off", ("off",), None])
+async def test_advice_that_is_none_is_a_fault_of_the_adapter(
+    run: Run, faults: Faults, advice: object
+) -> None:
+    class Says(Till):
+        def health(self) -> Health:
+            return Health(online=True, advice=cast("tuple[Advice, ...]", advice))
+
+    assert not (await run(Says()).health()).online
+    assert faults.told == [("health", True)]
+
+
+async def test_a_remedy_of_a_failure_can_be_stored_whatever_it_is(run: Run) -> None:
+    failure = PosFailure("no", fix="\ud800" * 10_000)
+    with pytest.raises(PosFailure) as caught:
+        await run(Till(failing(failure))).write_ticket(ORDER, "ord_1")
+    caught.value.fix.encode()
+    assert len(caught.value.fix) <= 2000
+
+
+@pytest.mark.parametrize("named", [None, 7, "17", ("17", 7, "\ud800", "")])
+async def test_items_that_are_not_named_rightly_make_no_other_failure(
+    run: Run, named: object
+) -> None:
+    failure = ItemUnavailable("gone")
+    failure.external_ids = cast("tuple[str, ...]", named)
+    with pytest.raises(ItemUnavailable) as caught:
+        await run(Till(failing(failure))).write_ticket(ORDER, "ord_1")
+    assert caught.value.external_ids == (("17",) if isinstance(named, tuple) else ())
 
 
 async def test_a_cancelled_call_that_waits_is_never_made(run: Run) -> None:

@@ -18,6 +18,7 @@ MAX_COUNT = 10_000
 MAX_PARTS = 1_000  # categories, groups, variants of one item
 MAX_RATE = 1_000  # percent
 MAX_NEWS_ITEMS = 100  # items that one rejection names
+MAX_ADVICE = 20
 VENDOR = _("Tell the adapter's vendor: this is a defect of the adapter.")
 
 

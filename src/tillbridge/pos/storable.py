@@ -28,10 +28,13 @@ def valid_failure(failure: Exception) -> None:
         failure.passing = getattr(failure, "passing", False) is True
     if isinstance(failure, PosFailure):
         failure.message = storable_text(getattr(failure, "message", ""), MAX_URL)
+        failure.fix = storable_text(getattr(failure, "fix", ""), MAX_URL)
     if isinstance(failure, ItemUnavailable):
         named = getattr(failure, "external_ids", ())
         failure.external_ids = tuple(
-            each for each in named if isinstance(each, str) and each and fits(each, MAX_LINE)
+            each
+            for each in (named if isinstance(named, tuple) else ())
+            if isinstance(each, str) and each and fits(each, MAX_LINE)
         )[:MAX_NEWS_ITEMS]
 
 

@@ -24,6 +24,7 @@ from pydantic import ValidationError
 from tillbridge.adapter import (
     AddOn,
     AddOnGroup,
+    Advice,
     Availability,
     AvailabilityReading,
     BadRow,
@@ -47,6 +48,7 @@ from tillbridge.model.instant import is_never
 from tillbridge.model.money import MAX_PRICE
 from tillbridge.model.texts import is_storable, printable
 from tillbridge.pos.answer_models import (
+    MAX_ADVICE,
     MAX_DESCRIPTION,
     MAX_LINE,
     MAX_PARTS,
@@ -206,9 +208,21 @@ def valid_listed(tickets: Iterable[object]) -> tuple[ListedTicket, ...]:
 
 
 def valid_health(health: Health) -> Health:
-    """Return the answer. Raises TypeError for one that is neither yes nor no."""
+    """Return the answer with texts that can be stored. Raises TypeError for one that is none."""
     _must_be(health.online, bool, "online")
-    return replace(health, detail=storable_text(health.detail, MAX_LINE))
+    _must_be(health.advice, tuple, "advice")
+    for each in health.advice:
+        _must_be(each, Advice, "advice")
+    return Health(
+        online=health.online,
+        detail=storable_text(health.detail, MAX_LINE),
+        closed=storable_text(health.closed, MAX_LINE),
+        advice=tuple(
+            Advice(storable_text(each.text, MAX_LINE), storable_text(each.fix, MAX_LINE))
+            for each in health.advice[:MAX_ADVICE]
+        ),
+        fix=storable_text(health.fix, MAX_LINE),
+    )
 
 
 def valid_paths(paths: Iterable[object]) -> tuple[Path, ...]:
