@@ -152,7 +152,7 @@ def test_a_refused_item_keeps_its_last_good_state() -> None:
         gone = without(worse, "p2")
         found = compare_changes(connection, "main", read(connection, gone), Overlay(NOW))
         assert found.changes.removed.keys() == {"p2"}
-        assert found.forgiven == ("p2",)
+        assert found.no_longer_refused == ("p2",)
 
 
 def test_an_unsure_item_is_told_again() -> None:

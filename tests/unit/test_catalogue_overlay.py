@@ -55,9 +55,9 @@ def test_a_word_may_name_a_variant() -> None:
 
 def test_nothing_comes_back_while_the_words_are_not_known() -> None:
     told = soup(available=False, snooze_until=5000)
-    assert lay(soup(), Overlay(NOW, None), told=told) == told
-    assert lay(soup(), Overlay(6000, None), told=told) == soup()
-    assert lay(soup(), Overlay(NOW, {}), told=told) == soup()
+    assert lay(soup(), Overlay(NOW, None), at_service=told) == told
+    assert lay(soup(), Overlay(6000, None), at_service=told) == soup()
+    assert lay(soup(), Overlay(NOW, {}), at_service=told) == soup()
 
 
 def test_the_next_change_is_the_next_end() -> None:

@@ -191,7 +191,7 @@ def _look(
     store_id = get_fact(connection, store, "service_store_id")
     known = menu.item_count(connection, store)
     off = menu.count_off_by_pos(connection, store)
-    off_by_pos = {key for key, each in (overlay.words or {}).items() if not each.available}
+    off_by_pos = {key for key, each in (overlay.by_pos or {}).items() if not each.available}
     if off_by_pos and is_most(off + len(off_by_pos), known, max_percent):
         ids = {*menu.items_off_by_pos(connection, store), *off_by_pos}
         off = len(menu.accepted_ids(connection, store, ids))

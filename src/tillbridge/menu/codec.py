@@ -19,7 +19,7 @@ from tillbridge.model.instant import to_iso
 Body = dict[str, Any]
 
 STAND_ALONE = "stand_alone"
-# What an item had and has no more is said with this. Of a tax and a product type no way to say so
+# What an item had and has no more is cleared with this. Of a tax and a product type no way to do so
 # is shown: they are left out of a whole item object, which then stands for the item as it is.
 _CLEARED: Mapping[str, Any] = {
     "description": "",
@@ -45,7 +45,7 @@ def as_signed(number: int) -> int:
 
 
 def item_body(item: Item, before: Item | None = None) -> Body:
-    """Return the whole item; `before` is what the service has, so that what is cleared is said."""
+    """Return the whole item; `before` is what the service has, so that what is gone is cleared."""
     body: Body = {"external_id": item.external_id, "name": item.name, "price": item.price}
     body["available"] = item.available
     for name, value in _optional_fields(item):

@@ -45,9 +45,9 @@ class Comparison:
     """What differs between the service and the POS.
 
     `acknowledged` and `current` are the compared parts of both sides, whole where `whole` is set.
-    `records` tells where the compared items come from; `refreshed` are items whose record alone is
-    new; `forgiven` are refusals whose record is gone. `next_change` (ms) is when an item comes back
-    by itself. `hold` is the plan that waited until now.
+    `records` are where the compared items come from; `refreshed` are items whose record alone is
+    new; `no_longer_refused` are refusals whose record is gone. `next_change` (ms) is when an item
+    comes back by itself. `hold` is the plan that waited until now.
     """
 
     changes: Diff
@@ -57,7 +57,7 @@ class Comparison:
     menus: int
     records: Mapping[str, Record] = field(default_factory=dict)
     refreshed: tuple[AcceptedItem, ...] = ()
-    forgiven: tuple[str, ...] = ()
+    no_longer_refused: tuple[str, ...] = ()
     bad_rows: tuple[BadRow, ...] = ()
     items_read: int = 0
     next_change: int | None = None
@@ -103,7 +103,7 @@ def compare_whole(
         facts=export.facts,
         bad_rows=export.bad_rows,
         items_read=len(export.items),
-        forgiven=tuple(refused.keys() - export.items.keys()),
+        no_longer_refused=tuple(refused.keys() - export.items.keys()),
         whole=True,
         source=source_of(export),
     )
@@ -146,7 +146,7 @@ def compare_changes(
         facts=fresh.facts,
         bad_rows=(*fresh.bad_rows, *doubled),
         items_read=reading.items_read,
-        forgiven=tuple(
+        no_longer_refused=tuple(
             external_id
             for external_id, refusal in refused.items()
             if refusal.fingerprint in reading.unseen
@@ -172,7 +172,9 @@ def compare_availability(
     overlay = _with_overrides(connection, store, overlay)
     accepted = touched_by(connection, store, overlay)
     accepted |= menu.items_by_id(connection, store, unconfirmed - accepted.keys())
-    current = {key: lay(each.pos_item, overlay, told=each.item) for key, each in accepted.items()}
+    current = {
+        key: lay(each.pos_item, overlay, at_service=each.item) for key, each in accepted.items()
+    }
     changed = {}
     for external_id, after in current.items():
         before = accepted[external_id].item
@@ -200,7 +202,7 @@ def _with_overrides(connection: Connection, store: str, overlay: Overlay) -> Ove
 
 
 def changes_from(export: Catalogue, known: AbstractSet[int]) -> CatalogueChanges:
-    """Tell a whole export as changes, for an adapter that cannot."""
+    """Return a whole export as changes, for an adapter that gives none."""
     prints = {item.external_id: fingerprint_of(export, item) for item in export.items.values()}
     fresh = {key: item for key, item in export.items.items() if prints[key] not in known}
     return CatalogueChanges(
@@ -227,7 +229,7 @@ def _compared(  # noqa: PLR0913 -- the one place where a comparison comes togeth
     facts: ExportFacts,
     bad_rows: tuple[BadRow, ...],
     items_read: int,
-    forgiven: tuple[str, ...],
+    no_longer_refused: tuple[str, ...],
     source: Source,
     whole: bool = False,
 ) -> Comparison:
@@ -235,7 +237,7 @@ def _compared(  # noqa: PLR0913 -- the one place where a comparison comes togeth
     acknowledged = _catalogue({key: each.item for key, each in accepted.items()}, had)
     current = _catalogue(
         {
-            key: lay(each.from_export, overlay, told=_told(accepted, key))
+            key: lay(each.from_export, overlay, at_service=_at_service(accepted, key))
             for key, each in records.items()
         },
         has,
@@ -250,10 +252,10 @@ def _compared(  # noqa: PLR0913 -- the one place where a comparison comes togeth
         current=current,
         totals=_totals(connection, store, changes, source),
         menus=len(menu.menu_ids(connection, store) | has.menus.keys()),
-        # What a bad row stands for keeps its record: a full push tells it as it was.
+        # What a bad row stands for keeps its record: a full push sends it as it was.
         records={**_as_known(accepted), **records},
         refreshed=tuple(_refreshed(accepted, records, changes, bad_rows)),
-        forgiven=forgiven,
+        no_longer_refused=no_longer_refused,
         bad_rows=bad_rows,
         items_read=items_read,
         next_change=next_change(overlay, [each.from_export for each in records.values()]),
@@ -309,7 +311,7 @@ def _as_known(accepted: Mapping[str, AcceptedItem]) -> dict[str, Record]:
     return {key: Record(each.pos_item, each.fingerprint) for key, each in accepted.items()}
 
 
-def _told(accepted: Mapping[str, AcceptedItem], external_id: str) -> Item | None:
+def _at_service(accepted: Mapping[str, AcceptedItem], external_id: str) -> Item | None:
     known = accepted.get(external_id)
     return None if known is None else known.item
 
@@ -320,10 +322,10 @@ def _refreshed(
     changes: Diff,
     bad_rows: Iterable[BadRow],
 ) -> Iterator[AcceptedItem]:
-    kept = {row.external_id for row in bad_rows}
+    bad = {row.external_id for row in bad_rows}
     for external_id, record in records.items():
         known = accepted.get(external_id)
-        if known is None or external_id in kept or external_id in changes.changed:
+        if known is None or external_id in bad or external_id in changes.changed:
             continue
         now = AcceptedItem.of(known.item, record.from_export, record.fingerprint)
         if now != known:
@@ -401,11 +403,11 @@ def _parts_of(export: Catalogue) -> Parts:
 
 
 def touched_by(connection: Connection, store: str, overlay: Overlay) -> dict[str, AcceptedItem]:
-    """Return the accepted items whose availability an overlay touches, or did when last told."""
+    """Return the accepted items whose availability an overlay touches, or did when last sent."""
     accepted = menu.overlaid_items(connection, store)
-    words = overlay.words or {}
-    off = {key for key, word in words.items() if not word.available}
-    if len(off) < len(words):  # others are on sale over an export that says otherwise
+    by_pos = overlay.by_pos or {}
+    off = {key for key, each in by_pos.items() if not each.available}
+    if len(off) < len(by_pos):  # others are on sale over an export that has them off
         accepted |= menu.items_off_by_pos(connection, store)
     off |= overlay.overrides.keys()
     accepted |= menu.items_by_id(connection, store, off - accepted.keys())

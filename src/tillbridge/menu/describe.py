@@ -45,7 +45,7 @@ def summary_of(
 ) -> dict[str, Any]:
     """Return counts, and names by category, of what changes: for the ledger and the page.
 
-    Names are in the order of the alphabet; one whose price changes is told with both prices.
+    Names are in the order of the alphabet; one whose price changes shows both prices.
     `suspects` are the items that made the plan wait, as lines, the worst first.
     """
     names = {**before.categories, **after.categories}
@@ -61,10 +61,10 @@ def summary_of(
             listed = by_category.setdefault(title, {}).setdefault(what, [])
             if len(listed) < _SHOWN:
                 listed.append(_named(item, changes.changed.get(item.external_id), currency))
-    words = _Words(changes, before, after, currency)
+    lines = _ItemLines(changes, before, after, currency)
     return {
         "counts": counts_of(changes),
-        "suspects": [words.line(each) for each in suspects[:_SHOWN]],
+        "suspects": [lines.line(each) for each in suspects[:_SHOWN]],
         "suspects_count": len(suspects),
         "by_category": by_category,
     }
@@ -92,12 +92,12 @@ def counts_of(changes: Diff) -> dict[str, int]:
 def counted(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     """Return how much a plan changes, as (kind, words): "removes 3 items"."""
     removed, added, changed = (counts.get(each, 0) for each in ("removed", "added", "changed"))
-    told_counts = (
+    each_count = (
         ("removed", removed, ngettext("removes {n} item", "removes {n} items", removed)),
         ("added", added, ngettext("adds {n} item", "adds {n} items", added)),
         ("changed", changed, ngettext("changes {n} item", "changes {n} items", changed)),
     )
-    return [(kind, text.format(n=f"{n:,}")) for kind, n, text in told_counts if n]
+    return [(kind, text.format(n=f"{n:,}")) for kind, n, text in each_count if n]
 
 
 def sentences(
@@ -111,18 +111,18 @@ def sentences(
 
     Names and prices instead of ids, which `changes_json` has.
     """
-    words = _Words(changes, before, after, currency)
-    first = dict.fromkeys(each for each in suspects if words.knows(each))
+    lines = _ItemLines(changes, before, after, currency)
+    first = dict.fromkeys(each for each in suspects if lines.knows(each))
     items = (
         *(item for item in changes.added.values()),
         *(change.after for change in changes.changed.values()),
         *(item for item in changes.removed.values()),
     )
-    yield from (words.line(each) for each in first)
+    yield from (lines.line(each) for each in first)
     order = {**dict.fromkeys(changes.added, 0), **dict.fromkeys(changes.changed, 1)}
     rest = [item for item in items if item.external_id not in first]
     for item in sorted(rest, key=lambda each: (order.get(each.external_id, 2), _by_name(each))):
-        yield words.line(item.external_id)
+        yield lines.line(item.external_id)
     for kind, title in (
         (changes.categories, _("category")),
         (changes.add_ons, _("option")),
@@ -161,7 +161,7 @@ def changes_json(changes: Diff) -> dict[str, Any]:
 
 
 def calls_of(plan: Plan) -> list[dict[str, Any]]:
-    """Return the calls of a plan: method, path below the store, and how much it tells."""
+    """Return the calls of a plan: method, path below the store, and how much it carries."""
     return [_call(step) for step in plan.steps]
 
 
@@ -201,7 +201,7 @@ def _item(item: Item) -> dict[str, Any]:
     return {"external_id": item.external_id, "name": item.name, "price": item.price}
 
 
-class _Words:
+class _ItemLines:
     """Says of each item of a difference what changes, with the names that both sides have."""
 
     def __init__(self, changes: Diff, before: Catalogue, after: Catalogue, currency: str) -> None:
@@ -226,8 +226,9 @@ class _Words:
             item = self._changes.removed[external_id]
             return f"- {_title(item)}, {self._price(item.price)}"
         change = self._changes.changed[external_id]
-        told = [self._field(change, name) for name in sorted(change.fields) if name in FIELD_LABELS]
-        return f"~ {_title(change.before)}: {'; '.join(filter(None, told)) or _('told again')}"
+        fields = [name for name in sorted(change.fields) if name in FIELD_LABELS]
+        lines = filter(None, [self._field(change, name) for name in fields])
+        return f"~ {_title(change.before)}: {'; '.join(lines) or _('told again')}"
 
     def _field(self, change: ItemChange, name: str) -> str:
         before, after = getattr(change.before, name), getattr(change.after, name)

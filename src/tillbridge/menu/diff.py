@@ -88,7 +88,7 @@ class Diff:
 
     @property
     def needs_push(self) -> bool:
-        """Whether the service has to be told more than availability."""
+        """Whether more than availability has to be sent."""
         return bool(self.added or self.removed or self.content or self.parts_put or self.menus.put)
 
     def __bool__(self) -> bool:
@@ -109,12 +109,12 @@ def diff(
     changed nor removed, and a bad row without an id lets nothing be removed. `doubtful` items count
     as changed in every field.
     """
-    kept = {row.external_id for row in current.bad_rows if row.external_id}
+    unread = {row.external_id for row in current.bad_rows if row.external_id}
     may_remove = all(row.external_id for row in current.bad_rows)
     added: dict[str, Item] = {}
     changed: dict[str, ItemChange] = {}
     for external_id, after in current.items.items():
-        if external_id in kept:
+        if external_id in unread:
             continue
         before = acknowledged.items.get(external_id)
         if before is None:
@@ -126,12 +126,12 @@ def diff(
     removed = {
         external_id: item
         for external_id, item in acknowledged.items.items()
-        if may_remove and external_id not in current.items and external_id not in kept
+        if may_remove and external_id not in current.items and external_id not in unread
     }
-    kept_add_ons = {
+    unread_add_ons = {
         add_on
         for key, group in acknowledged.addon_groups.items()
-        if key in kept
+        if key in unread
         for add_on in group.add_ons
     }
     return Diff(
@@ -139,8 +139,8 @@ def diff(
         changed,
         removed,
         _parts(acknowledged.categories, current.categories, may_go=may_remove),
-        _parts(acknowledged.add_ons, current.add_ons, kept_add_ons, may_go=may_remove),
-        _parts(acknowledged.addon_groups, current.addon_groups, kept, may_go=may_remove),
+        _parts(acknowledged.add_ons, current.add_ons, unread_add_ons, may_go=may_remove),
+        _parts(acknowledged.addon_groups, current.addon_groups, unread, may_go=may_remove),
         _parts(acknowledged.menus, current.menus, may_go=may_remove),
     )
 
@@ -174,21 +174,23 @@ def _of(item: Item, name: str) -> Any:  # noqa: ANN401 -- any field of an item
 def _parts(
     before: Mapping[str, P],
     after: Mapping[str, P],
-    kept: AbstractSet[str] = frozenset(),
+    unread: AbstractSet[str] = frozenset(),
     *,
     may_go: bool,
 ) -> PartChanges[P]:
-    put = {key: part for key, part in after.items() if before.get(key) != part and key not in kept}
+    put = {
+        key: part for key, part in after.items() if before.get(key) != part and key not in unread
+    }
     return PartChanges(
         put,
         {key: before[key] for key in put if key in before},
-        frozenset(before.keys() - after.keys() - kept) if may_go else frozenset(),
+        frozenset(before.keys() - after.keys() - unread) if may_go else frozenset(),
     )
 
 
 def _applied(changes: PartChanges[P], before: Mapping[str, P]) -> dict[str, P]:
-    kept = {key: part for key, part in before.items() if key not in changes.gone}
-    return {**kept, **changes.put}
+    stay = {key: part for key, part in before.items() if key not in changes.gone}
+    return {**stay, **changes.put}
 
 
 _MODULUS = 1 << 128

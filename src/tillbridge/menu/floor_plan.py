@@ -109,8 +109,8 @@ def plan_floor(
 ) -> FloorPlan:
     """Return what a push would do; `accepted` is what the service has."""
     sound = checked(reading)
-    kept = frozenset(row.external_id for row in sound.bad_rows)
-    wanted = wanted_tables(sound.tables, accepted, kept)
+    unread = frozenset(row.external_id for row in sound.bad_rows)
+    wanted = wanted_tables(sound.tables, accepted, unread)
     changes = floor_changes(accepted, wanted)
     digest = _digest(wanted, changes)
     return FloorPlan(
@@ -124,15 +124,15 @@ def plan_floor(
 
 
 def wanted_tables(
-    read: Sequence[Table], accepted: Sequence[Table], kept: frozenset[str]
+    read: Sequence[Table], accepted: Sequence[Table], unread: frozenset[str]
 ) -> tuple[Table, ...]:
-    """Return the tables as they shall be, by external id; `kept` have a bad row and stay.
+    """Return the tables as they shall be, by external id; `unread` have a bad row and stay.
 
-    A bad row that may stand for any table ("" in `kept`) lets no table go.
+    A bad row that may stand for any table ("" in `unread`) lets no table go.
     """
     tables = {each.external_id: each for each in read}
     for each in accepted:
-        if each.external_id not in tables and (each.external_id in kept or "" in kept):
+        if each.external_id not in tables and (each.external_id in unread or "" in unread):
             tables[each.external_id] = each
     return tuple(tables[external_id] for external_id in sorted(tables))
 

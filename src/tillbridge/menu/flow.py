@@ -78,7 +78,7 @@ class CatalogueFlow:
     def resync(self) -> None:
         """The storefront shows other prices than the POS has: read everything, and push it all.
 
-        The ledger cannot tell what differs: as far as it knows, the service has the POS's prices.
+        The ledger cannot show what differs: as far as it knows, the service has the POS's prices.
         """
         self._menu.distrust()
 

@@ -62,8 +62,8 @@ class Source:
 class Totals:
     """What the ledger knows of the accepted menu.
 
-    `items` is how many there are. `category_items` tells, for the categories of removed items, how
-    many accepted items each has (it may stop counting at one more than are removed). `having` tells
+    `items` is how many there are. `category_items` is, for the categories of removed items, how
+    many accepted items each has (it may stop counting at one more than are removed). `having` is
     how many items have a field of their own (sizes, taxes, ...), `parts` how many parts there are
     of a kind; both only where the guard needs them (`wanted_counts`). `twins` are the ids of added
     items that have the name of an accepted one which stays. `accepted_from` is what the accepted

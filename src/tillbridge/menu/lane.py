@@ -121,7 +121,7 @@ class SyncLane(ABC, Generic[T]):
             await self.now()
 
     def _failed(self, failure: ServiceError | JobLost | LedgerError) -> None:
-        """Try again where that can help, and tell a person where it cannot.
+        """Try again where that can help, and report to a person where it cannot.
 
         What is refused for good, or waits for the merchant's consent, is not tried again by a
         timer: something has to change first.

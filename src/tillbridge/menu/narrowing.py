@@ -31,7 +31,7 @@ _WORD = re.compile(r"[^\s\"'`,;()\[\]{}]+")
 
 
 def ids_of(step: Step) -> frozenset[str]:
-    """Return the external ids of the items that the step tells."""
+    """Return the external ids of the items that the step carries."""
     return frozenset(_listed_ids(step))
 
 
@@ -45,9 +45,9 @@ def named_in(message: str, step: Step) -> frozenset[str]:
 
 
 def lacking_in(message: str, step: Step) -> frozenset[str]:
-    """Return the ids of parts that the message names, which the step refers to and does not tell.
+    """Return the ids of parts that the message names, which the step refers to and does not carry.
 
-    Such a category, add-on or group was told before: the service has lost it.
+    Such a category, add-on or group was sent before: the service has lost it.
     """
     items: tuple[Item, ...] = ()
     parts = Parts()
@@ -55,15 +55,15 @@ def lacking_in(message: str, step: Step) -> frozenset[str]:
         items, parts = (*step.add, *step.update), step.parts
     elif isinstance(step, PatchItem):
         items = (step.item,)
-    told = parts.categories.keys() | parts.add_ons.keys() | parts.addon_groups.keys()
+    carried = parts.categories.keys() | parts.add_ons.keys() | parts.addon_groups.keys()
     needed_ids = {each for item in items for each in (*item.categories, *item.addon_groups)}
     needed_ids.update(each for group in parts.addon_groups.values() for each in group.add_ons)
     named = {*_QUOTED.findall(message), *_WORD.findall(message)}
-    return frozenset((needed_ids - told) & named)
+    return frozenset((needed_ids - carried) & named)
 
 
 def divide(step: Step, named: AbstractSet[str]) -> tuple[Step, ...]:
-    """Return smaller steps that tell the same: the named items singly, or halves."""
+    """Return smaller steps that carry the same: the named items singly, or halves."""
     ids = list(_listed_ids(step))
     if len(ids) < 2:
         return ()
@@ -142,9 +142,9 @@ class Sent:
     `refused` means that nothing of it was taken; `partial` that some of it was not, of which
     `named` are known by name (the rest is acknowledged), or that nobody can tell which (none are).
     `missing` are items that the service does not know. `reserved` says that every item was taken,
-    but not everything about them: `message` tells what. `lacks`: it was refused for a category,
-    add-on or group that the service was told before, and does not know now. `again`: the service
-    failed at its own work; the same is told once more before any item is blamed.
+    but not everything about them: `message` says what. `lacks`: it was refused for a category,
+    add-on or group that the service was sent before, and does not know now. `again`: the service
+    failed at its own work; the same is sent once more before any item is blamed.
     """
 
     verdict: Literal["taken", "partial", "refused"]
@@ -158,7 +158,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The service's answer in one shape; `count` is how many items it took, None: not told."""
+    """The service's answer in one shape; `count` is how many items it took, None: unknown."""
 
     status: str
     message: str
@@ -171,10 +171,10 @@ def judge(reply: Reply, step: Step) -> Sent:
     if reply.status not in _INCOMPLETE:
         return Sent("taken", reply.message, missing=reply.missing)
     named = named_in(reply.message, step)
-    told = len(ids_of(step))
-    if reply.count is not None and reply.count == told:
+    carried = len(ids_of(step))
+    if reply.count is not None and reply.count == carried:
         return Sent("taken", reply.message, reserved=True)  # what was not taken is no item
-    if named and reply.count is not None and reply.count != told - len(named):
+    if named and reply.count is not None and reply.count != carried - len(named):
         named = frozenset()  # the message does not name them all
     return Sent("partial", reply.message, named)
 

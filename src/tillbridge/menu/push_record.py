@@ -2,8 +2,8 @@
 
 What the service accepted is acknowledged here, and nowhere else (invariant 3). A push whose end
 stays unknown (time-out, failure of the service, crash) leaves its items unconfirmed: they are sent
-again. A push that the service takes as a job is followed until it ends. A job is kept an hour after
-its last update; one that the service knows no more is settled by the sync status: where
+again. A push that the service takes as a job is followed until it ends. The service remembers a job
+for an hour after its last update; one that it knows no more is settled by the sync status: where
 `last_synced_at` has moved since the job began, it succeeded. Specification: Menu sync job; Limits.
 """
 

@@ -28,7 +28,7 @@ log = get_logger()
 
 T = TypeVar("T")
 
-PATIENCE_S = 5.0  # so long may an export be in the making before a person is told
+PATIENCE_S = 5.0  # so long may an export be in the making before it is a problem
 SOON_S = 0.5
 # What is mended without the file changing (a permission, a share) is noticed after so long.
 UNCHANGED_S = 15.0

@@ -31,15 +31,15 @@ async def record_reading(ctx: MenuContext, assessment: Assessment, *, whole_due:
     comparison, at = assessment.comparison, ctx.clock.now_ms()
 
     def record(connection: Connection, store: str) -> Mapping[str, Refusal]:
-        menu.clear_refusals(connection, store, comparison.forgiven)
+        menu.clear_refusals(connection, store, comparison.no_longer_refused)
         fact = {"read_at": at, "items": comparison.items_read}
         put_fact(connection, store, "export", fact, at=at)
         pending = max(int(whole_due), sum(counts_of(comparison.changes).values()))
         put_fact(connection, store, PENDING, pending, at=at)
-        return menu.refused_items(connection, store) if comparison.forgiven else {}
+        return menu.refused_items(connection, store) if comparison.no_longer_refused else {}
 
     refused = await ctx.write(record)
-    if comparison.forgiven:
+    if comparison.no_longer_refused:
         report_refusals(ctx, refused)
     if assessment.first is not None:
         await _record_first_import(ctx, assessment.first)

@@ -203,7 +203,7 @@ class MenuSync(SyncLane[Assessment]):
         self.reader.report_bad_rows(comparison.bad_rows)
         self.reader.report_warnings(comparison.current.facts.warnings)
         await record_reading(self.ctx, assessment, whole_due=connected.whole_due)
-        if comparison.refreshed or comparison.forgiven:
+        if comparison.refreshed or comparison.no_longer_refused:
             self.export.forget()
 
     async def _report_push(

@@ -101,7 +101,7 @@ class TableSync(SyncLane[FloorPlan]):
 
     @property
     def are_told(self) -> bool:
-        """Whether the POS tells its floor plan."""
+        """Whether the POS has a floor plan to read."""
         return bool(self.ctx.pos.reads_tables)
 
     async def books(self) -> FloorState:
