@@ -24,7 +24,6 @@ ESCAPE = "\x1b["
 # What completion must not load: each costs more than all the rest.
 HEAVY = (
     "sqlalchemy",
-    "tillbridge.config",
     "aiohttp",
     "cryptography",
     "prometheus_client",
