@@ -1,6 +1,6 @@
 """Which rows of a reading have which ids: an id is that of one thing alone."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -27,7 +27,8 @@ def all_differ(cells: Sequence[str]) -> bool:
 
     Nearly every export has an id once, and is known for that at a glance.
     """
-    if not "".join(cells).isprintable() or " " in "".join(cells):
+    text = "".join(cells)
+    if " " in text or not text.isprintable():
         cells = list(map(one_line, cells))
     blank = cells.count("")
     return len(set(cells)) == len(cells) - blank + bool(blank)
@@ -39,20 +40,6 @@ def distinct_rows(rows: Iterable[tuple[int, _Cells]]) -> list[tuple[int, _Cells]
     for row in rows:
         first.setdefault(tuple(row[1]), row)
     return list(first.values())
-
-
-def cells_of_record(
-    rows: Sequence[tuple[int, Sequence[str]]],
-    read: Callable[[Sequence[str]], Iterable[str]],
-    width: int,
-) -> Iterable[str] | None:
-    """Return what `read` takes of all rows of an item; None if one has not `width` cells."""
-    if len(rows) == 1:  # as nearly all items are
-        fields = rows[0][1]
-        return read(fields) if len(fields) == width else None
-    if any(len(fields) != width for _number, fields in rows):
-        return None
-    return [cell for _number, fields in rows for cell in read(fields)]
 
 
 class ClaimedIds:

@@ -22,12 +22,16 @@ each time; and the ids of known records are not looked at: where a new record ha
 known one, both are told, and the bridge finds it out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from typing import TypeVar
 
 from xxhash import xxh3_64_intdigest
 
 from tillbridge.model.catalogue import Catalogue, CatalogueChanges
+
+# The rows of one item, each with its number.
+RowsT = TypeVar("RowsT", bound=Sequence[tuple[int, Sequence[str]]])
 
 _MARK = "\x1f"  # between the texts of a record
 _TO_SIGNED = 1 << 63  # a ledger's integers are signed
@@ -65,6 +69,37 @@ class KnownRecords:
         # JSON may have half of a character.
         content = _MARK.join(record).encode("utf-8", "surrogatepass")
         return xxh3_64_intdigest(content, self._seed) - _TO_SIGNED
+
+    def new_items(
+        self, items: Iterable[RowsT], read: Callable[[Sequence[str]], Iterable[str]], width: int
+    ) -> list[tuple[RowsT, int]]:
+        """Return the items of several rows whose records are not known, with their fingerprints.
+
+        A record is what `read` takes of each row. An item with a row that has not `width` cells is
+        bad by itself: it is returned each time, with 0.
+        """
+        new: list[tuple[RowsT, int]] = []
+        # Done for each row of an export, whenever the till writes it.
+        join, digest, seed, unseen = _MARK.join, xxh3_64_intdigest, self._seed, self._unseen
+        for rows in items:
+            cells = rows[0][1]
+            if len(rows) > 1:
+                if any(len(each) != width for _number, each in rows):
+                    new.append((rows, 0))
+                    continue
+                record: Iterable[str] = [cell for _number, each in rows for cell in read(each)]
+            elif len(cells) != width:
+                new.append((rows, 0))
+                continue
+            else:
+                record = read(cells)
+            content = join(record).encode("utf-8", "surrogatepass")
+            fingerprint = digest(content, seed) - _TO_SIGNED
+            if fingerprint in unseen:
+                unseen.remove(fingerprint)
+            else:
+                new.append((rows, fingerprint))
+        return new
 
     def is_known(self, fingerprint: int) -> bool:
         """Return whether a record is known, and take note that it is in the export: once."""

@@ -10,7 +10,6 @@ from tillbridge.adapter.claimed_ids import (
     ClaimedIds,
     Clash,
     all_differ,
-    cells_of_record,
     distinct_rows,
 )
 from tillbridge.adapter.csv_export import CsvTable
@@ -69,10 +68,14 @@ class _Maker:
     table: CsvTable
 
 
-def amounts_of(table: CsvTable, columns: Columns) -> Iterator[str]:
-    """Yield all that stands in columns of money."""
-    for position in columns.money:
-        yield from [fields[position] for _number, fields in table.rows if position < len(fields)]
+def amounts_of(table: CsvTable, columns: Columns) -> Sequence[str]:
+    """Return all that stands in columns of money."""
+    return [
+        fields[position]
+        for position in columns.money
+        for _number, fields in table.rows
+        if position < len(fields)
+    ]
 
 
 def modifiers_of(table: CsvTable, columns: Columns) -> Mapping[str, Sequence[str]]:
@@ -98,21 +101,9 @@ def items_of(
     families = list(_families(table.rows, reading.columns))
     handles = [rows[0][1][HANDLE] for rows in families]
     skus = [fields[SKU] for _number, fields in table.rows if len(fields) > SKU]
-    claimed = None if all_differ([*handles, *skus]) else ClaimedIds()
-    if claimed is not None:
-        families = list(_families(distinct_rows(table.rows), reading.columns))
-    for rows in families:
-        fingerprint = 0  # of rows that are bad by themselves
-        record = cells_of_record(rows, read, width)
-        if record is not None:
-            fingerprint = records.fingerprint(record)
-            clash = None if claimed is None else _claim(claimed, rows, fingerprint, reading)
-            if clash is not None:
-                if not clash.is_same:
-                    found.bad_rows.append(_twice(table, rows, clash, reading))
-                continue
-            if records.is_known(fingerprint):
-                continue
+    if not all_differ([*handles, *skus]):
+        families = list(_unclashing(table, maker, records, found))
+    for rows, fingerprint in records.new_items(families, read, width):
         identity = _identity(rows[0][1], reading)
         try:
             item = _item(rows, maker)
@@ -124,14 +115,24 @@ def items_of(
     return found
 
 
-def _claim(
-    claimed: ClaimedIds, rows: Sequence[_Row], fingerprint: int, reading: Reading
-) -> Clash | None:
-    """Claim the ids of an item that is sold here; return which of them is taken."""
-    identity = _identity(rows[0][1], reading)
-    if not identity or not _sold_here(rows, reading.columns):
-        return None
-    return claimed.claim(_ids(rows, identity, reading.columns), fingerprint)
+def _unclashing(
+    table: CsvTable, maker: _Maker, records: KnownRecords, found: FoundItems
+) -> Iterator[list[_Row]]:
+    """Yield the rows of each item, but of those sold here with an id of another: a bad row each."""
+    reading, columns = maker.reading, maker.reading.columns
+    claimed = ClaimedIds()
+    for rows in _families(distinct_rows(table.rows), columns):
+        identity = _identity(rows[0][1], reading)
+        whole = all(len(fields) == columns.width for _number, fields in rows)
+        if whole and identity and _sold_here(rows, columns):
+            said = [fields[at] for _number, fields in rows for at in columns.read]
+            ids = _ids(rows, identity, columns)
+            clash = claimed.claim(ids, records.fingerprint(said))
+            if clash is not None:
+                if not clash.is_same:
+                    found.bad_rows.append(_twice(table, rows, clash, reading))
+                continue
+        yield rows
 
 
 def _ids(rows: Sequence[_Row], identity: str, columns: Columns) -> Iterator[tuple[str, int]]:
@@ -160,13 +161,15 @@ def _twice(table: CsvTable, rows: Sequence[_Row], clash: Clash, reading: Reading
 
 def _families(rows: Sequence[_Row], columns: Columns) -> Iterator[list[_Row]]:
     """Yield the rows of each item: the one with its name, and its variants below."""
+    width, included_sku = columns.width, columns.included_sku
     family: list[_Row] = []
+    handle = ""
     for row in rows:
         fields = row[1]
-        whole = len(fields) == columns.width
-        if whole and fields[columns.included_sku] and _is_component(fields, columns):
+        whole = len(fields) == width
+        if whole and fields[included_sku] and _is_component(fields, columns):
             continue
-        if family and len(fields) > NAME and fields[HANDLE] == family[0][1][HANDLE]:
+        if family and fields[HANDLE] == handle and len(fields) > NAME:
             # A list that was filled in by hand may say the name again beside each variant.
             again = whole and fields[NAME] == family[0][1][NAME] and _options(fields, columns)
             if again or not fields[NAME].strip():
@@ -174,7 +177,7 @@ def _families(rows: Sequence[_Row], columns: Columns) -> Iterator[list[_Row]]:
                 continue
         if family:
             yield family
-        family = [row]
+        family, handle = [row], fields[HANDLE]
     if family:
         yield family
 

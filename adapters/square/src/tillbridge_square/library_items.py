@@ -17,7 +17,6 @@ from tillbridge.adapter.claimed_ids import (
     ClaimedIds,
     Clash,
     all_differ,
-    cells_of_record,
     distinct_rows,
 )
 from tillbridge.adapter.export_items import (
@@ -138,25 +137,10 @@ def changes_of(
     found = FoundItems()
     width = len(library.header)
     token_at = library.columns["token"]
-    unique = all_differ([cells[token_at] for _number, cells in library.rows])
-    claimed = None if unique else ClaimedIds()
-    if not unique:
-        library = replace(library, rows=distinct_rows(library.rows))
-    for family in _families(library):
-        fingerprint = 0  # of rows that are bad by themselves
-        record = cells_of_record(family, read, width)
-        if record is not None:
-            fingerprint = records.fingerprint(record)
-            clash = None
-            if claimed and any(_is_sold(partial(library.cell, row), location) for row in family):
-                tokens = [(library.cell(row, "token"), row[0]) for row in family]
-                clash = claimed.claim(tokens, fingerprint)
-            if clash is not None:
-                if not clash.is_same:
-                    found.bad_rows.append(_twice(family, clash, maker))
-                continue
-            if records.is_known(fingerprint):
-                continue
+    families = _families(library)
+    if not all_differ([cells[token_at] for _number, cells in library.rows]):
+        families = _unclashing(maker, read, records, found)
+    for family, fingerprint in records.new_items(families, read, width):
         identity = _identity(family, library)
         rows = [library.row(cells) for cells in family]
         sold = [row for row in rows if row.beyond or _is_sold(row.__getitem__, location)]
@@ -171,6 +155,30 @@ def changes_of(
         if item is not None:
             found.add(item, fingerprint, rows[0].place)
     return found, records
+
+
+def _unclashing(
+    maker: _Maker,
+    read: Callable[[Sequence[str]], tuple[str, ...]],
+    records: KnownRecords,
+    found: FoundItems,
+) -> list[list[Cells]]:
+    """Return the rows of each item, but of those sold with a token of another: a bad row each."""
+    library, location = maker.library, maker.reading.location
+    claimed = ClaimedIds()
+    families = []
+    for family in _families(replace(library, rows=distinct_rows(library.rows))):
+        whole = all(len(cells) == len(library.header) for _number, cells in family)
+        if whole and any(_is_sold(partial(library.cell, row), location) for row in family):
+            said = [cell for _number, cells in family for cell in read(cells)]
+            tokens = [(library.cell(row, "token"), row[0]) for row in family]
+            clash = claimed.claim(tokens, records.fingerprint(said))
+            if clash is not None:
+                if not clash.is_same:
+                    found.bad_rows.append(_twice(family, clash, maker))
+                continue
+        families.append(family)
+    return families
 
 
 def _twice(family: Sequence[Cells], clash: Clash, maker: _Maker) -> BadRow:
