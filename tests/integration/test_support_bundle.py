@@ -27,7 +27,7 @@ from tillbridge.diagnostics.bundle.contents import Bundle, gather
 from tillbridge.ledger import audit
 from tillbridge.ledger.inbox import record
 from tillbridge.ledger.models import AcceptedTable, CommunityOrder, OrderRow, PastProblem
-from tillbridge.ledger.problems import keep_past
+from tillbridge.ledger.problems import store_past
 
 NOW = 1_800_000_000_000
 
@@ -222,7 +222,7 @@ def fill(connection: Connection) -> None:
     for number, form in enumerate(everything()):
         act = audit.Act("order.done", "page:anna", "staff", "main", form, {"said": form, form: 1})
         audit.append(connection, act, at=NOW + number)
-        keep_past(
+        store_past(
             connection,
             PastProblem(
                 code="pos.offline", store="main", subject=form, since=NOW, until=NOW + 1 + number

@@ -4,7 +4,7 @@ from sqlalchemy import Connection
 
 from tillbridge.ledger.facts import get_fact, last_change
 from tillbridge.ledger.models import PastProblem
-from tillbridge.ledger.problems import keep_past
+from tillbridge.ledger.problems import store_past
 
 _BRIEF_MS = 30_000  # a restart is no outage
 
@@ -21,7 +21,7 @@ def keep_downtime(connection: Connection, now_ms: int) -> None:
     if not isinstance(stopped, int):
         stopped = last_change(connection)
     if isinstance(stopped, int) and now_ms - stopped >= _BRIEF_MS:
-        keep_past(
+        store_past(
             connection,
             PastProblem(code="bridge.stopped", store="", subject="", since=stopped, until=now_ms),
         )

@@ -106,8 +106,10 @@ def check(connection: Connection) -> Checked:
         if fault:
             return Checked(number, head, Break(entry.id, fault))
         number, head = entry.id, entry.hash
-    told = get_fact(connection, "", _HEAD)
-    known = (told.get("id"), told.get("hash")) if isinstance(told, dict) else (0, FIRST)
+    head_fact = get_fact(connection, "", _HEAD)
+    known = (
+        (head_fact.get("id"), head_fact.get("hash")) if isinstance(head_fact, dict) else (0, FIRST)
+    )
     if known != (number, head):
         return Checked(number, head, Break(number + 1, _("Entries are missing at the end.")))
     return Checked(number, head)

@@ -9,9 +9,10 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection, Select, delete, func, literal_column, select
+from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
 from tillbridge.ledger import menu_codec
@@ -23,7 +24,7 @@ from tillbridge.ledger.menu_codec import (
     encode_accepted,
     portions,
 )
-from tillbridge.ledger.menu_past import keep_past, remember_prices
+from tillbridge.ledger.menu_past import remember_past, remember_prices
 from tillbridge.ledger.models import MenuItem, MenuPart, RefusedItem, upsert
 from tillbridge.ledger.overrides import mark_sent
 
@@ -112,7 +113,7 @@ def acknowledge_items(
     """Remember items as accepted at `at`, their prices from then on; lifts their refusals."""
     if not accepted:
         return
-    _keep_past(connection, store, accepted, at=at)
+    _before_change(connection, store, accepted, at=at)
     _put_items(connection, store, accepted)
     prices: dict[str, int] = {}
     for each in accepted:
@@ -133,7 +134,7 @@ def change_items(
 ) -> None:
     """Remember the availability of items as accepted at `at`."""
     if accepted:
-        _keep_past(connection, store, accepted, at=at)
+        _before_change(connection, store, accepted, at=at)
         _put_items(connection, store, accepted)
 
 
@@ -162,7 +163,7 @@ def forget_items(
 ) -> None:
     """Forget items at `at`: the service has removed them, or says that it never had them."""
     if external_ids:
-        keep_past(connection, store, dict.fromkeys(external_ids), at=at)
+        remember_past(connection, store, dict.fromkeys(external_ids), at=at)
     for portion in portions(external_ids):
         connection.execute(
             delete(MenuItem).filter_by(store=store).where(col(MenuItem.external_id).in_(portion))
@@ -195,14 +196,15 @@ def mark_unconfirmed(connection: Connection, store: str, external_ids: Collectio
 
 def known_fingerprints(connection: Connection, store: str) -> "array[int]":
     """Return the fingerprints of the accepted and the refused records, sorted, each once."""
-    accepted = connection.execute(
-        select(col(MenuItem.fingerprint))
+    fingerprint = cast("ColumnElement[int]", col(MenuItem.fingerprint))
+    accepted = connection.scalars(
+        select(fingerprint)
         .distinct()
         .filter_by(store=store)
-        .where(col(MenuItem.fingerprint).is_not(None))
-        .order_by(col(MenuItem.fingerprint))
+        .where(fingerprint.is_not(None))
+        .order_by(fingerprint)
     )
-    known = array("q", (each for each in accepted.scalars() if each is not None))
+    known = array("q", accepted)
     for refusal in refused_items(connection, store).values():
         place = bisect_left(known, refusal.fingerprint)
         if known[place : place + 1] != array("q", [refusal.fingerprint]):
@@ -370,13 +372,13 @@ def parts_like(connection: Connection, store: str, wanted: Parts) -> Parts:
     return Parts(**found)
 
 
-def _keep_past(
+def _before_change(
     connection: Connection, store: str, accepted: Sequence[AcceptedItem], *, at: int
 ) -> None:
-    """Keep how the items were, and note which overrides the storefront has from now on."""
-    told = {each.item.external_id: each.item for each in accepted}
-    keep_past(connection, store, told, at=at)
-    mark_sent(connection, store, told.values(), at=at)
+    """Remember how the items were, and note which overrides the storefront has from now on."""
+    now = {each.item.external_id: each.item for each in accepted}
+    remember_past(connection, store, now, at=at)
+    mark_sent(connection, store, now.values(), at=at)
 
 
 def _put_items(connection: Connection, store: str, accepted: Sequence[AcceptedItem]) -> None:

@@ -140,11 +140,11 @@ PORTION = 500  # ids in one statement
 
 @dataclass(frozen=True, slots=True)
 class AcceptedItem:
-    """An item as told to the service, and the record of the export it came from.
+    """An item as the service accepted it, and the record of the export it came from.
 
-    `pos_available`, `pos_until` (ms) and `pos_variants` (of the variants told otherwise, by id) are
-    what the export said, under any overlay. `doubtful` marks an item of which it is not known what
-    the service has: it is told again.
+    `pos_available`, `pos_until` (ms) and `pos_variants` (of the variants that differ, by id) are
+    what the export has, under any overlay. `doubtful` marks an item of which it is not known what
+    the service has: it is sent again.
     """
 
     item: Item
@@ -155,18 +155,18 @@ class AcceptedItem:
     doubtful: bool = False
 
     @classmethod
-    def of(cls, told: Item, from_export: Item, fingerprint: int | None) -> "AcceptedItem":
-        """Return `told` as accepted, with what the export said of its availability."""
-        said = {each.external_id: each.available for each in from_export.variants}
+    def of(cls, item: Item, from_export: Item, fingerprint: int | None) -> "AcceptedItem":
+        """Return `item` as accepted, with the availability that the export has."""
+        exported = {each.external_id: each.available for each in from_export.variants}
         return cls(
-            told,
+            item,
             fingerprint,
             from_export.available,
             from_export.snooze_until,
             {
-                each.external_id: said[each.external_id]
-                for each in told.variants
-                if said.get(each.external_id, each.available) != each.available
+                each.external_id: exported[each.external_id]
+                for each in item.variants
+                if exported.get(each.external_id, each.available) != each.available
             },
         )
 

@@ -18,10 +18,10 @@ from tillbridge.model.catalogue import Item
 _GONE = ""
 
 
-def keep_past(
+def remember_past(
     connection: Connection, store: str, now: Mapping[str, Item | None], *, at: int
 ) -> None:
-    """Keep how these items are until now (`at`, ms); `now` is how they are from then on.
+    """Remember how these items are until now (`at`, ms); `now` is how they are from then on.
 
     Call it before they are changed. None: the service has removed it.
     """
@@ -30,7 +30,7 @@ def keep_past(
     ).first()
     rows = []
     for portion in portions(list(now)):
-        before = _told(connection, store, portion)
+        before = _accepted_now(connection, store, portion)
         for external_id, item in before.items():
             if item != now[external_id]:
                 rows.append((external_id, menu_codec.item_text(item)))
@@ -58,7 +58,7 @@ def items_then(
         there = [each for each in portion if since.get(each, 0) <= at_ms]
         past = _past(connection, store, there, at_ms)
         found |= {key: item for key, item in past.items() if item is not None}
-        found |= _told(connection, store, [each for each in there if each not in past])
+        found |= _accepted_now(connection, store, [each for each in there if each not in past])
     return found
 
 
@@ -98,7 +98,9 @@ def _past(
     return {row.external_id: _item(row.body) for row in rows}
 
 
-def _told(connection: Connection, store: str, external_ids: Collection[str]) -> dict[str, Item]:
+def _accepted_now(
+    connection: Connection, store: str, external_ids: Collection[str]
+) -> dict[str, Item]:
     rows = connection.execute(
         select(
             col(MenuItem.external_id),

@@ -28,7 +28,7 @@ from tillbridge.model.texts import is_storable, printable
 # -- problems that are over, for the history of a day
 
 
-def keep_past(connection: Connection, past: PastProblem) -> None:
+def store_past(connection: Connection, past: PastProblem) -> None:
     """Remember a problem that is over; of one that ended before it began nothing is left."""
     if past.until > past.since:
         connection.execute(insert(PastProblem).values(past.model_dump(exclude={"id"})))
@@ -68,7 +68,7 @@ def report(connection: Connection, scope: Scope, found: Iterable[Found], at: int
     over = tuple(problem for key, problem in before.items() if key not in now)
     for gone in over:
         close_problem(connection, gone.code, gone.store, gone.subject)
-        keep_past(connection, _over(gone, at))
+        store_past(connection, _over(gone, at))
     present = []
     for (code, subject), detail in now.items():
         known = before.get((code, subject))
@@ -129,7 +129,7 @@ def open_problems(connection: Connection) -> tuple[OpenProblem, ...]:
     return tuple(each for each in _open(connection, query) if each.code in PROBLEMS)
 
 
-# -- acknowledgements: of the very problem that was open then, told by `since` from a later one
+# -- acknowledgements: of the very problem that was open then, which `since` tells from a later one
 
 
 def acknowledge(
@@ -144,8 +144,8 @@ def acknowledge(
     present = {row_of(each) for each in open_now}
     noted = {row_of(each): {"at": at, "by": by} for each in which}
     rows = [
-        {"code": code, "store": store, "subject": subject, "since": since, **told}
-        for (code, store, subject, since), told in {
+        {"code": code, "store": store, "subject": subject, "since": since, **by_whom}
+        for (code, store, subject, since), by_whom in {
             **noted,
             **by_problem(get_fact(connection, "", ACKNOWLEDGED)),
         }.items()
@@ -328,7 +328,7 @@ def _apply(
     connection: Connection, now: dict[_Key, OpenProblem | None], past: list[PastProblem]
 ) -> None:
     for each in past:
-        keep_past(connection, each)
+        store_past(connection, each)
     for (code, store, subject), problem in now.items():
         if problem is None:
             close_problem(connection, code, store, subject)

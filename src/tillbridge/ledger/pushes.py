@@ -137,15 +137,15 @@ def dismiss_hold(connection: Connection, store: str, *, by: str, at: int) -> Hol
     hold = get_hold(connection, store)
     if hold is None or hold.approved:
         return None
-    kept = {"digest": hold.digest, "by": by, "at": at}
-    put_fact(connection, store, DISMISSED, kept, at=at)
+    dismissed = {"digest": hold.digest, "by": by, "at": at}
+    put_fact(connection, store, DISMISSED, dismissed, at=at)
     return hold
 
 
 def is_dismissed(connection: Connection, store: str, digest: str) -> bool:
     """Return whether a person did not want the plan with this content."""
-    kept = get_fact(connection, store, DISMISSED)
-    return isinstance(kept, Mapping) and kept.get("digest") == digest
+    dismissed = get_fact(connection, store, DISMISSED)
+    return isinstance(dismissed, Mapping) and dismissed.get("digest") == digest
 
 
 def drop_hold(connection: Connection, store: str) -> None:

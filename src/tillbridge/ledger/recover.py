@@ -249,7 +249,7 @@ def _check(path: Path) -> str:
             if verdict != "ok":
                 return str(verdict)
             names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
-            # Our tables without our version: the page that told of it is gone.
+            # Our tables without our version: the page that held it is gone.
             return "no schema version" if names and "alembic_version" not in names else ""
     except sqlite3.Error as failure:
         if is_damage(failure):

@@ -45,7 +45,7 @@ from tillbridge.ledger.vault import Vault
 log = get_logger()
 
 _WORKPLACE = ".restore"
-# What the service has accepted since the back-up is not known: it is told anew.
+# What the service has accepted since the back-up is not known: it is sent anew.
 _ACCEPTED = ("menu_items", "menu_parts", "menu_refused", "tables")
 _KEPT_ASIDE = 3
 _STAND_ALONE = "PRAGMA journal_mode = DELETE"  # all of it is in the one file, and no -wal is left

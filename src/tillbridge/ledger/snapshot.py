@@ -1,13 +1,14 @@
-"""The ledger in numbers, for `status` and the page: the same SQL with and without a daemon.
+"""What `status` and the page read of the ledger: the same SQL with and without a daemon.
 
 It needs nothing but sqlite3, so that `tillbridge status` answers at once while the daemon is down.
+Besides the snapshot these are the figures of orders, acknowledgements, and the last failed start.
 """
 
 import contextlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,18 +18,13 @@ from tillbridge.core.problems import PROBLEMS, OpenProblem
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection  # costs a third of a second, for a type
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection  # costs a third of a second, for a type
 
 # -- acknowledgements, as the fact holds them
 
 
 ACKNOWLEDGED = "problems_acknowledged"
 
-Row = tuple[str, str, str, int]  # code, store, subject, since (ms)
+ProblemKey = tuple[str, str, str, int]  # code, store, subject, since (ms)
 
 
 def acknowledgement(fact: object, problem: OpenProblem) -> Mapping[str, Any] | None:
@@ -36,7 +32,7 @@ def acknowledgement(fact: object, problem: OpenProblem) -> Mapping[str, Any] | N
     return by_problem(fact).get(row_of(problem))
 
 
-def by_problem(fact: object) -> dict[Row, dict[str, Any]]:
+def by_problem(fact: object) -> dict[ProblemKey, dict[str, Any]]:
     """Return the acknowledgements of the fact by code, store, subject and since."""
     rows = fact if isinstance(fact, list) else []
     return {
@@ -48,7 +44,7 @@ def by_problem(fact: object) -> dict[Row, dict[str, Any]]:
     }
 
 
-def row_of(problem: OpenProblem) -> Row:
+def row_of(problem: OpenProblem) -> ProblemKey:
     """Return what tells this very problem from another, and from a later one of its kind."""
     return (problem.code, problem.store, problem.subject, problem.since)
 
@@ -95,8 +91,8 @@ class Held:
 class StoreSnapshot:
     """One store. `waiting`: orders the POS does not have yet, the oldest received at that ms.
 
-    `by_state` counts all orders that are remembered by what the service was told; `untold` those
-    of which it is still to be told something; `unhandled` deliveries nobody has looked at yet.
+    `by_state` counts all orders in the ledger by their state at the service, `untold` those of
+    which the service does not have the latest; `unhandled` deliveries nobody has looked at yet.
     `tables` are those that the service has accepted.
     """
 
@@ -204,7 +200,7 @@ _ORDERS = (
     "SELECT store, order_id, received_at, written_at, wanted, reason_code FROM orders"
     " WHERE received_at > ?"
 )
-_LIVES = (
+_LOG_ENTRIES = (
     "SELECT l.store, l.order_id, l.at, l.event, l.detail FROM orders AS o JOIN order_log AS l"
     " ON l.store = o.store AND l.order_id = o.order_id WHERE o.received_at > ? AND l.event IN"
     " ('order.accepted', 'order.retried', 'order.handled', 'order.to_cancel', 'order.withdrawn',"
@@ -262,8 +258,8 @@ class Figures:
         """Return them as the status document has them."""
         return {
             "orders": self.orders,
-            "time_to_ticket_s": _times_json(self.to_ticket),
-            "time_to_accept_s": _times_json(self.to_accept),
+            "time_to_ticket_s": None if self.to_ticket is None else asdict(self.to_ticket),
+            "time_to_accept_s": None if self.to_accept is None else asdict(self.to_accept),
             "needed_a_hand": self.needed_a_hand,
             "needed_a_hand_share": self.share,
             "lost": self.lost,
@@ -311,7 +307,7 @@ def _read(query: _Query, now_ms: int) -> dict[str, StoreFigures]:
         courses[store, order_id] = OrderCourse(
             received_at, written_at, cancelled=wanted == "cancelled", reason_code=reason
         )
-    for store, order_id, at, event, detail in query(_LIVES, after):
+    for store, order_id, at, event, detail in query(_LOG_ENTRIES, after):
         if (course := courses.get((store, order_id))) is not None:
             _take_note(course, at, event, json.loads(detail))
     by_store: dict[str, list[OrderCourse]] = {}
@@ -355,17 +351,6 @@ def _rank(values: Sequence[float], percent: int) -> float:
     return values[max(0, -(-len(values) * percent // 100) - 1)]
 
 
-def _times_json(times: Times | None) -> dict[str, Any] | None:
-    if times is None:
-        return None
-    return {
-        "median": times.median,
-        "p95": times.p95,
-        "longest": times.longest,
-        "count": times.count,
-    }
-
-
 # -- the last start that failed: a file, because a start can fail before the ledger is open
 
 
@@ -383,9 +368,8 @@ class FailedStart:
 
 def note_failed_start(data_dir: Path, failed: FailedStart) -> None:
     """Write it down; nothing where that cannot be done."""
-    told = {"at_ms": failed.at_ms, "text": failed.text, "fix": failed.fix}
     with contextlib.suppress(OSError):
-        (data_dir / _NAME).write_text(json.dumps(told), encoding="utf-8")
+        (data_dir / _NAME).write_text(json.dumps(asdict(failed)), encoding="utf-8")
 
 
 def forget_failed_start(data_dir: Path) -> None:
@@ -397,7 +381,7 @@ def forget_failed_start(data_dir: Path) -> None:
 def failed_start(data_dir: Path) -> FailedStart | None:
     """Return the last start, where it failed; None where it did not, or nobody knows."""
     try:
-        told = json.loads((data_dir / _NAME).read_text(encoding="utf-8"))
-        return FailedStart(int(told["at_ms"]), str(told["text"]), str(told["fix"]))
+        fields = json.loads((data_dir / _NAME).read_text(encoding="utf-8"))
+        return FailedStart(int(fields["at_ms"]), str(fields["text"]), str(fields["fix"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

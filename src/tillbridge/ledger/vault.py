@@ -110,7 +110,7 @@ class Vault:
         return tuple(self._secrets)
 
     def put(self, name: str, value: str) -> None:
-        """Keep the secret, in place of what was kept. LedgerUnwritable where the disk refuses."""
+        """Store the secret, in place of an older one. LedgerUnwritable where the disk refuses."""
         with self._lock:
             if self._secrets.get(name) != value:
                 self._save({**self._secrets, name: value})

@@ -141,7 +141,7 @@ _PROBE = "p" * 16_384  # more than the room a full disk may have left by chance
 class Storage:
     """How the disk does.
 
-    `failure` is what it said ("" while it works); `damaged`: the file is no sound database.
+    `failure` is its error ("" while it works); `damaged`: the file is no sound database.
     """
 
     failure: str = ""
@@ -150,7 +150,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class _Delivery:
-    """A delivery to be kept, and who waits for it."""
+    """A delivery to be stored, and who waits for it."""
 
     delivery: Delivery
     waiter: asyncio.Future[Any]
