@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
-from tillbridge.config import StoreSettings
 from tillbridge.core.errors import BridgeError, ServiceDown
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.client import ServiceClient
@@ -62,15 +61,9 @@ class _Stepwise:
 
 def integrator(bench: Bench, steps: Steps | None = None, *, field: str = "") -> Integrator:
     client: ServiceClient = bench.service.client
+    context = replace(bench.context(), service=client if steps is None else steps.around(client))
     made = Integrator(
-        "main",
-        StoreSettings.model_validate(
-            {"location_id": "loc-1", "currency": "USD", "pos": {"adapter": "folder"}}
-        ),
-        client if steps is None else steps.around(client),
-        bench.ledger,
-        public_url="http://127.0.0.1:8088",
-        clock=bench.service.clock,
+        context,
         rules=IntegrationRules(quiet_s=1.0, rotate_field=field),
         sleep=_at_once,
     )
@@ -86,9 +79,8 @@ async def _at_once(_seconds: float) -> None:
 async def looked_after(bench: Bench, *, field: str = "") -> IntegrationReconciler:
     """Start again, and make a round."""
     keeper = IntegrationReconciler(
-        "main",
+        bench.context(),
         integrator(bench, field=field),
-        bench.desk,
         IntegrationGate("main", lambda: None),
         applied={Kind.CHANGE, Kind.REINTEGRATE},
     )

@@ -37,7 +37,7 @@ async def test_a_persons_pause_is_not_undone_by_the_till_that_comes_back(tmp_pat
         assert await bench.status() == "inactive"
         after = bench.keeper()  # a restart
         await after.pos_back()
-        assert (await after.standing()).by == "anna"
+        assert (await after.closure()).by == "anna"
         assert await bench.status() == "inactive"
         assert bench.desk.is_open("store.paused_by_staff", "main")
         assert (await after.resume(by="anna")).who is None
@@ -63,8 +63,8 @@ async def test_a_store_that_a_cancel_paused_is_the_bridges_to_open(tmp_path: Pat
         await keeper.settle()
         # The service does this by itself when an order is cancelled with POS_OFFLINE.
         await bench.service.client.set_store_status("st_main", "inactive")
-        await keeper.pos_away(told_by="cancel")
-        assert (await keeper.standing()).who is Who.POS_AWAY
+        await keeper.pos_away(by="cancel")
+        assert (await keeper.closure()).who is Who.POS_AWAY
         await keeper.pos_back()
         assert await bench.status() == "active"
 
@@ -79,11 +79,11 @@ async def test_a_till_that_goes_away_closes_what_others_have_opened_meanwhile(
         await service.set_store_status("st_main", "inactive")
         keeper.look()
         await keeper.settle()
-        assert (await keeper.standing()).who is Who.OTHERS
+        assert (await keeper.closure()).who is Who.OTHERS
         await service.set_store_status("st_main", "active")  # and nobody tells the bridge
         await keeper.pos_away()
         assert await bench.status() == "inactive"
-        assert (await keeper.standing()).who is Who.POS_AWAY
+        assert (await keeper.closure()).who is Who.POS_AWAY
         await keeper.pos_back()
         assert await bench.status() == "active"
 
@@ -137,7 +137,7 @@ async def test_the_schedule_opens_and_closes_and_yields_to_a_person(tmp_path: Pa
         await paused(keeper)
         clock.pass_s(3601)
         await keeper.settle()
-        assert (await keeper.standing()).who is Who.PERSON
+        assert (await keeper.closure()).who is Who.PERSON
         assert await bench.status() == "inactive"
 
 
@@ -180,16 +180,16 @@ async def test_what_somebody_else_reads_of_the_store_is_not_asked_again(tmp_path
         await keeper.settle()
         keeper.look(within_s=5)
         await keeper.noticed("inactive", asked_at=clock.monotonic())
-        assert (await keeper.standing()).who is Who.OTHERS
+        assert (await keeper.closure()).who is Who.OTHERS
         clock.pass_s(6)
         await keeper.settle()
-        assert (await keeper.standing()).who is Who.OTHERS, "it would have found it active"
+        assert (await keeper.closure()).who is Who.OTHERS, "it would have found it active"
         keeper.look(within_s=5)
         await keeper.settle()
-        assert (await keeper.standing()).who is Who.OTHERS
+        assert (await keeper.closure()).who is Who.OTHERS
         clock.pass_s(6)
         await keeper.settle()
-        assert (await keeper.standing()).who is None, "nobody else has told"
+        assert (await keeper.closure()).who is None, "nobody else has told"
 
 
 async def test_what_was_read_before_a_change_of_our_own_says_nothing(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ async def test_what_was_read_before_a_change_of_our_own_says_nothing(tmp_path: P
         clock.pass_s(1)
         await paused(keeper, None)
         await keeper.noticed("active", asked_at=asked_at)
-        assert (await keeper.standing()).who is Who.PERSON
+        assert (await keeper.closure()).who is Who.PERSON
         assert await bench.status() == "inactive"
 
 
@@ -216,7 +216,7 @@ async def test_a_ledger_of_an_older_version_remembers_the_bridges_pause(tmp_path
         fact = {"by": "bridge", "since_ms": 1, "told": True}
         await bench.ledger.write(lambda db: put_fact(db, "main", "pause", fact, at=1))
         keeper = bench.keeper()
-        assert (await keeper.standing()).who is Who.POS_AWAY
+        assert (await keeper.closure()).who is Who.POS_AWAY
         await keeper.pos_back()
         assert await bench.status() == "active"
         assert await bench.fact("pause") is None
@@ -233,13 +233,9 @@ def settings_flow(
 ) -> SettingsFlow:
     files = StoreFiles(folder / "store.toml", None, "EUR", "Europe/Rome")
     return SettingsFlow(
-        "main",
+        bench.context(),
         SettingsRules(files, ScheduleSettings(**schedule)),
-        bench.service.client,
         lambda: "st_main",
-        bench.ledger,
-        bench.desk,
-        clock=bench.service.clock,
         on_schedule=(lambda _plan: None) if on_schedule is None else on_schedule,
     )
 
@@ -301,14 +297,7 @@ async def test_the_hours_of_the_last_life_count_while_the_file_is_bad(tmp_path: 
 
 
 def tax_rounds(bench: Bench) -> TaxMonitor:
-    return TaxMonitor(
-        "main",
-        bench.service.client,
-        lambda: "st_main",
-        bench.ledger,
-        bench.desk,
-        clock=bench.service.clock,
-    )
+    return TaxMonitor(bench.context(), lambda: "st_main")
 
 
 async def accepted(bench: Bench, **rates: str) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from tests.support.service_link import Linked, linked
+from tests.support.store_context import store_context
 from tillbridge.config import StoreSettings
 from tillbridge.core.clock import Clock
+from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import (
     BridgeError,
     ConsentLost,
@@ -49,7 +51,7 @@ class Bench:
     desk: ProblemTracker
     own: list[tuple[str, str, str]] = field(default_factory=list)
 
-    def integrator(self, **changes: object) -> Integrator:
+    def context(self, **changes: object) -> StoreContext:
         settings = StoreSettings.model_validate(
             {
                 "location_id": "loc-1",
@@ -59,25 +61,22 @@ class Bench:
                 **changes,
             }
         )
-        return Integrator(
-            "main",
+        return store_context(
             settings,
-            self.service.client,
-            self.ledger,
-            public_url="http://127.0.0.1:8088/",
+            pos=None,
+            service=self.service.client,
+            ledger=self.ledger,
+            problems=self.desk,
             clock=self.service.clock,
+            public_url="http://127.0.0.1:8088/",
         )
+
+    def integrator(self, **changes: object) -> Integrator:
+        return Integrator(self.context(**changes))
 
     def keeper(self) -> StoreStatusReconciler:
         return StoreStatusReconciler(
-            "main",
-            self.service.client,
-            lambda: "st_main",
-            self.ledger,
-            self.desk,
-            clock=self.service.clock,
-            look_every_s=3600,
-            on_own_action=self.own_action,
+            self.context(), lambda: "st_main", on_own_action=self.own_action
         )
 
     async def own_action(self, action: str, why: str, reason: str) -> None:
@@ -381,7 +380,7 @@ async def test_a_person_opens_a_store_whose_pos_came_and_went(tmp_path: Path) ->
             bench.service.clock.pass_s(6)
             await pauser.pos_is(online=True)
         assert await bench.status() == "inactive"
-        assert "comes and goes" in (await keeper.standing()).reason
+        assert "comes and goes" in (await keeper.closure()).reason
         (problem,) = bench.desk.current()
         assert "comes and goes" in problem.text
         await keeper.resume(by="anna")
@@ -407,7 +406,7 @@ async def test_a_till_that_is_closed_closes_the_store_until_it_opens(tmp_path: P
         pauser = bench.pauser(keeper)
         await pauser.pos_is(online=True, closed="Hall has no open session.")
         assert await bench.status() == "inactive"
-        stands = await keeper.standing()
+        stands = await keeper.closure()
         assert (stands.who, stands.reason) == (Who.POS_CLOSED, "Hall has no open session.")
         (problem,) = bench.desk.current()
         assert problem.code == "store.closed_in_till"

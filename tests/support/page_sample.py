@@ -49,7 +49,8 @@ def busy(control: PretendControl, text: str = PLANT) -> None:
             "service_store_id": "st_main",
             "standing": to_json(
                 ClosureReasons(
-                    person=Pause(now - HOUR_MS, now + HOUR_MS, text, text), told="inactive"
+                    person=Pause(now - HOUR_MS, now + HOUR_MS, text, text),
+                    service_status="inactive",
                 )
             ),
             "tax": {"checked_at": now - HOUR_MS, "differences": [text]},

@@ -32,6 +32,7 @@ def store_context(
     assumptions: AssumptionSettings | None = None,
     job_poll_s: float = 0.01,
     base_url: str = "https://service.example",
+    public_url: str = "https://bridge.example",
 ) -> StoreContext:
     """Return the context of the store `main`."""
     service_settings = ServiceSettings.model_construct(
@@ -40,7 +41,7 @@ def store_context(
     bridge = BridgeContext(
         settings=Settings.model_construct(
             service=service_settings,
-            receiver=ReceiverSettings.model_construct(public_url="https://bridge.example"),
+            receiver=ReceiverSettings.model_construct(public_url=public_url),
             assumptions=assumptions or AssumptionSettings(),
             stores={"main": settings},
         ),

@@ -16,7 +16,7 @@ from tillbridge.stores.integration_plan import (
     plan_of,
     state_of,
 )
-from tillbridge.stores.integration_reconciler import standing_problem
+from tillbridge.stores.integration_reconciler import problem_of_state
 
 URLS = st.sampled_from(["https://a.example/webhooks/main", "https://b.example/webhooks/main"])
 WAYS = st.sampled_from(["none", "quiqqy_to_pos", "pos_to_quiqqy", "bidirectional"])
@@ -85,7 +85,7 @@ def test_what_is_not_integrated_is_never_changed(
     if state is not State.INTEGRATED or now is None:
         assert plan.body == {}
         assert plan.kind in {Kind.WAIT, Kind.INTEGRATE}
-        assert standing_problem(plan) is not None
+        assert problem_of_state(plan) is not None
 
 
 @given(now=NOW, wanted=WANTED)
@@ -134,4 +134,4 @@ def test_each_standing_has_its_problem() -> None:
         (IntegrationPlan(Kind.CHANGE, State.INTEGRATED), None),
         (IntegrationPlan(Kind.NOTHING, State.INTEGRATED), None),
     ):
-        assert standing_problem(plan) == problem
+        assert problem_of_state(plan) == problem

@@ -1,4 +1,4 @@
-"""Whether a store is open: one rule over all causes, whatever order things happen in."""
+"""Whether a store is open: one rule over all reasons, whatever order things happen in."""
 
 from dataclasses import replace
 from typing import Any
@@ -41,83 +41,85 @@ everything = st.builds(
     pos_closed=pauses.map(lambda each: each and replace(each, until_ms=None)),
     scheduled=pauses,
     opened_until_ms=st.none() | st.integers(NOW - 5000, NOW + 5000),
-    told=st.none() | statuses,
-    telling=st.none() | statuses,
+    service_status=st.none() | statuses,
+    sending=st.none() | statuses,
 )
 plans = st.builds(Planned, st.booleans(), st.none() | st.integers(NOW + 1, NOW + 9000))
 
 
 @given(everything)
-def test_a_store_is_open_exactly_when_nothing_keeps_it_closed(causes: ClosureReasons) -> None:
-    stands = closure_of(causes)
+def test_a_store_is_open_exactly_when_nothing_keeps_it_closed(reasons: ClosureReasons) -> None:
+    stands = closure_of(reasons)
     kept = [
-        causes.person,
-        causes.others,
-        causes.pos_away,
-        causes.pos_closed,
-        causes.scheduled,
+        reasons.person,
+        reasons.others,
+        reasons.pos_away,
+        reasons.pos_closed,
+        reasons.scheduled,
     ]
     assert (stands.status == "active") == (not any(kept)) == (stands.who is None)
 
 
 @given(everything, plans)
 def test_the_tills_return_never_opens_what_a_person_or_others_closed(
-    causes: ClosureReasons, planned: Planned
+    reasons: ClosureReasons, planned: Planned
 ) -> None:
-    after = at_time(replace(causes, pos_away=None), planned, NOW)
-    person = causes.person
-    if causes.others or (person and (person.until_ms is None or person.until_ms > NOW)):
+    after = at_time(replace(reasons, pos_away=None), planned, NOW)
+    person = reasons.person
+    if reasons.others or (person and (person.until_ms is None or person.until_ms > NOW)):
         assert closure_of(after).status == "inactive"
 
 
 @given(everything, plans)
 def test_a_person_who_opens_the_store_leaves_the_bridges_pause(
-    causes: ClosureReasons, planned: Planned
+    reasons: ClosureReasons, planned: Planned
 ) -> None:
-    after = at_time(resumed(causes, planned, NOW), planned, NOW)
-    assert (after.pos_away, after.pos_closed) == (causes.pos_away, causes.pos_closed)
-    closed = Who.POS_CLOSED if causes.pos_closed else None
-    assert closure_of(after).who is (Who.POS_AWAY if causes.pos_away else closed)
+    after = at_time(resumed(reasons, planned, NOW), planned, NOW)
+    assert (after.pos_away, after.pos_closed) == (reasons.pos_away, reasons.pos_closed)
+    closed = Who.POS_CLOSED if reasons.pos_closed else None
+    assert closure_of(after).who is (Who.POS_AWAY if reasons.pos_away else closed)
 
 
 @given(everything, plans)
-def test_the_schedule_ends_nobody_elses_pause(causes: ClosureReasons, planned: Planned) -> None:
-    after = at_time(causes, planned, NOW)
-    assert (after.others, after.pos_away) == (causes.others, causes.pos_away)
-    if causes.person is not None and (causes.person.until_ms or NOW + 1) > NOW:
-        assert after.person == causes.person
+def test_the_schedule_ends_nobody_elses_pause(reasons: ClosureReasons, planned: Planned) -> None:
+    after = at_time(reasons, planned, NOW)
+    assert (after.others, after.pos_away) == (reasons.others, reasons.pos_away)
+    if reasons.person is not None and (reasons.person.until_ms or NOW + 1) > NOW:
+        assert after.person == reasons.person
 
 
 @given(everything, plans, pauses.filter(bool))
 def test_a_persons_pause_holds_whatever_else_is(
-    causes: ClosureReasons, planned: Planned, pause: Pause
+    reasons: ClosureReasons, planned: Planned, pause: Pause
 ) -> None:
     lasting = replace(pause, until_ms=None)
-    after = at_time(paused_by(causes, lasting), planned, NOW + 99_999)
+    after = at_time(paused_by(reasons, lasting), planned, NOW + 99_999)
     stands = closure_of(replace(after, pos_away=None, others=None))
     assert (stands.who, stands.by, stands.reason) == (Who.PERSON, pause.by, pause.reason)
 
 
 @given(everything)
-def test_a_restart_forgets_nothing(causes: ClosureReasons) -> None:
-    assert from_json(to_json(causes)) == causes
+def test_a_restart_forgets_nothing(reasons: ClosureReasons) -> None:
+    assert from_json(to_json(reasons)) == reasons
     assert from_json(None) == ClosureReasons()
 
 
 @given(everything, plans)
-def test_what_the_service_was_told_is_no_surprise(causes: ClosureReasons, planned: Planned) -> None:
-    for status in (causes.told, causes.telling):
+def test_what_the_service_was_told_is_no_surprise(
+    reasons: ClosureReasons, planned: Planned
+) -> None:
+    for status in (reasons.service_status, reasons.sending):
         if status is not None:
-            after = seen(causes, status, planned, NOW)
+            after = seen(reasons, status, planned, NOW)
             assert (after.person, after.others, after.pos_away) == (
-                causes.person,
-                causes.others,
-                causes.pos_away,
+                reasons.person,
+                reasons.others,
+                reasons.pos_away,
             )
 
 
 def test_a_store_that_others_closed_stays_closed() -> None:
-    after = seen(ClosureReasons(told="active"), "inactive", OPEN_HOURS, NOW)
+    after = seen(ClosureReasons(service_status="active"), "inactive", OPEN_HOURS, NOW)
     assert closure_of(after).who is Who.OTHERS
     assert closure_of(at_time(after, OPEN_HOURS, NOW + 10**9)).who is Who.OTHERS
     again = seen(after, "active", OPEN_HOURS, NOW)
@@ -129,7 +131,7 @@ def test_a_store_that_was_never_live_is_not_opened() -> None:
 
 
 def test_who_opens_at_the_service_is_right_until_the_schedules_next_change() -> None:
-    closed = replace(at_time(ClosureReasons(), CLOSED_HOURS, NOW), told="inactive")
+    closed = replace(at_time(ClosureReasons(), CLOSED_HOURS, NOW), service_status="inactive")
     assert closure_of(closed).who is Who.SCHEDULE
     opened = seen(closed, "active", CLOSED_HOURS, NOW)
     assert closure_of(at_time(opened, CLOSED_HOURS, NOW + 4999)).status == "active"
@@ -138,15 +140,17 @@ def test_who_opens_at_the_service_is_right_until_the_schedules_next_change() -> 
 
 
 def test_who_opens_at_the_service_does_not_open_against_an_absent_till() -> None:
-    away = ClosureReasons(person=Pause(1), pos_away=Pause(2), told="inactive")
+    away = ClosureReasons(person=Pause(1), pos_away=Pause(2), service_status="inactive")
     stands = closure_of(seen(away, "active", OPEN_HOURS, NOW))
     assert stands.who is Who.POS_AWAY
 
 
 def test_a_pause_with_an_end_ends() -> None:
-    causes = paused_by(ClosureReasons(told="active"), Pause(NOW, NOW + 10, "anna", "busy"))
-    assert closure_of(at_time(causes, OPEN_HOURS, NOW + 9)).until_ms == NOW + 10
-    assert closure_of(at_time(causes, OPEN_HOURS, NOW + 10)).status == "active"
+    reasons = paused_by(
+        ClosureReasons(service_status="active"), Pause(NOW, NOW + 10, "anna", "busy")
+    )
+    assert closure_of(at_time(reasons, OPEN_HOURS, NOW + 9)).until_ms == NOW + 10
+    assert closure_of(at_time(reasons, OPEN_HOURS, NOW + 10)).status == "active"
 
 
 def test_the_schedule_keeps_its_beginning_while_it_lasts() -> None:
@@ -162,26 +166,26 @@ steps: st.SearchStrategy[list[Any]] = st.lists(
 
 @given(steps)
 def test_no_order_of_events_loses_a_cause(happened: list[str]) -> None:
-    causes, planned = ClosureReasons(told="active"), OPEN_HOURS
+    reasons, planned = ClosureReasons(service_status="active"), OPEN_HOURS
     person = away = False
     opened = False
     for step in happened:
         match step:
             case "pause":
-                causes, person, opened = paused_by(causes, Pause(NOW)), True, False
+                reasons, person, opened = paused_by(reasons, Pause(NOW)), True, False
             case "resume":
-                causes, person = resumed(causes, planned, NOW), False
+                reasons, person = resumed(reasons, planned, NOW), False
                 opened = planned.closed
             case "away":
-                causes, away = replace(causes, pos_away=causes.pos_away or Pause(NOW)), True
+                reasons, away = replace(reasons, pos_away=reasons.pos_away or Pause(NOW)), True
             case "back":
-                causes, away = replace(causes, pos_away=None), False
+                reasons, away = replace(reasons, pos_away=None), False
             case "night":
                 planned = CLOSED_HOURS
             case "day":
                 planned, opened = OPEN_HOURS, False
             case _:
-                causes = replace(causes, told=closure_of(causes).status)
-        causes = at_time(causes, planned, NOW)
+                reasons = replace(reasons, service_status=closure_of(reasons).status)
+        reasons = at_time(reasons, planned, NOW)
         night = planned.closed and not opened
-        assert (closure_of(causes).status == "inactive") == (person or away or night)
+        assert (closure_of(reasons).status == "inactive") == (person or away or night)

@@ -139,7 +139,8 @@ class _Life:
         )
         self._receiver.count_in(house.tally)
         for store in building.stores.values():
-            store.integrator.attend(self._receiver)
+            store.integrator.on_secret_expected = self._receiver.expect
+            store.integrator.on_secret = self._receiver.refresh
             store.on_recalled = partial(self._connected, store)
         self._operations.diagnostics = DiagnosticOperations(
             Examined(self._subject, self._operations.status, loaded, house.clock)

@@ -113,21 +113,13 @@ class StoreRooms:
         self.tills = open_store_pos(name, settings, house.base_dir, house.desk.report)
         self.context = StoreContext(house.bridge, name, self.tills, link.client)
         self.integrator = Integrator(
-            name,
-            settings,
-            link.client,
-            house.ledger,
-            public_url=house.settings.receiver.public_url,
-            clock=house.clock,
-            rules=_integration_rules(house.settings),
-            gate=self._gate,
+            self.context, rules=_integration_rules(house.settings), gate=self._gate
         )
         self.integrating = IntegrationWorker(
             self.context,
             IntegrationReconciler(
-                name,
+                self.context,
                 self.integrator,
-                house.desk,
                 self._gate,
                 applied=APPLIED[house.settings.service.integration_changes],
                 settles_in_s=self._settles_in_s,

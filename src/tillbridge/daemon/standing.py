@@ -23,13 +23,9 @@ class StoreStanding:
 
     def __init__(self, context: StoreContext, service_store_id: Callable[[], str | None]) -> None:
         bridge, self.name = context.bridge, context.store
-        about = (context.store, context.service, service_store_id, bridge.ledger, bridge.problems)
         self._trail = AuditTrail(bridge.ledger, bridge.clock)
         self.keeper = StoreStatusReconciler(
-            *about,
-            clock=bridge.clock,
-            look_every_s=bridge.settings.service.store_look_s,
-            on_own_action=self.own_action,
+            context, service_store_id, on_own_action=self.own_action
         )
         self.keeper.look(within_s=_READ_BY_OTHERS_S)
         orders = context.settings.orders
@@ -41,18 +37,11 @@ class StoreStanding:
                 orders.pause_after_s, orders.resume_after_s, orders.max_pauses_per_hour
             ),
         )
-        self.tax = TaxMonitor(*about, clock=bridge.clock)
+        self.tax = TaxMonitor(context, service_store_id)
         self.settings: SettingsFlow | None = None
         if rules := _settings_rules(context):
             self.settings = SettingsFlow(
-                context.store,
-                rules,
-                context.service,
-                service_store_id,
-                bridge.ledger,
-                bridge.problems,
-                clock=bridge.clock,
-                on_schedule=self.keeper.follow,
+                context, rules, service_store_id, on_schedule=self.keeper.follow
             )
 
     async def own_action(self, action: str, why: str, reason: str) -> None:

@@ -28,7 +28,7 @@ async def show(bridge: "Bridge", store: StoreName) -> Answer:
     rooms = bridge.store(store)
     keeper = rooms.standing.keeper
     return {
-        **_standing(await keeper.standing()),
+        **_standing(await keeper.closure()),
         "next_change_at": _iso(keeper.next_change_ms()),
         "settings": _settings(rooms),
         "tax": _tax(await rooms.standing.tax.known()),
@@ -103,7 +103,7 @@ async def pause(
     try:
         stands = await keeper.pause(by=who, reason=reason, until_ms=until)
     except ServiceError as failure:
-        return {**_not_told(failure), **_standing(await keeper.standing())}
+        return {**_not_told(failure), **_standing(await keeper.closure())}
     if until is None:
         text = _("The store takes no orders until somebody opens it: tillbridge store resume.")
     else:
@@ -128,9 +128,9 @@ async def resume(bridge: "Bridge", store: StoreName, *, by: By = None) -> Answer
     try:
         stands = await keeper.resume(by=by or current_actor().name)
         await rooms.standing.pauser.opened_by_person()
-        stands = await keeper.standing() if stands.who is Who.POS_AWAY else stands
+        stands = await keeper.closure() if stands.who is Who.POS_AWAY else stands
     except ServiceError as failure:
-        return {**_not_told(failure), **_standing(await keeper.standing())}
+        return {**_not_told(failure), **_standing(await keeper.closure())}
     return {"ok": stands.who is None, "text": _resumed(stands), **_standing(stands)}
 
 

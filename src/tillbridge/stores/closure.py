@@ -63,8 +63,8 @@ class ClosureReasons:
     """What keeps a store closed; None for what does not.
 
     `opened_until_ms`: a person opened the store although the schedule says closed; that counts
-    until then. `told` is what the service was known to have last, `telling` what it was being told
-    when that may have been cut off; None where nothing is known.
+    until then. `service_status` is what the service was known to have last, `sending` what it was
+    being sent when that may have been cut off; None where nothing is known.
     """
 
     person: Pause | None = None
@@ -73,8 +73,8 @@ class ClosureReasons:
     pos_closed: Pause | None = None
     scheduled: Pause | None = None
     opened_until_ms: int | None = None
-    told: Status | None = None
-    telling: Status | None = None
+    service_status: Status | None = None
+    sending: Status | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +92,14 @@ class StoreClosure:
 OPEN = StoreClosure("active")
 
 
-def closure_of(causes: ClosureReasons) -> StoreClosure:
-    """Return what follows from the causes: open if there is none."""
+def closure_of(reasons: ClosureReasons) -> StoreClosure:
+    """Return what follows from the reasons: open if there is none."""
     for who, pause in (
-        (Who.PERSON, causes.person),
-        (Who.OTHERS, causes.others),
-        (Who.POS_AWAY, causes.pos_away),
-        (Who.POS_CLOSED, causes.pos_closed),
-        (Who.SCHEDULE, causes.scheduled),
+        (Who.PERSON, reasons.person),
+        (Who.OTHERS, reasons.others),
+        (Who.POS_AWAY, reasons.pos_away),
+        (Who.POS_CLOSED, reasons.pos_closed),
+        (Who.SCHEDULE, reasons.scheduled),
     ):
         if pause is not None:
             return StoreClosure(
@@ -108,27 +108,27 @@ def closure_of(causes: ClosureReasons) -> StoreClosure:
     return OPEN
 
 
-def at_time(causes: ClosureReasons, planned: Planned, now_ms: int) -> ClosureReasons:
+def at_time(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureReasons:
     """End what is over, and let the schedule have its say."""
-    person, opened = causes.person, causes.opened_until_ms
+    person, opened = reasons.person, reasons.opened_until_ms
     if person is not None and person.until_ms is not None and person.until_ms <= now_ms:
         person = None
     if not planned.closed or (opened is not None and opened <= now_ms):
         opened = None
     scheduled = None
     if planned.closed and opened is None:
-        before = causes.scheduled
+        before = reasons.scheduled
         since = now_ms if before is None else before.since_ms
         scheduled = Pause(since, planned.until_ms, reason=planned.reason)
-    return replace(causes, person=person, opened_until_ms=opened, scheduled=scheduled)
+    return replace(reasons, person=person, opened_until_ms=opened, scheduled=scheduled)
 
 
-def paused_by(causes: ClosureReasons, pause: Pause) -> ClosureReasons:
+def paused_by(reasons: ClosureReasons, pause: Pause) -> ClosureReasons:
     """A person closes the store: in place of what staff said before, beside what others did."""
-    return replace(causes, person=pause, opened_until_ms=None)
+    return replace(reasons, person=pause, opened_until_ms=None)
 
 
-def resumed(causes: ClosureReasons, planned: Planned, now_ms: int) -> ClosureReasons:
+def resumed(reasons: ClosureReasons, planned: Planned, now_ms: int) -> ClosureReasons:
     """A person opens the store: whoever paused it, and against the schedule until its next change.
 
     The bridge's pause stays while the till is away or closed.
@@ -136,28 +136,28 @@ def resumed(causes: ClosureReasons, planned: Planned, now_ms: int) -> ClosureRea
     opened = None
     if planned.closed:
         opened = now_ms + _A_DAY_MS if planned.until_ms is None else planned.until_ms
-    return replace(causes, person=None, others=None, scheduled=None, opened_until_ms=opened)
+    return replace(reasons, person=None, others=None, scheduled=None, opened_until_ms=opened)
 
 
-def seen(causes: ClosureReasons, status: Status, planned: Planned, now_ms: int) -> ClosureReasons:
+def seen(reasons: ClosureReasons, status: Status, planned: Planned, now_ms: int) -> ClosureReasons:
     """Take note of what the service says the store is: others may have changed it.
 
-    What was being told when it was cut off is no surprise.
+    What was being sent when it was cut off is no surprise.
     """
-    known = replace(causes, told=status, telling=None)
-    if status == causes.told:
-        return replace(known, telling=causes.telling)
-    if status == causes.telling:
+    known = replace(reasons, service_status=status, sending=None)
+    if status == reasons.service_status:
+        return replace(known, sending=reasons.sending)
+    if status == reasons.sending:
         return known
     if status == "inactive":
-        return replace(known, others=causes.others or Pause(now_ms))
-    if causes.told is None:
-        return known  # nobody has been told anything yet
+        return replace(known, others=reasons.others or Pause(now_ms))
+    if reasons.service_status is None:
+        return known  # nothing has been sent yet
     return resumed(known, planned, now_ms)
 
 
-def to_json(causes: ClosureReasons) -> dict[str, Any]:
-    """Return the JSON value that is kept for the causes."""
+def to_json(reasons: ClosureReasons) -> dict[str, Any]:
+    """Return the JSON value that is kept for the reasons."""
     return {
         **{
             name: {
@@ -167,24 +167,24 @@ def to_json(causes: ClosureReasons) -> dict[str, Any]:
                 "reason": pause.reason,
             }
             for name in _PAUSES
-            if (pause := getattr(causes, name)) is not None
+            if (pause := getattr(reasons, name)) is not None
         },
-        "opened_until_ms": causes.opened_until_ms,
-        "told": causes.told,
-        "telling": causes.telling,
+        "opened_until_ms": reasons.opened_until_ms,
+        "told": reasons.service_status,
+        "telling": reasons.sending,
     }
 
 
 def from_json(kept: object) -> ClosureReasons:
-    """Return the causes of `to_json`; none for anything else."""
+    """Return the reasons of `to_json`; none for anything else."""
     if not isinstance(kept, Mapping):
         return ClosureReasons()
     pauses = {name: _pause(kept.get(name)) for name in _PAUSES}
     return ClosureReasons(
         **pauses,
         opened_until_ms=end_or_never(_whole(kept.get("opened_until_ms"))),
-        told=kept.get("told"),
-        telling=kept.get("telling"),
+        service_status=kept.get("told"),
+        sending=kept.get("telling"),
     )
 
 

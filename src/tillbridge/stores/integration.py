@@ -9,16 +9,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Protocol
 
-from tillbridge.config import StoreSettings
-from tillbridge.core.clock import Clock
+from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import BridgeError, Conflict, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.ledger import Ledger
 from tillbridge.service.answers import NOT_INTEGRATED
-from tillbridge.service.client import ALREADY_INTEGRATED, ServiceClient
+from tillbridge.service.client import ALREADY_INTEGRATED
 from tillbridge.service.types import Integration, IntegrationRequest, Store
 from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State, state_of
 from tillbridge.stores.integration_reader import IntegrationReader, IntegrationSnapshot
@@ -53,69 +50,41 @@ class Integrated:
     secret_known: bool = True
 
 
-class Verifier(Protocol):
-    """Who checks deliveries by the store's secret: the receiver."""
-
-    def expect(self, store: str) -> None:
-        """Take note that the secret is about to change; `refresh` ends it."""
-        ...
-
-    async def refresh(self, store: str) -> None:
-        """Read the secrets again."""
-        ...
-
-
-class _Nobody:
-    """While nothing is received there is nobody to tell."""
-
-    def expect(self, _store: str) -> None:
-        """Nothing waits."""
-
-    async def refresh(self, _store: str) -> None:
-        """Nothing to read for."""
+async def _ignore(_store: str) -> None:
+    """While nothing is received nobody reads the secrets again."""
 
 
 class Integrator:
-    """Integrates one store of the configuration; `name` is its local name. One at a time."""
+    """Integrates one store of the configuration. One thing at a time."""
 
-    def __init__(  # noqa: PLR0913 -- whom it stands between, and what tests replace
+    def __init__(
         self,
-        name: str,
-        settings: StoreSettings,
-        client: ServiceClient,
-        ledger: Ledger,
+        context: StoreContext,
         *,
-        public_url: str,
-        clock: Clock,
         rules: IntegrationRules | None = None,
         gate: IntegrationGate | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._name = name
-        self._client = client
+        settings, receiver = context.settings, context.bridge.settings.receiver
+        self._store = context.store
+        self._client = context.service
         self._rules = rules or IntegrationRules()
-        self._gate = gate or IntegrationGate(name, lambda: None)
+        self._gate = gate or IntegrationGate(context.store, lambda: None)
         self._sleep = sleep
-        self._verifier: Verifier = _Nobody()
-        self.on_own_action: OnOwnAction | None = None
         self._lock = asyncio.Lock()
-        self.repository = IntegrationRepository(
-            name, ledger, clock=clock, old_secret_s=self._rules.old_secret_s
-        )
+        self.on_own_action: OnOwnAction | None = None
+        # Whoever checks deliveries by the secret: it is about to change; read the secrets again.
+        self.on_secret_expected: Callable[[str], None] = lambda _store: None
+        self.on_secret: Callable[[str], Awaitable[None]] = _ignore
+        self.repository = IntegrationRepository(context, old_secret_s=self._rules.old_secret_s)
         self.wanted = IntegrationRequest(
-            webhook_url=f"{public_url.rstrip('/')}/webhooks/{name}",
+            webhook_url=f"{receiver.public_url.rstrip('/')}/webhooks/{context.store}",
             menu_sync_direction=settings.menu_sync_direction,
             external_store_id=settings.location_id,
             auto_accept_orders=settings.auto_accept_orders,
             notification_email=settings.notification_email,
         )
-        self._sight = IntegrationReader(
-            name, settings.store_id, client, self.repository, self.wanted
-        )
-
-    def attend(self, verifier: Verifier) -> None:
-        """Tell `verifier` of new secrets from now on."""
-        self._verifier = verifier
+        self._reader = IntegrationReader(context, self.repository, self.wanted)
 
     @property
     def new_secret_takes_new_integration(self) -> bool:
@@ -127,18 +96,18 @@ class Integrator:
     async def look(self) -> IntegrationSnapshot:
         """Read the store and its integration, and compare."""
         async with self._lock:
-            return await self._sight.look()
+            return await self._reader.look()
 
     async def choose(self, store_id: str) -> None:
         """Take note which of the merchant's stores a person means."""
         async with self._lock:
-            await self._sight.choose(store_id)
+            await self._reader.choose(store_id)
 
     async def integrate(self) -> Integrated:
         """Integrate the store, or take over an integration and bring it in line."""
         async with self._lock:
             await self._resume()
-            store = await self._sight.chosen()
+            store = await self._reader.chosen()
             if state_of(store) is State.INTEGRATED:
                 return await self._take_over()
             await self.repository.begin(Intent("make"))
@@ -156,7 +125,7 @@ class Integrator:
         """
         async with self._lock:
             await self._resume()
-            seen = await self._sight.look()
+            seen = await self._reader.look()
             if seen.plan.kind in kinds:
                 return await self._apply(seen)
             if seen.plan.kind is Kind.REINTEGRATE and seen.plan.changes and Kind.CHANGE in kinds:
@@ -167,14 +136,14 @@ class Integrator:
         """Remove the integration and make a new one, with a new webhook secret."""
         async with self._lock:
             # What was cut off a moment ago is this very thing: it is not done twice.
-            return await self._resume() or await self._replace(await self._sight.chosen())
+            return await self._resume() or await self._replace(await self._reader.chosen())
 
     async def rotate(self) -> Integrated:
         """Get a new webhook secret; the old one is honoured for a while."""
         async with self._lock:
             if resumed := await self._resume():
                 return resumed
-            store = await self._sight.chosen()
+            store = await self._reader.chosen()
             field = self._rules.rotate_field
             if not field or state_of(store) is not State.INTEGRATED:
                 return await self._replace(store)
@@ -184,7 +153,7 @@ class Integrator:
     async def remove(self) -> str:
         """Remove the integration, and let go of the store; return its id."""
         async with self._lock:
-            store_id = await self.repository.store_id() or (await self._sight.chosen()).store_id
+            store_id = await self.repository.store_id() or (await self._reader.chosen()).store_id
             await self.repository.begin(Intent("remove"))
             await self._let_go(store_id)
             return store_id
@@ -202,7 +171,7 @@ class Integrator:
             await self.repository.note(
                 seen.store.store_id, seen.now, self.wanted, secret_known=True
             )
-            await self._verifier.refresh(self._name)
+            await self.on_secret(self._store)
 
     # -- taking over, changing
 
@@ -213,23 +182,23 @@ class Integrator:
         to nobody. Anything else is somebody else's, or not to be had, and is not removed.
         """
         if await self._is_own(store_id):
-            log.warning("integration.answer_lost", store=self._name)
+            log.warning("integration.answer_lost", store=self._store)
             await self.repository.begin(Intent("make"))
             return await self._finish(store_id, Intent("make"))
-        state = state_of(await self._sight.chosen())
+        state = state_of(await self._reader.chosen())
         if state is State.INTEGRATED:
             return await self._take_over()
         raise _as_it_stands(state)
 
     async def _is_own(self, store_id: str) -> bool:
-        now = await self._sight.integration_of(store_id)
+        now = await self._reader.integration_of(store_id)
         return now is not None and now.webhook_url == self.wanted.webhook_url
 
     async def _take_over(self) -> Integrated:
         """Bring an integration in line, whoever made it."""
-        seen = await self._sight.look()
+        seen = await self._reader.look()
         if seen.plan.kind is Kind.ROTATE:
-            log.warning("integration.secret_unknown", store=self._name)
+            log.warning("integration.secret_unknown", store=self._store)
             return await self._change(seen, secret_known=False)
         return await self._apply(seen)
 
@@ -254,9 +223,9 @@ class Integrator:
         if seen.plan.changes:
             now = await self._client.change_integration(store_id, **seen.plan.body)
         await self.repository.note(store_id, now, self.wanted, secret_known=secret_known)
-        await self._verifier.refresh(self._name)
+        await self.on_secret(self._store)
         changed = tuple(sorted(seen.plan.body))
-        log.info("integration.aligned", store=self._name, changed=list(changed))
+        log.info("integration.aligned", store=self._store, changed=list(changed))
         return Integrated(store_id, created=False, changed=changed, secret_known=secret_known)
 
     # -- making anew
@@ -271,7 +240,7 @@ class Integrator:
         await self.repository.begin(intent)
         if intent.closed:
             await self._client.set_store_status(store.store_id, "inactive")
-            log.info("integration.store_closed", store=self._name, seconds=self._rules.quiet_s)
+            log.info("integration.store_closed", store=self._store, seconds=self._rules.quiet_s)
             await self._note("store.pause", "to be integrated anew")
             await self._sleep(self._rules.quiet_s)
         remove = state_of(store) is not State.NOT_INTEGRATED
@@ -296,12 +265,12 @@ class Integrator:
             if not await self._is_own(store_id):
                 await self.repository.finished()  # somebody else's, made meanwhile: it stays
                 raise
-            log.warning("integration.answer_lost", store=self._name)
+            log.warning("integration.answer_lost", store=self._store)
         return await self._made_anew(store_id, tries=tries - 1)
 
     async def _make(self, store_id: str, *, keep_intent: bool = False) -> Integrated:
         await self.repository.prove_writable()
-        self._verifier.expect(self._name)
+        self.on_secret_expected(self._store)
         try:
             made = await self._client.integrate(store_id, self.wanted)
             await self._keep_secret(made.webhook_secret, made.integration)
@@ -310,21 +279,21 @@ class Integrator:
                 await self.repository.finished()
             raise
         finally:
-            await self._verifier.refresh(self._name)
+            await self.on_secret(self._store)
         await self.repository.note(
             store_id, made.integration, self.wanted, secret_known=True, made=True
         )
         if not keep_intent:
             await self.repository.finished()
-        await self._verifier.refresh(self._name)
+        await self.on_secret(self._store)
         self._gate.open()
-        log.info("integration.created", store=self._name, store_id=store_id)
+        log.info("integration.created", store=self._store, store_id=store_id)
         return Integrated(store_id, created=True)
 
     async def _reopen(self, store_id: str, intent: Intent) -> None:
         if intent.closed:
             await self._client.set_store_status(store_id, "active")
-            log.info("integration.store_opened", store=self._name)
+            log.info("integration.store_opened", store=self._store)
             await self._note("store.resume", "integrated anew")
         await self.repository.finished()
 
@@ -334,7 +303,7 @@ class Integrator:
 
     async def _rotate_by_field(self, store: Store, field: str) -> Integrated:
         store_id = store.store_id
-        self._verifier.expect(self._name)
+        self.on_secret_expected(self._store)
         try:
             rotated = await self._client.rotate_webhook_secret(store_id, field)
             if rotated.webhook_secret:
@@ -343,15 +312,15 @@ class Integrator:
             await self.repository.finished()
             raise
         finally:
-            await self._verifier.refresh(self._name)
+            await self.on_secret(self._store)
         if not rotated.webhook_secret:
             # It signs with a secret that nobody knows: only a new integration shows one.
-            log.warning("integration.rotation_showed_no_secret", store=self._name)
+            log.warning("integration.rotation_showed_no_secret", store=self._store)
             done = await self._finish(store_id, Intent("rotate"))
             return Integrated(done.store_id, created=True)
         await self.repository.note(store_id, rotated.integration, self.wanted, secret_known=True)
         await self.repository.finished()
-        log.info("integration.secret_rotated", store=self._name)
+        log.info("integration.secret_rotated", store=self._store)
         return Integrated(store_id, created=False)
 
     async def _keep_secret(self, secret: str, integration: Integration) -> None:
@@ -364,8 +333,8 @@ class Integrator:
         await self._delete(store_id)
         self._gate.block("removed")
         await self.repository.note_removed()
-        await self._verifier.refresh(self._name)
-        log.warning("integration.removed", store=self._name, store_id=store_id)
+        await self.on_secret(self._store)
+        log.warning("integration.removed", store=self._store, store_id=store_id)
 
     async def _delete(self, store_id: str) -> None:
         try:
@@ -379,12 +348,12 @@ class Integrator:
         intent = await self.repository.intent()
         if intent is None:
             return None
-        log.warning("integration.resumed", store=self._name, begun=intent.kind)
-        store = await self._sight.chosen()
+        log.warning("integration.resumed", store=self._store, begun=intent.kind)
+        store = await self._reader.chosen()
         if intent.kind == "remove":
             await self._let_go(store.store_id)
             return None
-        now = await self._sight.integration_of(store.store_id)
+        now = await self._reader.integration_of(store.store_id)
         ours = now is not None and await self.repository.secret_known(now)
         made = ours and intent.kind != "rotate"
         if now is not None and made and now.integration_id != intent.was:
@@ -393,7 +362,7 @@ class Integrator:
             await self.repository.note(
                 store.store_id, now, self.wanted, secret_known=True, made=True
             )
-            await self._verifier.refresh(self._name)
+            await self.on_secret(self._store)
             self._gate.open()
             await self._reopen(store.store_id, intent)
             return Integrated(store.store_id, created=True)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
 from tillbridge.core.i18n import _
 from tillbridge.service.answers import NOT_INTEGRATED
-from tillbridge.service.client import ServiceClient
 from tillbridge.service.types import Integration, IntegrationRequest, Store
 from tillbridge.stores.integration_plan import IntegrationPlan, State, plan_of, state_of
 from tillbridge.stores.integration_repository import IntegrationRepository
@@ -80,22 +80,17 @@ class IntegrationSnapshot:
 
 
 class IntegrationReader:
-    """Looks at one store; `configured` is the service's id of it in the configuration.
+    """Reads one store and its integration, and changes nothing there.
 
-    Changes nothing there. Everything raises BridgeError (ServiceError among them).
+    Everything raises BridgeError (ServiceError among them).
     """
 
     def __init__(
-        self,
-        name: str,
-        configured: str | None,
-        client: ServiceClient,
-        repository: IntegrationRepository,
-        wanted: IntegrationRequest,
+        self, context: StoreContext, repository: IntegrationRepository, wanted: IntegrationRequest
     ) -> None:
-        self._name = name
-        self._configured = configured
-        self._client = client
+        self._name = context.store
+        self._configured = context.settings.store_id
+        self._client = context.service
         self._repository = repository
         self._wanted = wanted
 

@@ -1,7 +1,7 @@
-"""Keeps a store's integration in line with the configuration, and tells what only people can do.
+"""Brings a store's integration in line with the configuration; reports what only people can do.
 
 Specification: Integration status. One round reads the store and its integration, compares, applies
-what may be applied, and opens or closes problems. Transitions are told, not rounds.
+what may be applied, and opens or closes problems. Transitions are reported, not rounds.
 """
 
 import time
@@ -12,7 +12,6 @@ from tillbridge.core.errors import BridgeError, ConsentLost, LedgerError, Servic
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.worker import Worker
-from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.service.tokens import TokenKeeper
 from tillbridge.service.types import Store
 from tillbridge.stores.integration import Integrator
@@ -33,7 +32,7 @@ APPLIED: dict[str, frozenset[Kind]] = {
     "apply_safe": frozenset({Kind.CHANGE}),
     "tell": frozenset(),
 }
-_STANDING = (
+_STATES = (
     "integration.missing",
     "integration.disabled",
     "integration.pending",
@@ -42,7 +41,7 @@ _STANDING = (
 )
 
 
-def standing_problem(plan: IntegrationPlan) -> str | None:
+def problem_of_state(plan: IntegrationPlan) -> str | None:
     """Return the problem that an integration in this state is, None for none. Pure."""
     match plan.kind:
         case Kind.WAIT:
@@ -57,27 +56,26 @@ def standing_problem(plan: IntegrationPlan) -> str | None:
 
 
 class IntegrationReconciler:
-    """Looks after one store. `applied` are the kinds of plans that need no person.
+    """One store's. `applied` are the kinds of plans that need no person.
 
-    `settles_in_s` tells for how long no new integration should be made by itself yet. `on_read`
+    `settles_in_s` returns for how long no new integration should be made by itself yet. `on_read`
     takes each round's store, and when its read began (monotonic seconds).
     """
 
     def __init__(
         self,
-        store: str,
+        context: StoreContext,
         integrator: Integrator,
-        desk: ProblemTracker,
         gate: IntegrationGate,
         *,
         applied: Collection[Kind],
         settles_in_s: Callable[[], float] = lambda: 0.0,
         on_read: Callable[[Store, float], Awaitable[None]] | None = None,
     ) -> None:
-        self._store = store
+        self._store = context.store
         self._integrator = integrator
         self._repository = integrator.repository
-        self._desk = desk
+        self._problems = context.bridge.problems
         self._gate = gate
         self._applied = frozenset(applied)
         self._settles_in_s = settles_in_s
@@ -93,7 +91,7 @@ class IntegrationReconciler:
         await self._repository.forget_old_secrets()
         if await self._repository.removed():
             self._gate.block("removed")
-            self._tell("integration.removed")
+            self._report("integration.removed")
             return True
         asked_at = time.monotonic()
         seen = await self._integrator.look()
@@ -104,8 +102,8 @@ class IntegrationReconciler:
         self._waits = False
         seen = await self._brought_in_line(seen)
         await self._repository.note_seen(seen.plan)
-        problem = standing_problem(seen.plan)
-        self._tell(problem)
+        problem = problem_of_state(seen.plan)
+        self._report(problem)
         if seen.plan.state is State.INTEGRATED:
             self._gate.open()
         else:
@@ -125,13 +123,13 @@ class IntegrationReconciler:
         differs = seen.plan.kind in {Kind.CHANGE, Kind.REINTEGRATE}
         lately = await self._repository.restored_lately()
         if not differs:
-            self._desk.close("integration.differs", self._store)
+            self._problems.close("integration.differs", self._store)
             if not lately:
-                self._desk.close("integration.changed_elsewhere", self._store)
+                self._problems.close("integration.changed_elsewhere", self._store)
             return seen
         others = changed_elsewhere(seen.plan, await self._repository.acknowledged())
         if others:
-            self._desk.open("integration.changed_elsewhere", self._store, detail=_words(others))
+            self._problems.open("integration.changed_elsewhere", self._store, detail=_lines(others))
             log.warning(
                 "integration.changed_elsewhere",
                 store=self._store,
@@ -147,9 +145,9 @@ class IntegrationReconciler:
             seen = await self._integrator.look()
         left = seen.plan.differences
         if left and not others and not self._waits:
-            self._desk.open("integration.differs", self._store, detail=_words(left))
+            self._problems.open("integration.differs", self._store, detail=_lines(left))
         else:
-            self._desk.close("integration.differs", self._store)
+            self._problems.close("integration.differs", self._store)
         return seen
 
     def _kinds_now(self, plan: IntegrationPlan) -> frozenset[Kind]:
@@ -163,15 +161,15 @@ class IntegrationReconciler:
         log.info("integration.waits_for_deliveries", store=self._store, seconds=round(wait_s, 1))
         return self._applied - {Kind.REINTEGRATE}
 
-    def _tell(self, problem: str | None) -> None:
-        for code in _STANDING:
+    def _report(self, problem: str | None) -> None:
+        for code in _STATES:
             if code != problem:
-                self._desk.close(code, self._store)
+                self._problems.close(code, self._store)
         if problem is not None:
-            self._desk.open(problem, self._store)
+            self._problems.open(problem, self._store)
 
 
-def _words(differences: Collection[Difference]) -> str:
+def _lines(differences: Collection[Difference]) -> str:
     return "; ".join(each.line for each in differences) or _("nothing")
 
 
@@ -189,14 +187,14 @@ class IntegrationWorker:
     def __init__(
         self,
         context: StoreContext,
-        keeper: IntegrationReconciler,
+        reconciler: IntegrationReconciler,
         tokens: TokenKeeper,
         *,
         check_s: float,
         after_round: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = context.store
-        self._keeper = keeper
+        self._reconciler = reconciler
         self._tokens = tokens
         self._check_s = check_s
         self._after_round = after_round
@@ -232,7 +230,7 @@ class IntegrationWorker:
         if await self._tokens.tokens() is None:
             return False
         try:
-            well = await self._keeper.round()
+            well = await self._reconciler.round()
             await self._after_round()
         except (ConsentLost, LedgerError, ServiceError) as failure:
             log.debug("integration.not_read", store=self._store, detail=failure.text)

@@ -1,4 +1,4 @@
-"""What is written down of a store's integration: facts in the ledger, secrets in the vault.
+"""What is stored of a store's integration: facts in the ledger, secrets in the vault.
 
 What takes several calls is noted before the first of them, so that a crash or a service that goes
 away in between leaves nothing half done: it is taken up again.
@@ -10,9 +10,8 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection
 
-from tillbridge.core.clock import Clock
+from tillbridge.core.context import StoreContext
 from tillbridge.ledger.facts import all_facts, drop_fact, get_fact, put_fact
-from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.storefront import INTEGRATION_MADE
 from tillbridge.service.types import Integration, IntegrationRequest
 from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State
@@ -43,20 +42,20 @@ class Intent:
 
 
 class IntegrationRepository:
-    """The books of one store. Everything is on disk on return; raises LedgerError."""
+    """The integration of one store. Everything is on disk on return; raises LedgerError."""
 
-    def __init__(self, store: str, ledger: Ledger, *, clock: Clock, old_secret_s: float) -> None:
-        self._store = store
-        self._ledger = ledger
-        self._clock = clock
+    def __init__(self, context: StoreContext, *, old_secret_s: float) -> None:
+        self._store = context.store
+        self._ledger = context.bridge.ledger
+        self._clock = context.bridge.clock
         self._old_secret_s = old_secret_s
 
     # -- what is under way
 
     async def intent(self) -> Intent | None:
         """Return what was begun and is not finished."""
-        told = await self._fact("integration_intent")
-        return Intent(**told) if told else None
+        fact = await self._fact("integration_intent")
+        return Intent(**fact) if fact else None
 
     async def begin(self, intent: Intent) -> None:
         """Note what is begun; first make sure that a secret could be kept."""

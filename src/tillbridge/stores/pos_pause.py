@@ -160,7 +160,7 @@ class PosPause:
             order_lost=self._order_lost,
         )
         if decision == "pause":
-            await self._reconciler.pos_away(told_by="cancel" if self._order_lost else "bridge")
+            await self._reconciler.pos_away(by="cancel" if self._order_lost else "bridge")
             self._pauses.append(now)
         elif decision == "resume":
             await self._reconciler.pos_back()

@@ -12,16 +12,12 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection
 
-from tillbridge.core.clock import Clock
+from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import LedgerError, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.supervision import Supervisor
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
-from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemTracker
-from tillbridge.service.client import ServiceClient
 from tillbridge.stores import closure
 from tillbridge.stores.closure import (
     ClosureReasons,
@@ -34,11 +30,11 @@ from tillbridge.stores.closure import (
 )
 
 _AGAIN_S = 15.0  # between two tries to tell a service that is away
-_WALL_CLOCK_S = 30.0  # an end told by the wall clock is looked at again, in case that was set
+_WALL_CLOCK_S = 30.0  # an end given by the wall clock is looked at again, in case that was set
 
 _PLAN_KEPT_MS = 6 * 3600 * 1000  # a schedule is asked again by then, whatever it said
 
-# The problem that each cause is, but for the schedule, which nobody has to be told of.
+# The problem that each reason is, but for the schedule, which is no problem.
 _PROBLEMS = {
     Who.PERSON: "store.paused_by_staff",
     Who.OTHERS: "store.paused_elsewhere",
@@ -68,82 +64,77 @@ log = get_logger()
 
 
 class StoreStatusReconciler:
-    """One store. `service_store_id` is None until it is integrated; `plan` tells the schedule."""
+    """One store. `service_store_id` is None until it is integrated; `plan` is the schedule's."""
 
     def __init__(
         self,
-        store: str,
-        client: ServiceClient,
+        context: StoreContext,
         service_store_id: Callable[[], str | None],
-        ledger: Ledger,
-        desk: ProblemTracker,
         *,
-        clock: Clock,
-        look_every_s: float,
         on_own_action: OnOwnAction | None = None,
     ) -> None:
-        self._store = store
-        self._client = client
-        self._on_own_doing = on_own_action
+        self._store = context.store
+        self._client = context.service
+        self._on_own_action = on_own_action
         self._by_hand = False  # a person asks for it just now
         self._closed_by: Who | None = None
         self._service_store_id = service_store_id
-        self._ledger = ledger
-        self._desk = desk
-        self._clock = clock
+        self._ledger = context.bridge.ledger
+        self._problems = context.bridge.problems
+        self._clock = context.bridge.clock
         self._plan: Callable[[int], Planned] | None = None
         self._planned: Planned | None = None  # as it holds from `_planned_ms` on
         self._planned_ms = 0
-        self._causes: ClosureReasons | None = None  # None: the ledger has not been asked yet
+        self._reasons: ClosureReasons | None = None  # None: the ledger has not been asked yet
         self._kept: object = None
         self._lock = asyncio.Lock()
-        self.worker = Worker("keeping", self._step, Supervisor(store, desk), clock)
+        self.worker = Worker("keeping", self._step, context.supervisor, context.bridge.clock)
         self.worker.wake()
-        self._look_every_s = look_every_s
-        self._looked_at = clock.monotonic()
+        self._look_every_s = context.bridge.settings.service.store_look_s
+        self._looked_at = self._clock.monotonic()
         self._look_due = True
-        self._look_from = 0.0  # monotonic; until then whoever reads the integration may tell
-        self._told_at = -math.inf  # monotonic; when the service last answered a change
+        self._look_from = 0.0  # monotonic; until then whoever reads the integration may report it
+        self._sent_at = -math.inf  # monotonic; when the service last answered a change
         self._not_before = 0.0
-        self._failing = False  # since the last time that the service could be told
+        self._failing = False  # since the service last took a status
 
-    # -- what others tell it; each raises LedgerError where it cannot be kept
+    # -- what others report; each raises LedgerError where it cannot be stored
 
     async def pause(self, *, by: str, reason: str, until_ms: int | None) -> StoreClosure:
-        """Close the store in a person's name. Raises ServiceError where it could not be told."""
+        """Close the store in a person's name. Raises ServiceError where that could not be sent."""
         async with self._lock:
             self._not_before = 0.0
-            causes = await self._known()
+            reasons = await self._known()
             pause = Pause(self._clock.now_ms(), until_ms, by, reason)
             log.info("store.paused_by_staff", store=self._store, by=by, until_ms=until_ms)
-            return await self._change_by_hand(closure.paused_by(causes, pause))
+            return await self._change_by_hand(closure.paused_by(reasons, pause))
 
     async def resume(self, *, by: str) -> StoreClosure:
         """Open the store in a person's name, whoever paused it; the bridge's own pause stays.
 
-        Raises ServiceError where it could not be told.
+        Raises ServiceError where that could not be sent.
         """
         async with self._lock:
             self._not_before = 0.0
             now = self._clock.now_ms()
-            causes = await self._known()
+            reasons = await self._known()
             log.info("store.resumed_by_staff", store=self._store, by=by)
-            return await self._change_by_hand(closure.resumed(causes, self._planned_at(now), now))
+            return await self._change_by_hand(closure.resumed(reasons, self._planned_at(now), now))
 
-    async def pos_away(self, *, told_by: Literal["bridge", "cancel"] = "bridge") -> None:
-        """Close the store because its till is away. A service that fails is told again later.
+    async def pos_away(self, *, by: Literal["bridge", "cancel"] = "bridge") -> None:
+        """Close the store because its till is away. A service that fails is tried again later.
 
         An order that was cancelled with POS_OFFLINE ("cancel") may have told the service already:
         it can pause the store by itself then, and that is the bridge's doing.
         """
         async with self._lock:
-            causes = await self._known()
-            pause = causes.pos_away or Pause(self._clock.now_ms(), by="bridge")
+            reasons = await self._known()
+            pause = reasons.pos_away or Pause(self._clock.now_ms(), by="bridge")
             # Whoever closed it may have opened it since, and orders would be lost.
-            self._look_due = self._look_due or causes.pos_away is None
-            if told_by == "cancel" and causes.told == "active":
-                causes = replace(causes, telling="inactive")
-            await self._change_quietly(replace(causes, pos_away=pause))
+            self._look_due = self._look_due or reasons.pos_away is None
+            if by == "cancel" and reasons.service_status == "active":
+                reasons = replace(reasons, sending="inactive")
+            await self._change_quietly(replace(reasons, pos_away=pause))
 
     async def pos_back(self) -> None:
         """The till is back: end the bridge's own pause. As `pos_away`."""
@@ -153,10 +144,10 @@ class StoreStatusReconciler:
     async def pos_returning(self, reason: str) -> None:
         """Note why the store stays closed although the till is back; "" while the till is away."""
         async with self._lock:
-            causes = await self._known()
-            if causes.pos_away is not None and causes.pos_away.reason != reason:
-                pause = replace(causes.pos_away, reason=reason)
-                await self._change_quietly(replace(causes, pos_away=pause))
+            reasons = await self._known()
+            if reasons.pos_away is not None and reasons.pos_away.reason != reason:
+                pause = replace(reasons.pos_away, reason=reason)
+                await self._change_quietly(replace(reasons, pos_away=pause))
 
     async def pos_closed(self, reason: str) -> None:
         """Close the store because its till takes no orders; open it again where `reason` is "".
@@ -164,22 +155,22 @@ class StoreStatusReconciler:
         As `pos_away`.
         """
         async with self._lock:
-            causes = await self._known()
-            before = causes.pos_closed
+            reasons = await self._known()
+            before = reasons.pos_closed
             if reason != ("" if before is None else before.reason):
                 since = self._clock.now_ms() if before is None else before.since_ms
                 pause = Pause(since, by="bridge", reason=reason) if reason else None
-                await self._change_quietly(replace(causes, pos_closed=pause))
+                await self._change_quietly(replace(reasons, pos_closed=pause))
 
     async def is_paused_for_pos(self) -> bool:
         """Whether the bridge itself keeps the store closed."""
         return (await self._known()).pos_away is not None
 
-    async def standing(self) -> StoreClosure:
-        """Return how the store stands now, the schedule's say included."""
+    async def closure(self) -> StoreClosure:
+        """Return whether the store is closed now, and by what, the schedule included."""
         now = self._clock.now_ms()
-        causes = closure.at_time(await self._known(), self._planned_at(now), now)
-        return closure_of(causes)
+        reasons = closure.at_time(await self._known(), self._planned_at(now), now)
+        return closure_of(reasons)
 
     def next_change_ms(self) -> int | None:
         """Return when the schedule next opens or closes the store; None where it never does."""
@@ -203,14 +194,14 @@ class StoreStatusReconciler:
     async def noticed(self, status: str | None, *, asked_at: float) -> None:
         """Take note of what a read that began at `asked_at` (monotonic) says the store is."""
         async with self._lock:
-            if status not in _STATUSES or asked_at <= self._told_at:
+            if status not in _STATUSES or asked_at <= self._sent_at:
                 return  # it may tell of the time before the last change
             await self._seen(_STATUSES[status], await self._known())
             self._look_due = False
             self.worker.wake()
 
     async def settle(self) -> None:
-        """Bring the service in line now. A service that fails is told again later."""
+        """Bring the service in line now. A service that fails is tried again later."""
         async with self._lock:
             await self._change_quietly(await self._known())
 
@@ -226,99 +217,110 @@ class StoreStatusReconciler:
             await self.settle()
         except LedgerError:
             return _AGAIN_S
-        causes = await self._known()
+        reasons = await self._known()
         waits = [self._look_every_s]
         if self._look_due and (left_s := self._look_from - self._clock.monotonic()) > 0:
             waits.append(left_s)
-        if causes.told != closure_of(causes).status and self._service_store_id() is not None:
+        if (
+            reasons.service_status != closure_of(reasons).status
+            and self._service_store_id() is not None
+        ):
             waits.append(_AGAIN_S)
-        ends = [self.next_change_ms(), causes.person.until_ms if causes.person else None]
+        ends = [self.next_change_ms(), reasons.person.until_ms if reasons.person else None]
         now = self._clock.now_ms()
         waits += [min(_WALL_CLOCK_S, (end - now) / 1000) for end in ends if end is not None]
         return max(0.01, min(waits))
 
-    async def _change_by_hand(self, causes: ClosureReasons) -> StoreClosure:
+    async def _change_by_hand(self, reasons: ClosureReasons) -> StoreClosure:
         self._by_hand = True
         try:
-            return await self._change(causes)
+            return await self._change(reasons)
         finally:
             self._by_hand = False
 
-    async def _change_quietly(self, causes: ClosureReasons) -> None:
+    async def _change_quietly(self, reasons: ClosureReasons) -> None:
         try:
-            await self._change(causes)
+            await self._change(reasons)
         except ServiceError as failure:
             if not self._failing:
                 log.warning(
-                    "store.status_not_told",
+                    "store.status_not_sent",
                     store=self._store,
                     code=failure.code,
                     detail=failure.text,
                 )
             self._failing = True
 
-    async def _change(self, causes: ClosureReasons) -> StoreClosure:
-        """Keep the causes, and tell the service what follows. Raises ServiceError, LedgerError."""
+    async def _change(self, reasons: ClosureReasons) -> StoreClosure:
+        """Keep the reasons, and tell the service what follows. Raises ServiceError, LedgerError."""
         now = self._clock.now_ms()
-        causes = closure.at_time(causes, self._planned_at(now), now)
-        await self._keep(causes)
+        reasons = closure.at_time(reasons, self._planned_at(now), now)
+        await self._keep(reasons)
         store_id = self._service_store_id()
         if store_id is None:
-            return closure_of(causes)
-        wanted = closure_of(causes).status
-        differs = causes.told != wanted
+            return closure_of(reasons)
+        wanted = closure_of(reasons).status
+        differs = reasons.service_status != wanted
         look = self._look_due and self._clock.monotonic() >= self._look_from
         if not (differs or look) or self._clock.monotonic() < self._not_before:
-            return closure_of(causes)
+            return closure_of(reasons)
         try:
-            await self._tell(store_id, causes)
+            await self._send(store_id, reasons)
         except ServiceError:
             self._not_before = self._clock.monotonic() + _AGAIN_S
             raise
         self._failing = False
         return closure_of(await self._known())
 
-    async def _tell(self, store_id: str, causes: ClosureReasons) -> None:
+    async def _send(self, store_id: str, reasons: ClosureReasons) -> None:
         # Before the store is closed, too: it may be closed already, by somebody else.
-        if self._look_due or causes.told is None or closure_of(causes).status == "inactive":
-            causes = await self._looked(store_id, causes)
-        wanted = closure_of(causes).status
-        if causes.told == wanted:
+        if (
+            self._look_due
+            or reasons.service_status is None
+            or closure_of(reasons).status == "inactive"
+        ):
+            reasons = await self._looked(store_id, reasons)
+        wanted = closure_of(reasons).status
+        if reasons.service_status == wanted:
             return
-        await self._keep(replace(causes, telling=wanted))
+        await self._keep(replace(reasons, sending=wanted))
         try:
             await self._client.set_store_status(store_id, wanted)
         finally:
-            self._told_at = self._clock.monotonic()
-        await self._keep(replace(causes, told=wanted, telling=None))
-        told = closure_of(causes)
+            self._sent_at = self._clock.monotonic()
+        await self._keep(replace(reasons, service_status=wanted, sending=None))
+        now = closure_of(reasons)
         event = "store.resumed" if wanted == "active" else "store.paused"
-        log.info(event, store=self._store, by=told.who or "", reason=told.reason)
-        await self._note(told)
+        log.info(event, store=self._store, by=now.who or "", reason=now.reason)
+        await self._note(now)
 
-    async def _note(self, told: StoreClosure) -> None:
-        """Let it be written down what the bridge did by itself."""
-        who = told.who
+    async def _note(self, closed: StoreClosure) -> None:
+        """Let what the bridge did by itself be written to the audit trail."""
+        who = closed.who
         why = _CLOSED.get(who) if who else _OPENED.get(self._closed_by or Who.OTHERS)
-        if why and not self._by_hand and self._on_own_doing is not None:
+        if why and not self._by_hand and self._on_own_action is not None:
             action = "store.pause" if who else "store.resume"
-            await self._on_own_doing(action, why, told.reason)
+            await self._on_own_action(action, why, closed.reason)
 
-    async def _looked(self, store_id: str, causes: ClosureReasons) -> ClosureReasons:
-        """Return the causes with what the service says the store is."""
+    async def _looked(self, store_id: str, reasons: ClosureReasons) -> ClosureReasons:
+        """Return the reasons with what the service says the store is."""
         found = {store.store_id: store.status for store in await self._client.stores()}
         self._look_due = False
         status = _STATUSES.get(found.get(store_id) or "")
-        return causes if status is None else await self._seen(status, causes)
+        return reasons if status is None else await self._seen(status, reasons)
 
-    async def _seen(self, status: Status, causes: ClosureReasons) -> ClosureReasons:
+    async def _seen(self, status: Status, reasons: ClosureReasons) -> ClosureReasons:
         now = self._clock.now_ms()
         planned = self._planned_at(now)
-        after = closure.seen(causes, status, planned, now)
+        after = closure.seen(reasons, status, planned, now)
         after = closure.at_time(after, planned, now)
-        if after.others and not causes.others:
+        if after.others and not reasons.others:
             log.warning("store.paused_elsewhere", store=self._store)
-        elif causes.told == "inactive" and after.told == "active" and causes.telling != "active":
+        elif (
+            reasons.service_status == "inactive"
+            and after.service_status == "active"
+            and reasons.sending != "active"
+        ):
             log.warning("store.resumed_elsewhere", store=self._store)
         await self._keep(after)
         return after
@@ -336,25 +338,25 @@ class StoreStatusReconciler:
         return known
 
     async def _known(self) -> ClosureReasons:
-        if self._causes is None:
+        if self._reasons is None:
             self._kept, before = await self._ledger.read(self._read)
-            self._causes = closure.from_json(self._kept)
+            self._reasons = closure.from_json(self._kept)
             if self._kept is None and isinstance(before, dict):
-                self._causes = _of_an_older_version(before, self._clock.now_ms())
-            self._remember(self._causes)
-        return self._causes
+                self._reasons = _of_an_older_version(before, self._clock.now_ms())
+            self._remember(self._reasons)
+        return self._reasons
 
-    def _remember(self, causes: ClosureReasons) -> None:
+    def _remember(self, reasons: ClosureReasons) -> None:
         """Take note of who keeps the store closed, for when that ends."""
-        if causes.told == "inactive":
-            self._closed_by = closure_of(causes).who or self._closed_by
+        if reasons.service_status == "inactive":
+            self._closed_by = closure_of(reasons).who or self._closed_by
 
     def _read(self, db: Connection) -> tuple[object, object]:
         return get_fact(db, self._store, "standing"), get_fact(db, self._store, "pause")
 
-    async def _keep(self, causes: ClosureReasons) -> None:
-        """Keep the causes on disk, and tell people."""
-        fact = {**closure.to_json(causes), "next_change_ms": self.next_change_ms()}
+    async def _keep(self, reasons: ClosureReasons) -> None:
+        """Keep the reasons on disk, and tell people."""
+        fact = {**closure.to_json(reasons), "next_change_ms": self.next_change_ms()}
         if fact != self._kept:
             at = self._clock.now_ms()
 
@@ -365,33 +367,33 @@ class StoreStatusReconciler:
             await self._ledger.write(write)
             self._kept = fact
             self.worker.wake()
-        self._causes = causes
-        self._remember(causes)
-        self._tell_people(causes)
+        self._reasons = reasons
+        self._remember(reasons)
+        self._tell_people(reasons)
 
-    def _tell_people(self, causes: ClosureReasons) -> None:
-        shown = closure_of(causes)
-        known = causes.told == "inactive"
+    def _tell_people(self, reasons: ClosureReasons) -> None:
+        shown = closure_of(reasons)
+        known = reasons.service_status == "inactive"
         for who, code in _PROBLEMS.items():
             pause = {
-                Who.PERSON: causes.person,
-                Who.OTHERS: causes.others,
-                Who.POS_AWAY: causes.pos_away,
-                Who.POS_CLOSED: causes.pos_closed,
+                Who.PERSON: reasons.person,
+                Who.OTHERS: reasons.others,
+                Who.POS_AWAY: reasons.pos_away,
+                Who.POS_CLOSED: reasons.pos_closed,
             }[who]
             if pause is None or not known or (who is not shown.who and who is not Who.POS_AWAY):
-                self._desk.close(code, self._store)
+                self._problems.close(code, self._store)
             elif who is Who.PERSON:
                 reason = f" ({pause.reason})" if pause.reason else ""
-                self._desk.open(code, self._store, by=pause.by or "?", reason=reason)
+                self._problems.open(code, self._store, by=pause.by or "?", reason=reason)
             else:
                 why = pause.reason or _("the till is away")
-                self._desk.open(code, self._store, detail=why)
+                self._problems.open(code, self._store, detail=why)
 
 
 def _of_an_older_version(before: dict[str, Any], now_ms: int) -> ClosureReasons:
-    """Return the causes where the ledger knows of the bridge's own pause only."""
+    """Return the reasons where the ledger knows of the bridge's own pause only."""
     pause = Pause(before.get("since_ms", now_ms), by="bridge")
     if before.get("told"):
-        return ClosureReasons(pos_away=pause, told="inactive")
-    return ClosureReasons(pos_away=pause, told="active", telling="inactive")
+        return ClosureReasons(pos_away=pause, service_status="inactive")
+    return ClosureReasons(pos_away=pause, service_status="active", sending="inactive")

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from tillbridge.config import ScheduleSettings
 from tillbridge.config.hours import read_pauses
 from tillbridge.config.restaurant import StoreFiles, StoreWords, read_store_files
-from tillbridge.core.clock import Clock
+from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import (
     ConfigError,
     ConsentLost,
@@ -28,11 +28,8 @@ from tillbridge.core.errors import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.supervision import Supervisor
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.model.hours import (
     WEEKDAYS,
     OpeningHours,
@@ -44,7 +41,6 @@ from tillbridge.model.hours import (
 from tillbridge.model.money import to_major
 from tillbridge.model.restaurant import Restaurant
 from tillbridge.service.answers import NOT_INTEGRATED
-from tillbridge.service.client import ServiceClient
 from tillbridge.stores.closure import Planned, Schedule, planned_at
 
 Body = dict[str, Any]
@@ -230,28 +226,24 @@ class SettingsFlow:
 
     def __init__(
         self,
-        store: str,
+        context: StoreContext,
         rules: SettingsRules,
-        client: ServiceClient,
         service_store_id: Callable[[], str | None],
-        ledger: Ledger,
-        desk: ProblemTracker,
         *,
-        clock: Clock,
         on_schedule: Follow,
     ) -> None:
-        self._store = store
+        self._store = context.store
         self._rules = rules
-        self._client = client
+        self._client = context.service
         self._service_store_id = service_store_id
-        self._ledger = ledger
-        self._desk = desk
-        self._clock = clock
+        self._ledger = context.bridge.ledger
+        self._problems = context.bridge.problems
+        self._clock = context.bridge.clock
         self._words = StoreWords()
         self._failures = 0
         self._lock = asyncio.Lock()
         self._on_schedule = on_schedule
-        self.worker = Worker("settings", self._step, Supervisor(store, desk), clock)
+        self.worker = Worker("settings", self._step, context.supervisor, context.bridge.clock)
         self.worker.wake()
 
     @property
@@ -307,9 +299,9 @@ class SettingsFlow:
                 words = await self._read()
             except ConfigError as fault:
                 log.warning("store.file_unreadable", store=self._store, detail=str(fault))
-                self._desk.open("store.file_unreadable", self._store, detail=str(fault))
+                self._problems.open("store.file_unreadable", self._store, detail=str(fault))
                 return None
-            self._desk.close("store.file_unreadable", self._store)
+            self._problems.close("store.file_unreadable", self._store)
             try:
                 await self._take(words)
                 self._on_schedule(partial(planned_at, self.schedule))
@@ -353,7 +345,7 @@ class SettingsFlow:
         elif store_id is not None:
             await self._keep(plan.accepted)
         self._failures = 0
-        self._desk.close("store.settings_not_sent", self._store)
+        self._problems.close("store.settings_not_sent", self._store)
 
     async def _keep(
         self, accepted: Body, pending: Body | None = None, *, sent: bool = False
@@ -387,7 +379,7 @@ class SettingsFlow:
             case RateLimited():
                 return failure.retry_after_s
             case Refused():
-                self._desk.open("store.settings_not_sent", self._store, detail=failure.text)
+                self._problems.open("store.settings_not_sent", self._store, detail=failure.text)
                 return None  # until the file changes
         self._failures += 1
         return min(_AGAIN_CAP_S, _AGAIN_FIRST_S * 2.0 ** min(self._failures - 1, 10))

@@ -15,17 +15,13 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.core.clock import Clock
+from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import BridgeError, LedgerError, ServiceError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.log import get_logger
-from tillbridge.core.supervision import Supervisor
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.menu import all_items
-from tillbridge.ledger.problems import ProblemTracker
-from tillbridge.service.client import ServiceClient
 from tillbridge.service.types import Tax, TaxConfig
 
 _LATEST = 5  # orders that are compared: a fault that was mended is over after so many
@@ -218,21 +214,16 @@ class TaxMonitor:
 
     def __init__(
         self,
-        store: str,
-        client: ServiceClient,
+        context: StoreContext,
         service_store_id: Callable[[], str | None],
-        ledger: Ledger,
-        desk: ProblemTracker,
-        *,
-        clock: Clock,
     ) -> None:
-        self._store = store
-        self._client = client
+        self._store = context.store
+        self._client = context.service
         self._service_store_id = service_store_id
-        self._ledger = ledger
-        self._desk = desk
-        self._clock = clock
-        self.worker = Worker("tax", self._step, Supervisor(store, desk), clock)
+        self._ledger = context.bridge.ledger
+        self._problems = context.bridge.problems
+        self._clock = context.bridge.clock
+        self.worker = Worker("tax", self._step, context.supervisor, context.bridge.clock)
         self._arrived: list[OrderTax] = []
         self._compared: set[tuple[object, tuple[str, ...]]] = set()  # how orders were taxed
         self._whole_at: float | None = None  # on the monotonic clock
@@ -315,7 +306,7 @@ class TaxMonitor:
     async def _take_orders(self) -> None:
         arrived, self._arrived = self._arrived[-_LATEST:], []
         taxed = {(each.inclusive, each.rates) for each in arrived}
-        if taxed <= self._compared and not self._desk.is_open("tax.differs", self._store):
+        if taxed <= self._compared and not self._problems.is_open("tax.differs", self._store):
             return  # as others that agreed; while something differs each one counts
         self._compared |= taxed
         kept = [
@@ -349,9 +340,9 @@ class TaxMonitor:
             detail = (
                 found[0] if not more else _("{first} (and {n} more)").format(first=found[0], n=more)
             )
-            self._desk.open("tax.differs", self._store, detail=detail)
+            self._problems.open("tax.differs", self._store, detail=detail)
         else:
-            self._desk.close("tax.differs", self._store)
+            self._problems.close("tax.differs", self._store)
         return fact
 
     def _items(self, db: Connection) -> list[TaxedItem]:
