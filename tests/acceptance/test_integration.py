@@ -139,8 +139,8 @@ async def test_what_could_not_be_delivered_arrives_before_the_location_changes(
     await world.bridge.stop()
     rewrite(world, 'location_id = "loc-1"', 'location_id = "loc-2"')
     order = await world.order("p2")  # nobody is there to take it
-    await world.control("clock", {"speed": 20})  # it is repeated after a minute: three seconds
     await world.bridge.start()
+    await world.control("clock", {"speed": 30})  # it is repeated after a minute: two seconds
     await world.bridge.logged("integration.waits_for_deliveries")
     assert (await link(world))["external_store_id"] == "loc-1"
     await world.reaches(order, "accepted")
