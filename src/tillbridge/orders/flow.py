@@ -15,19 +15,24 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from tillbridge.config import StoreSettings
+from tillbridge.core.errors import BridgeError
+from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, Ends, Scope
+from tillbridge.core.worker import Worker
 from tillbridge.ledger import orders
-from tillbridge.ledger.models import OrderRow
-from tillbridge.model.order import ReasonCode
+from tillbridge.ledger.models import OrderRow, TicketState
+from tillbridge.ledger.orders import UNWRITTEN, is_on_paper
+from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.commit import OrderRepository, end_unseen, report_all
 from tillbridge.orders.intake import Delivered, Intake, IntakePolicy, NewOrder, TakenIn
+from tillbridge.orders.lifecycle import Call, Standing, is_final, next_call
 from tillbridge.orders.notifier import ServiceNotifier
 from tillbridge.orders.presence import PosPresence
-from tillbridge.orders.problems import OF_ONE, OF_SEVERAL
+from tillbridge.orders.problems import OF_ONE, OF_SEVERAL, called
+from tillbridge.orders.reasons import ByPerson, cancellation
 from tillbridge.orders.reconciler import TicketReconciler
-from tillbridge.orders.staff import StaffRequests
-from tillbridge.orders.state import ByHand, Change, Lapsed, decide
+from tillbridge.orders.state import ByHand, Change, Handled, Lapsed, Retried, cancel_of, decide
 from tillbridge.orders.ticket_writer import TicketWriter, WritePolicy
 from tillbridge.orders.tickets import FALLBACK_CODES, FallbackPrinter
 from tillbridge.orders.updates import UpdateReader
@@ -81,7 +86,13 @@ class OrdersFlow:
             ),
             repository,
         )
-        self._presence = PosPresence(repository, peers.pos, peers.effects)
+        supervisor, clock = repository.supervisor, repository.clock
+        self._probing = Worker("presence", self._probe, supervisor, clock)
+        self._reading = Worker("updates", self._read_updates, supervisor, clock)
+        self._reconciling = Worker("reconciler", self._reconcile, supervisor, clock)
+        self._checking = Worker("fallback", self._check_fallback, supervisor, clock)
+        self._tidying = Worker("tidy", self._tidy, supervisor, clock)
+        self._presence = PosPresence(repository, peers.pos, peers.effects, self._probing.wake)
         self._notifier = ServiceNotifier(
             repository,
             peers.service,
@@ -107,7 +118,6 @@ class OrdersFlow:
         self._reconciler = TicketReconciler(
             repository, peers.pos, self._presence, self._updates.take
         )
-        self._staff = StaffRequests(repository, self._presence, self._writer, self._notifier)
         repository.listeners.append(self._changed)
 
     # -- what others tell it
@@ -122,11 +132,11 @@ class OrdersFlow:
 
     def updates_changed(self) -> None:
         """Read the POS's news now, without waiting for the next poll."""
-        self._updates.look()
+        self._reading.wake()
 
     def pos_changed(self) -> None:
         """Probe the POS now: it says that it has gone or come back."""
-        self._presence.probe_soon()
+        self._probing.wake()
 
     def service_back(self) -> None:
         """Tell at once what waits: the service answers again, or the merchant has consented."""
@@ -160,17 +170,14 @@ class OrdersFlow:
             group.create_task(run("intake", self._take_in), name="intake")
             group.create_task(run("writer", self._writer.run), name="writer")
             group.create_task(run("notifier", self._notifier.run), name="notifier")
-            group.create_task(run("presence", self._watch_presence), name="presence")
+            workers = [self._probing, self._reconciling, self._tidying]
             if self._peers.pos.tells_updates:
-                every_s = self._settings.pos.poll_s
-                updates = partial(self._updates.run, every_s)
-                group.create_task(run("updates", updates), name="updates")
-            reconcile = partial(self._reconciler.run, self._settings.pos.poll_s)
-            group.create_task(run("reconciler", reconcile), name="reconciler")
+                workers.append(self._reading)
             if self._paper is not None:
-                watch = partial(self._paper.watch, _FALLBACK_EVERY_S)
-                group.create_task(run("fallback", watch), name="fallback")
-            group.create_task(run("tidy", self._tidy_up), name="tidy")
+                workers.append(self._checking)
+            for worker in workers:
+                worker.wake()
+                group.create_task(worker.run(), name=worker.name)
 
     async def drain(self) -> None:
         """Begin nothing more; return once no call to the POS or the service is under way.
@@ -183,18 +190,92 @@ class OrdersFlow:
     # -- what a person asks for
 
     async def retry(self, order_id: str, *, by: str = "staff") -> str:
-        """Try at once what is left to do for the order; see `StaffRequests.retry`."""
-        return await self._staff.retry(order_id, by=by)
+        """Try at once what is left to do for the order; one that was given up is taken up again.
+
+        A call that the service refused is made again. Returns a sentence for whoever asked. Raises
+        BridgeError where there is nothing to try.
+        """
+        row = await self._known(order_id)
+        order = called(row)
+        if row.service_state is OrderState.CANCELLED:
+            raise BridgeError(
+                _("Order {order} is cancelled at the service.").format(order=order),
+                fix=_("Ask the customer to order again."),
+            )
+        if row.service_state is OrderState.COMPLETED:
+            raise BridgeError(_("Order {order} is completed.").format(order=order))
+        cancel_again = Call.CANCEL.value in row.refused
+        if row.ticket is TicketState.WITHDRAWN and not cancel_again:
+            raise BridgeError(
+                _("The ticket of order {order} was taken back out of the till.").format(
+                    order=order
+                ),
+                fix=_("Write it by hand if it is still wanted."),
+            )
+        if row.closed_at is not None and row.ticket is TicketState.WRITTEN and _all_reported(row):
+            raise BridgeError(_("Nothing is left to do for order {order}.").format(order=order))
+        change = await self._orders.commit(order_id, Retried(by))
+        log.info("order.retried", store=self._orders.store, order=order_id)
+        after = row if change is None else change.after
+        self._writer.take(after, afresh=True)
+        self._notifier.service_back()
+        self._notifier.take(after)
+        if cancel_again:
+            return _("The service is asked once more to cancel order {order}.").format(order=order)
+        if after.ticket in UNWRITTEN:
+            return _("Order {order} is being written to the till.").format(order=order)
+        return _("Order {order} is being told to the service.").format(order=order)
 
     async def cancel(self, order_id: str, code: ReasonCode, *, by: str = "staff") -> str:
-        """Cancel the order, in the POS too where it can; see `StaffRequests.cancel`."""
-        return await self._staff.cancel(order_id, code, by=by)
+        """Cancel the order, in the POS too where it can; return a sentence for whoever asked.
+
+        Raises BridgeError where the service has finished it already.
+        """
+        row = await self._known(order_id)
+        if is_final(row.service_state):
+            raise _over(row)
+        cancelled = cancellation(ByPerson(code))
+        await self._presence.cancelled(cancelled)
+        await self._orders.commit(order_id, cancel_of(cancelled, pos_has_none=False, by=by))
+        log.warning("order.to_cancel", store=self._orders.store, order=order_id, code=code)
+        return _("Order {order} is being cancelled.").format(order=called(row))
 
     async def done(self, order_id: str, how: ByHand, *, by: str = "staff") -> str:
-        """Leave the order to a person; see `StaffRequests.done`."""
-        return await self._staff.done(order_id, how, by=by)
+        """Stop trying: `by` has typed the order into the till, or settled it in some other way.
+
+        Returns a sentence for whoever asked. Raises BridgeError where it is over already, or the
+        till has the ticket that was "typed".
+        """
+        row = await self._known(order_id)
+        on_paper = is_on_paper(row)
+        if row.closed_at is not None and not on_paper and not row.unseen:
+            raise _over(row)
+        waits = (row.ticket in UNWRITTEN and row.closed_at is None) or on_paper
+        if how == "typed" and (not waits or row.desired_state is OrderState.CANCELLED):
+            raise BridgeError(
+                _("Order {order} does not wait for the till.").format(order=called(row)),
+                fix=_fix(row),
+            )
+        await self._orders.commit(order_id, Handled(how, by))
+        log.warning("order.handled", store=self._orders.store, order=order_id, how=how)
+        if how == "typed":
+            return _("Order {order} counts as written by hand; the service is told.").format(
+                order=called(row)
+            )
+        return _("Order {order} is left to you: the bridge does nothing more for it.").format(
+            order=called(row)
+        )
 
     # -- inside
+
+    async def _known(self, order_id: str) -> OrderRow:
+        row = await self._orders.order(order_id)
+        if row is None:
+            raise BridgeError(
+                _("There is no order {order}.").format(order=order_id),
+                fix=_("See which there are with: tillbridge orders list"),
+            )
+        return row
 
     async def _take_up(self) -> None:
         """Take up every open order where the last life of the process left it."""
@@ -211,10 +292,28 @@ class OrdersFlow:
     async def _take_in(self) -> None:
         await self._intake.run(self._taken_in)
 
-    async def _watch_presence(self) -> None:
-        await self._presence.run(
-            self._settings.pos.health_s, self._writer.anything_to_write, self._writer.pos_there
-        )
+    async def _probe(self) -> float:
+        await self._presence.probe(anything_to_write=self._writer.anything_to_write())
+        if self._presence.probe_ok:
+            self._writer.pos_there()
+        return self._settings.pos.health_s
+
+    async def _read_updates(self) -> float:
+        await self._updates.read()
+        return self._settings.pos.poll_s
+
+    async def _reconcile(self) -> float:
+        await self._reconciler.reconcile()
+        return self._settings.pos.poll_s
+
+    async def _check_fallback(self) -> float:
+        if self._paper is not None:
+            await self._paper.check()
+        return _FALLBACK_EVERY_S
+
+    async def _tidy(self) -> float:
+        await self.tidy()
+        return _TIDY_EVERY_S
 
     async def _taken_in(self, taken: TakenIn) -> None:
         self._let_know(taken)
@@ -267,11 +366,6 @@ class OrdersFlow:
 
         await self._orders.write(job)
 
-    async def _tidy_up(self) -> None:
-        while True:
-            await self.tidy()
-            await asyncio.sleep(_TIDY_EVERY_S)
-
     async def tidy(self) -> None:
         """Close what is over and was never closed, and end what nobody has seen for a day."""
         now_ms = self._orders.clock.now_ms()
@@ -292,3 +386,17 @@ class OrdersFlow:
                 and now_ms - problem.since > _PROBLEM_KEPT_MS
             ):
                 self._orders.desk.close(problem.code, problem.store, problem.subject)
+
+
+def _all_reported(row: OrderRow) -> bool:
+    """Return whether the service knows all that was wanted, or nobody is to tell it any more."""
+    standing = Standing(row.service_state, frozenset({row.service_state}))
+    return is_on_paper(row) or next_call(standing, row.desired_state) is None
+
+
+def _over(row: OrderRow) -> BridgeError:
+    return BridgeError(_("Order {order} is over already.").format(order=called(row)), fix=_fix(row))
+
+
+def _fix(row: OrderRow) -> str:
+    return _("Look at it with: tillbridge orders show {order}").format(order=row.order_id)

@@ -1,6 +1,5 @@
 """Whether the POS is there: probed from time to time, and learnt from writes that fail."""
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,10 +33,12 @@ class PosPresence:
         repository: OrderRepository,
         pos: "PosRunner",
         effects: "Effects",
+        probe_soon: Callable[[], None],
     ) -> None:
         self._orders = repository
         self._pos = pos
         self._effects = effects
+        self.probe_soon = probe_soon
         self._probe_ok = True
         self._writes_ok = True
         self._refused: Health | None = None  # what the last write that failed said
@@ -48,7 +49,6 @@ class PosPresence:
         # None: the last life of the process may have told something else.
         self._closed: str | None = None
         self._advice: tuple[Advice, ...] | None = None
-        self._wake = asyncio.Event()
 
     @property
     def online(self) -> bool:
@@ -120,28 +120,6 @@ class PosPresence:
         self._writes_ok = True
         if self._probe_ok:
             await self._tell(Health(online=True))
-
-    def probe_soon(self) -> None:
-        """Probe without waiting for the next round."""
-        self._wake.set()
-
-    async def run(
-        self,
-        every_s: float,
-        anything_to_write: Callable[[], bool],
-        on_good_probe: Callable[[], None],
-    ) -> None:
-        """Probe every so many seconds; `on_good_probe` is called after each that was good."""
-        while True:
-            await self.probe(anything_to_write=anything_to_write())
-            if self._probe_ok:
-                on_good_probe()
-            self._wake.clear()
-            try:
-                async with asyncio.timeout(every_s):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
 
     async def _tell(self, health: Health) -> None:
         if not self.online and health.online and self._refused is not None:

@@ -5,7 +5,6 @@ the order is there twice, or there although it was cancelled. And a ticket that 
 leaves nothing that could tell of it.
 """
 
-import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,15 +103,10 @@ class TicketReconciler:
         self._looks: dict[str, tuple[float, float]] = {}  # by order: when next, and how long after
         self._failing = ""
 
-    async def run(self, every_s: float) -> None:
-        """Reconcile until cancelled."""
-        while True:
-            if self._presence.online:
-                await self.reconcile()
-            await asyncio.sleep(every_s)
-
     async def reconcile(self) -> None:
         """Compare once, and mend what differs. A POS that does not answer is asked again later."""
+        if not self._presence.online:
+            return
         try:
             if self._pos.lists_tickets:
                 await self._compare()

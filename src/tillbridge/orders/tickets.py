@@ -6,7 +6,6 @@ an order may be is the adapter's to say; its age counts from when it was placed,
 somebody last had it tried again, which is how one says that it is still wanted.
 """
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from tillbridge.adapter import Ticket, TicketMark, TicketOutcomeUnknown
@@ -138,6 +137,7 @@ class FallbackPrinter(Tickets):
     def __init__(self, repository: OrderRepository, pos: "PosRunner", after_s: float) -> None:
         super().__init__(repository, pos)
         self.after_s = after_s
+        self._ready: bool | None = None  # as was last logged
 
     async def find(self, order_id: str) -> Ticket | None:
         """Return the ticket that came out; None where surely none did.
@@ -174,19 +174,15 @@ class FallbackPrinter(Tickets):
         await self._pos.cancel_ticket(order_of(key, row.payload), key, _reason(row))
         return True
 
-    async def watch(self, every_s: float) -> None:
-        """Report while the printer could not stand in; until cancelled."""
-        store, ready = self._orders.store, None
-        scope = Scope(store, FALLBACK_CODES)
-        while True:
-            health = await self._pos.health()
-            if health.online is not ready:
-                ready = health.online
-                event = "fallback.ready" if ready else "fallback.offline"
-                (log.info if ready else log.warning)(event, store=store, detail=health.detail)
-            found = Found("fallback.offline", detail={"detail": health.detail or "?"})
-            self._orders.desk.report(scope, [] if ready else [found])
-            await asyncio.sleep(every_s)
+    async def check(self) -> None:
+        """Report whether the printer could stand in now."""
+        store, health = self._orders.store, await self._pos.health()
+        if health.online is not self._ready:
+            self._ready = health.online
+            event = "fallback.ready" if health.online else "fallback.offline"
+            (log.info if health.online else log.warning)(event, store=store, detail=health.detail)
+        found = Found("fallback.offline", detail={"detail": health.detail or "?"})
+        self._orders.desk.report(Scope(store, FALLBACK_CODES), [] if health.online else [found])
 
 
 def _reason(row: OrderRow) -> str:

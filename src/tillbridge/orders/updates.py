@@ -1,6 +1,5 @@
 """What the POS tells of its tickets: kept in the ledger first, then confirmed to the adapter."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -63,7 +62,7 @@ def keep_update(
 
 
 class UpdateReader:
-    """Reads the POS's news when told to look, and every so many seconds."""
+    """Reads and commits the POS's news."""
 
     def __init__(
         self,
@@ -76,24 +75,8 @@ class UpdateReader:
         self._pos = pos
         self._presence = presence
         self._on_change = on_change
-        self._look = asyncio.Event()
         self._failing = ""
         self._set_aside: dict[str, tuple[int, float]] = {}  # failures and next try, by its key
-
-    def look(self) -> None:
-        """Read now: a file has changed, or the POS is back."""
-        self._look.set()
-
-    async def run(self, every_s: float) -> None:
-        """Read until cancelled."""
-        while True:
-            self._look.clear()
-            await self.read()
-            try:
-                async with asyncio.timeout(every_s):
-                    await self._look.wait()
-            except TimeoutError:
-                pass
 
     async def read(self) -> None:
         """Read and keep all there is."""
