@@ -182,13 +182,11 @@ class PretendCommunities:
     async def sync(self, community: str, *, full: bool) -> Answer:
         return self._told("community sync", community, full)
 
-    async def item_86(
-        self, community: str, item_id: str, *, until_ms: int | None, by: str
-    ) -> Answer:
-        return self._told("community 86", community, item_id, until_ms, by)
+    async def item_86(self, community: str, item: str, *, until: str | None) -> Answer:
+        return self._told("community 86", community, item, until)
 
-    async def item_restore(self, community: str, item_id: str, *, by: str) -> Answer:
-        return self._told("community restore", community, item_id, by)
+    async def item_restore(self, community: str, item: str) -> Answer:
+        return self._told("community restore", community, item)
 
     async def orders(self, community: str, limit: int) -> Answer:
         return {**self._told("community orders", community, limit), "orders": self.rows}
@@ -455,6 +453,32 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     "items.find": lambda control, **given: control.items.find(**given),
     "item.86": lambda control, **given: control.items.take_off(**given),
     "item.restore": lambda control, **given: control.items.restore(**given),
+    "alerts.test": lambda control: control.alerts.test(),
+    "fleet.key": lambda control: control.fleet.key(),
+    "reporting.token": lambda control, scope: control.reporting_token(scope),
+    "communities.items": lambda control, **given: control.communities.items(given["community"]),
+    "integration.show": lambda control, **given: control.integration.show(**given),
+    "integration.plan": lambda control, **given: control.integration.plan(**given),
+    "integration.apply": lambda control, **given: control.integration.apply(**given),
+    "integration.rotate_secret": lambda control, **given: control.integration.rotate_secret(
+        **given
+    ),
+    "integration.remove": lambda control, **given: control.integration.remove(**given),
+    "integration.reintegrate": lambda control, **given: control.integration.reintegrate(**given),
+    "communities.availability": lambda control, **given: control.communities.availability(**given),
+    "communities.sync": lambda control, **given: control.communities.sync(**given),
+    "communities.item_86": lambda control, **given: control.communities.item_86(**given),
+    "communities.item_restore": lambda control, **given: control.communities.item_restore(**given),
+    "communities.orders": lambda control, **given: control.communities.orders(**given),
+    "communities.hours": lambda control, **given: control.communities.hours(**given),
+    "communities.push_hours": lambda control, **given: control.communities.push_hours(**given),
+    "communities.webhook_test": lambda control, **given: control.communities.webhook_test(**given),
+    "communities.webhook_deliveries": lambda control, **given: (
+        control.communities.webhook_deliveries(**given)
+    ),
+    "communities.webhook_remake": lambda control, **given: control.communities.webhook_remake(
+        **given
+    ),
     "orders.list": lambda control, **given: control.orders.list(**given),
     "orders.show": lambda control, order: control.orders.show(order),
     "orders.seen": lambda control: control.orders.seen(),

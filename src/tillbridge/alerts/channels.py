@@ -1,6 +1,7 @@
 """The ways in which alerts reach people: e-mail, webhook, and whatever apprise knows."""
 
 import asyncio
+import contextlib
 import hashlib
 import hmac
 import json
@@ -10,20 +11,29 @@ import ssl
 from collections.abc import Callable, Sequence
 from email.message import EmailMessage
 from email.utils import formatdate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 import aiohttp
+from pydantic import SecretStr
 
 from tillbridge.alerts.message import Message
-from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
+from tillbridge.config import (
+    AlertSettings,
+    AppriseSettings,
+    EmailSettings,
+    SecretSource,
+    WebhookSettings,
+)
+from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
+from tillbridge.core.log import learn_secret
 from tillbridge.core.trust import system_trust
 
 if TYPE_CHECKING:
     from apprise import Apprise
-import contextlib
-from urllib.parse import urlsplit
 
 
 class NotSent(BridgeError):
@@ -353,3 +363,42 @@ async def reach(url: str, *, timeout_s: float, fix: str) -> None:
     writer.close()
     with contextlib.suppress(OSError):  # who hangs up first does not matter
         await writer.wait_closed()
+
+
+def channels_of(alerts: AlertSettings, base_dir: Path) -> list[Channel]:
+    """Return the channels that are configured."""
+    channels: list[Channel] = []
+    if alerts.email is not None:
+        password = alerts.email.password
+        channels.append(
+            EmailChannel(
+                alerts.email,
+                None if password is None else _secret(base_dir, password, "alerts.email.password"),
+            )
+        )
+    if alerts.webhook is not None:
+        key = alerts.webhook.secret
+        channels.append(
+            WebhookChannel(
+                alerts.webhook,
+                _secret(base_dir, alerts.webhook.url, "alerts.webhook.url"),
+                None if key is None else _secret(base_dir, key, "alerts.webhook.secret"),
+            )
+        )
+    if alerts.apprise is not None:
+        urls = [
+            _secret(base_dir, url, f"alerts.apprise.urls.{place}")
+            for place, url in enumerate(alerts.apprise.urls)
+        ]
+        channels.append(AppriseChannel(alerts.apprise, urls))
+    return channels
+
+
+def _secret(base_dir: Path, source: SecretStr | SecretSource, key: str) -> Callable[[], str]:
+    def read() -> str:
+        # Read when it is needed, so that a new one counts without a restart.
+        value = resolve_secret(source, key=key, base_dir=base_dir).get_secret_value()
+        learn_secret(value)
+        return value
+
+    return read

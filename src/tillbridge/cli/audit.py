@@ -6,7 +6,6 @@ from tillbridge.cli import say
 from tillbridge.cli.commands import Arguments, add_operations
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer
-from tillbridge.operations import audit
 
 app = typer.Typer(help=_("Who did what, chained by hash."), no_args_is_help=True)
 
@@ -31,4 +30,4 @@ def _show_list(answer: Answer, _given: Arguments) -> None:
     )
 
 
-add_operations(app, audit, {"audit.list": _show_list})
+add_operations(app, "audit", {"audit.list": _show_list})

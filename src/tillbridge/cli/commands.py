@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,7 +9,7 @@ import typer
 from tillbridge.cli import complete, say
 from tillbridge.cli.control import NotRunning, find_running, os_user
 from tillbridge.cli.progress import progress
-from tillbridge.cli.settings import load_settings, store_of
+from tillbridge.cli.settings import check_community, load_settings, store_of
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Operation, Parameter
 from tillbridge.operations import OPERATIONS
@@ -33,13 +32,11 @@ _ORDINARY = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _NAMED = inspect.Parameter.KEYWORD_ONLY
 
 
-def add_operations(
-    app: typer.Typer, subject: ModuleType, show: Mapping[str, Show] | None = None
-) -> None:
-    """Add the commands of a subject's operations; without a `show` the answer is its sentence."""
+def add_operations(app: typer.Typer, group: str, show: Mapping[str, Show] | None = None) -> None:
+    """Add the operations of a group of commands; without a `show` the answer is its sentence."""
     for each in OPERATIONS.values():
-        if each.command and each.run.__module__ == subject.__name__:
-            name = each.command.rpartition(" ")[2]
+        path, _space, name = each.command.rpartition(" ")
+        if path == group and name:
             app.command(name, help=each.help)(_command(each, (show or {}).get(each.name)))
 
 
@@ -73,6 +70,8 @@ def _command(operation: Operation, show: Show | None) -> Callable[..., None]:
         for name, each in operation.parameters.items():
             if each.argument.audit == "store" and given.get(name):
                 store_of(loaded, given[name])
+            elif each.argument.audit == "community":
+                check_community(loaded, given[name])
         answer = call(
             loaded, operation.name, {name: each for name, each in given.items() if each is not None}
         )

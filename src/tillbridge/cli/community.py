@@ -1,25 +1,15 @@
 """`tillbridge community ...`: look at a community, 86 items in it, see its orders and webhook."""
 
-import time
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.commands import Json
-from tillbridge.cli.reach import Answer, ask
-from tillbridge.cli.settings import load_settings
-from tillbridge.core.errors import ConfigError
+from tillbridge.cli.commands import Arguments, Json, add_operations, call
+from tillbridge.cli.reach import ask
+from tillbridge.cli.settings import check_community, load_settings
 from tillbridge.core.i18n import _
-from tillbridge.core.until import until_ms
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from tillbridge.config import LoadedSettings
-    from tillbridge.web.ports import CommunitiesControl
-
-    _ByItself = Callable[[CommunitiesControl], Awaitable[Answer]]
+from tillbridge.core.operation import Answer
 
 app = typer.Typer(
     help=_("Communities: their catalogue, items off sale, orders, webhook."), no_args_is_help=True
@@ -30,21 +20,12 @@ webhook = typer.Typer(
 )
 app.add_typer(webhook, name="webhook")
 
-_BY = "staff"
 Name = Annotated[
     str,
     typer.Argument(
         metavar="COMMUNITY",
         help=_("The community's name in bridge.toml."),
         autocompletion=complete.communities,
-    ),
-]
-Item = Annotated[
-    str,
-    typer.Argument(
-        metavar="ITEM",
-        autocompletion=complete.community_items,
-        help=_("The item's id in the community; or in the till, where one store alone has it."),
     ),
 ]
 
@@ -55,7 +36,8 @@ def show(context: typer.Context, name: Name, as_json: Json = False) -> None:
 
     Example: tillbridge community show hall
     """
-    loaded = _loaded(context, name)
+    loaded = load_settings(context)
+    check_community(loaded, name)
     answer = ask(
         loaded, lambda bridge: bridge.ask("GET", "status"), lambda control: control.status()
     )
@@ -72,26 +54,7 @@ def show(context: typer.Context, name: Name, as_json: Json = False) -> None:
         say.line("  " + say.clean(problem["fix"]))
 
 
-@app.command()
-def items(
-    context: typer.Context,
-    name: Name,
-    off: Annotated[
-        bool, typer.Option("--off", help=_("Only those that the community does not sell now."))
-    ] = False,
-    as_json: Json = False,
-) -> None:
-    """List the community's items: whether it sells them, and what this bridge says of them.
-
-    An item is sold where both sides say so: its own store, and the community.
-
-    Example: tillbridge community items hall --off
-    """
-    answer = _ask(context, name, "GET", ("items",), None, lambda control: control.items(name))
-    found = [each for each in answer["items"] if not off or each["available"] is False]
-    if as_json:
-        say.document({**answer, "items": found})
-        return
+def _show_items(answer: Answer, _given: Arguments) -> None:
     say.table(
         (_("ITEM"), _("TILL"), _("STORE"), _("SOLD"), _("OUR WORD"), _("NAME")),
         (
@@ -103,106 +66,12 @@ def items(
                 _own(each["own"]),
                 each["name"],
             )
-            for each in found
+            for each in answer["items"]
         ),
     )
 
 
-@app.command()
-def sync(
-    context: typer.Context,
-    name: Name,
-    full: Annotated[bool, typer.Option("--full", help=_("All of it, not only changes."))] = False,
-    as_json: Json = False,
-) -> None:
-    """Read the community's catalogue now.
-
-    Example: tillbridge community sync hall --full
-    """
-    body = {"full": full}
-    answer = _ask(
-        context, name, "POST", ("sync",), body, lambda control: control.sync(name, full=full)
-    )
-    say.answered(answer, as_json=as_json)
-
-
-@app.command("86")
-def eighty_six(
-    context: typer.Context,
-    name: Name,
-    item: Item,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            "--until",
-            metavar="TIME",
-            help=_("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Else until restored."),
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Take an item off sale in the community; its store's own storefront goes on selling it.
-
-    Carts that hold it fail in the community from then on. Times are the store's local time.
-
-    Example: tillbridge community 86 hall B1 --until 18:30
-    """
-    loaded = _loaded(context, name)
-    end = _end(until, loaded, name)
-    body = {"item": item, "until_ms": end, "by": _BY}
-    answer = ask(
-        loaded,
-        lambda bridge: bridge.ask("POST", "communities", name, "86", body=body),
-        lambda control: control.communities.item_86(name, item, until_ms=end, by=_BY),
-    )
-    say.answered(answer, as_json=as_json)
-
-
-@app.command()
-def restore(context: typer.Context, name: Name, item: Item, as_json: Json = False) -> None:
-    """Let the community sell an item again, and end its snooze.
-
-    Example: tillbridge community restore hall B1
-    """
-    body = {"item": item, "by": _BY}
-    answer = _ask(
-        context,
-        name,
-        "POST",
-        ("restore",),
-        body,
-        lambda control: control.item_restore(name, item, by=_BY),
-    )
-    say.answered(answer, as_json=as_json)
-
-
-@app.command()
-def orders(
-    context: typer.Context,
-    name: Name,
-    limit: Annotated[
-        int,
-        typer.Option(
-            "--limit", metavar="N", min=1, max=1000, help=_("How many, the newest first.")
-        ),
-    ] = 20,
-    as_json: Json = False,
-) -> None:
-    """List the latest orders of the community, each with its parts; ours name their store.
-
-    Example: tillbridge community orders hall --limit 5
-    """
-    answer = _ask(
-        context,
-        name,
-        "POST",
-        ("orders",),
-        {"limit": limit},
-        lambda control: control.orders(name, limit),
-    )
-    if as_json:
-        say.document(answer)
-        return
+def _show_orders(answer: Answer, _given: Arguments) -> None:
     if not answer["orders"]:
         say.line(_("No orders yet."))
     for order in answer["orders"]:
@@ -212,6 +81,11 @@ def orders(
             ours = f"  ({child['store']}: {child['told']})" if child["store"] else ""
             where = child["store_name"] or child["store_id"]
             say.line(say.clean(f"  {child['order_id']}  {where}  {child['status']}{ours}"))
+
+
+add_operations(
+    app, "community", {"communities.items": _show_items, "communities.orders": _show_orders}
+)
 
 
 @app.command()
@@ -229,14 +103,10 @@ def hours(
 
     Example: tillbridge community hours hall --push
     """
-    answer = _ask(
-        context,
-        name,
-        "POST" if push else "GET",
-        ("hours",),
-        {} if push else None,
-        lambda control: control.push_hours(name) if push else control.hours(name),
-    )
+    loaded = load_settings(context)
+    check_community(loaded, name)
+    operation = "communities.push_hours" if push else "communities.hours"
+    answer = call(loaded, operation, {"community": name})
     if as_json:
         say.document(answer)
     else:
@@ -248,32 +118,7 @@ def hours(
         raise typer.Exit(1)
 
 
-@webhook.command("test")
-def try_delivery(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """Let the service send a test delivery, and tell whether it arrived.
-
-    Example: tillbridge community webhook test hall
-    """
-    _act(context, name, ("webhook", "test"), lambda c: c.webhook_test(name), as_json=as_json)
-
-
-@webhook.command()
-def deliveries(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """List the service's attempts to deliver, and what it was answered.
-
-    Example: tillbridge community webhook deliveries hall
-    """
-    answer = _ask(
-        context,
-        name,
-        "GET",
-        ("webhook", "deliveries"),
-        None,
-        lambda control: control.webhook_deliveries(name),
-    )
-    if as_json:
-        say.document(answer)
-        return
+def _show_deliveries(answer: Answer, _given: Arguments) -> None:
     say.table(
         (_("WHEN"), _("EVENT"), _("DELIVERY"), _("ANSWER"), _("WORDS")),
         (
@@ -289,71 +134,7 @@ def deliveries(context: typer.Context, name: Name, as_json: Json = False) -> Non
     )
 
 
-@webhook.command()
-def remake(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """Make a new subscription in place of the one there is, with a new signing secret.
-
-    Example: tillbridge community webhook remake hall
-    """
-    _act(context, name, ("webhook", "remake"), lambda c: c.webhook_remake(name), as_json=as_json)
-
-
-def _ask(
-    context: typer.Context,
-    name: str,
-    method: str,
-    path: tuple[str, ...],
-    body: dict[str, Any] | None,
-    by_itself: "_ByItself",
-) -> Answer:
-    return ask(
-        _loaded(context, name),
-        lambda bridge: bridge.ask(method, "communities", name, *path, body=body),
-        lambda control: by_itself(control.communities),
-    )
-
-
-def _act(
-    context: typer.Context,
-    name: str,
-    path: tuple[str, ...],
-    by_itself: "_ByItself",
-    *,
-    as_json: bool,
-) -> None:
-    """Do it and say what came of it; end with 1 where it was not done."""
-    answer = _ask(context, name, "POST", path, {}, by_itself)
-    say.answered(answer, as_json=as_json)
-    if answer.get("ok") is False:
-        raise typer.Exit(1)
-
-
-def _loaded(context: typer.Context, name: str) -> "LoadedSettings":
-    loaded = load_settings(context)
-    known = loaded.settings.communities
-    if name not in known:
-        raise ConfigError(
-            _("{path} has no community {name}.").format(path=loaded.path, name=name),
-            fix=_("It has: {names}.").format(names=", ".join(known))
-            if known
-            else _("Add a table [communities.{name}]; see docs/communities.md.").format(name=name),
-        )
-    return loaded
-
-
-def _end(until: str | None, loaded: "LoadedSettings", name: str) -> int | None:
-    if until is None:
-        return None
-    from zoneinfo import ZoneInfo
-
-    settings = loaded.settings
-    member = next(iter(settings.communities[name].stores or settings.stores))
-    timezone = settings.stores[member].timezone
-    zone = None if timezone is None else ZoneInfo(timezone)
-    try:
-        return until_ms(until, now_ms=time.time_ns() // 1_000_000, zone=zone)
-    except ValueError as slip:
-        raise typer.BadParameter(f"{slip}.", param_hint="--until") from None
+add_operations(webhook, "community webhook", {"communities.webhook_deliveries": _show_deliveries})
 
 
 def _show_hours(each: dict[str, Any]) -> None:

@@ -8,10 +8,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json
-from tillbridge.cli.reach import ask
-from tillbridge.cli.settings import load_settings
+from tillbridge.cli.commands import Arguments, Json, add_operations
 from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer
 
 app = typer.Typer(help=_("Many bridges, seen from one place."), no_args_is_help=True)
 
@@ -19,23 +18,11 @@ _ON_ITS_WAY_S = 1.0
 _LEVELS = {"ok": "ok", "warning": "warning"}
 
 
-@app.command()
-def key(context: typer.Context, as_json: Json = False) -> None:
-    """Print this bridge's name and the public key of its reports.
+def _show_key(answer: Answer, _given: Arguments) -> None:
+    say.line(f"{answer['name']} {answer['key']}")
 
-    It is a line for the list of keys of `tillbridge fleet show`; `minisign -P` takes the key too.
 
-    Example: tillbridge fleet key >> keys.txt
-    """
-    answer = ask(
-        load_settings(context),
-        lambda bridge: bridge.ask("GET", "fleet", "key"),
-        lambda control: control.fleet.key(),
-    )
-    if as_json:
-        say.document(answer)
-    else:
-        say.line(f"{answer['name']} {answer['key']}")
+add_operations(app, "fleet", {"fleet.key": _show_key})
 
 
 @app.command()

@@ -1,21 +1,19 @@
 """`tillbridge integration ...`: the link between a store and this bridge."""
 
 import sys
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json, Store
-from tillbridge.cli.reach import Answer, ask
+from tillbridge.cli.commands import Arguments, Json, Store, add_operations, call
 from tillbridge.cli.say import Yes, confirm
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.operation import Answer
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
-    from tillbridge.web.ports import Control
 
 app = typer.Typer(
     help=_("The integration of a store: show, change, renew, remove."), no_args_is_help=True
@@ -31,16 +29,7 @@ _FIELDS = (
 )
 
 
-@app.command()
-def show(context: typer.Context, store: Store, as_json: Json = False) -> None:
-    """Show the integration as the ordering service has it, beside as it is configured.
-
-    Example: tillbridge integration show main
-    """
-    answer = _shown(_loaded(context, store), store)
-    if as_json:
-        say.document(answer)
-        return
+def _show(answer: Answer, given: Arguments) -> None:
     say.line(_STATES[answer["state"]])
     service = answer["service"] or {}
     say.table(
@@ -58,20 +47,18 @@ def show(context: typer.Context, store: Store, as_json: Json = False) -> None:
         since = say.local_time(answer["removed_since"])
         say.line(_("It was taken off this bridge at {at}.").format(at=since))
     if answer["plan"]["kind"] != "nothing":
-        say.line(_next(answer["plan"], store))
+        say.line(_next(answer["plan"], given["store"]))
 
 
-@app.command()
-def plan(context: typer.Context, store: Store, as_json: Json = False) -> None:
-    """Show what differs from the configuration, and what applying it costs; nothing is changed.
+def _show_plan(answer: Answer, given: Arguments) -> None:
+    for text in answer["lines"]:
+        say.line("  " + say.clean(text))
+    say.line(_next(answer, given["store"]))
+    for text in answer["costs"]:
+        say.line("  " + text)
 
-    Example: tillbridge integration plan main
-    """
-    answer = _planned(_loaded(context, store), store)
-    if as_json:
-        say.document(answer)
-    else:
-        _say_plan(answer, store)
+
+add_operations(app, "integration", {"integration.show": _show, "integration.plan": _show_plan})
 
 
 @app.command()
@@ -84,10 +71,10 @@ def apply(context: typer.Context, store: Store, yes: Yes = False, as_json: Json 
     Example: tillbridge integration apply main
     """
     loaded = _loaded(context, store)
-    answer = _planned(loaded, store)
+    answer = call(loaded, "integration.plan", {"store": store})
     if answer["kind"] in {"reintegrate", "rotate"}:
         confirm([*answer["lines"], *answer["costs"]], yes=yes)
-    _do(loaded, store, "apply", lambda control: control.integration.apply(store), as_json)
+    _do(loaded, "integration.apply", store, as_json=as_json)
 
 
 @app.command("rotate-secret")
@@ -100,13 +87,7 @@ def rotate_secret(
     """
     loaded = _loaded(context, store)
     _confirm_new_secret(loaded, store, yes=yes)
-    _do(
-        loaded,
-        store,
-        "rotate-secret",
-        lambda control: control.integration.rotate_secret(store),
-        as_json,
-    )
+    _do(loaded, "integration.rotate_secret", store, as_json=as_json)
 
 
 @app.command()
@@ -119,8 +100,9 @@ def remove(context: typer.Context, store: Store, yes: Yes = False, as_json: Json
     """
     loaded = _loaded(context, store)
     if not yes:
-        confirm(_what_removing_does(_shown(loaded, store), loaded), yes=yes)
-    _do(loaded, store, "remove", lambda control: control.integration.remove(store), as_json)
+        shown = call(loaded, "integration.show", {"store": store})
+        confirm(_what_removing_does(shown, loaded), yes=yes)
+    _do(loaded, "integration.remove", store, as_json=as_json)
 
 
 @app.command()
@@ -135,13 +117,7 @@ def reintegrate(
 
     loaded = _loaded(context, store)
     confirm(costs_of(Kind.REINTEGRATE), yes=yes)
-    _do(
-        loaded,
-        store,
-        "reintegrate",
-        lambda control: control.integration.reintegrate(store),
-        as_json,
-    )
+    _do(loaded, "integration.reintegrate", store, as_json=as_json)
 
 
 def rotate_now(loaded: "LoadedSettings", store: str) -> None:
@@ -149,13 +125,7 @@ def rotate_now(loaded: "LoadedSettings", store: str) -> None:
     if not sys.stdin.isatty():
         return
     if typer.confirm(_("Get a new webhook secret now?")):
-        _do(
-            loaded,
-            store,
-            "rotate-secret",
-            lambda control: control.integration.rotate_secret(store),
-            as_json=False,
-        )
+        _do(loaded, "integration.rotate_secret", store, as_json=False)
 
 
 def _loaded(context: typer.Context, store: str) -> "LoadedSettings":
@@ -164,34 +134,8 @@ def _loaded(context: typer.Context, store: str) -> "LoadedSettings":
     return loaded
 
 
-def _shown(loaded: "LoadedSettings", store: str) -> Answer:
-    return ask(
-        loaded,
-        lambda bridge: bridge.ask("GET", "stores", store, "integration"),
-        lambda control: control.integration.show(store),
-    )
-
-
-def _planned(loaded: "LoadedSettings", store: str) -> Answer:
-    return ask(
-        loaded,
-        lambda bridge: bridge.ask("GET", "stores", store, "integration", "plan"),
-        lambda control: control.integration.plan(store),
-    )
-
-
-def _do(
-    loaded: "LoadedSettings",
-    store: str,
-    action: str,
-    by_itself: Callable[["Control"], Awaitable[Answer]],
-    as_json: bool,
-) -> None:
-    answer = ask(
-        loaded,
-        lambda bridge: bridge.ask("POST", "stores", store, "integration", action, body={}),
-        by_itself,
-    )
+def _do(loaded: "LoadedSettings", operation: str, store: str, *, as_json: bool) -> None:
+    answer = call(loaded, operation, {"store": store})
     say.answered(answer, as_json=as_json)
     if answer.get("ok") is False:
         raise typer.Exit(1)
@@ -200,7 +144,7 @@ def _do(
 def _confirm_new_secret(loaded: "LoadedSettings", store: str, *, yes: bool) -> None:
     if yes:
         return
-    costs = _shown(loaded, store)["rotation_costs"]
+    costs = call(loaded, "integration.show", {"store": store})["rotation_costs"]
     if costs:
         confirm(costs, yes=yes)
 
@@ -227,14 +171,6 @@ def _what_removing_does(answer: Answer, loaded: "LoadedSettings") -> list[str]:
         ).format(span=old),
         _("The merchant's consent stays until it ends; connect brings the store back."),
     ]
-
-
-def _say_plan(answer: dict[str, Any], store: str) -> None:
-    for text in answer["lines"]:
-        say.line("  " + say.clean(text))
-    say.line(_next(answer, store))
-    for text in answer["costs"]:
-        say.line("  " + text)
 
 
 def _next(answer: dict[str, Any], store: str) -> str:

@@ -47,4 +47,4 @@ def _show_found(answer: Answer, _given: Arguments) -> None:
     say.table(heads, rows)
 
 
-add_operations(app, items, {"items.off": _show_off, "items.find": _show_found})
+add_operations(app, "item", {"items.off": _show_off, "items.find": _show_found})

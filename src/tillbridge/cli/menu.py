@@ -6,7 +6,6 @@ from tillbridge.cli import say
 from tillbridge.cli.commands import Arguments, add_operations
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer
-from tillbridge.operations import menu
 
 app = typer.Typer(help=_("See, push and approve menu changes."), no_args_is_help=True)
 
@@ -90,6 +89,6 @@ def _head(answer: Answer) -> str:
 
 add_operations(
     app,
-    menu,
+    "menu",
     {"menu.plan": _show_plan, "menu.history": _show_pushes, "menu.items": _show_items},
 )

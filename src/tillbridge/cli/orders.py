@@ -8,7 +8,6 @@ from tillbridge.cli import complete, say
 from tillbridge.cli.commands import Json, add_operations
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.i18n import _
-from tillbridge.operations import orders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -264,4 +263,4 @@ def _facts(row: "OrderRow") -> list[tuple[str, str]]:
     ]
 
 
-add_operations(app, orders)
+add_operations(app, "orders")

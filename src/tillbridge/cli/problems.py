@@ -6,7 +6,6 @@ from tillbridge.cli import say
 from tillbridge.cli.commands import Arguments, add_operations
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer
-from tillbridge.operations import problems
 
 app = typer.Typer(
     help=_("What is wrong, and what to do; stop alerts about it."), no_args_is_help=True
@@ -35,4 +34,4 @@ def _show_kind(answer: Answer, _given: Arguments) -> None:
         say.line(_("It is not open."))
 
 
-add_operations(app, problems, {"problems.list": _show_list, "problems.show": _show_kind})
+add_operations(app, "problems", {"problems.list": _show_list, "problems.show": _show_kind})

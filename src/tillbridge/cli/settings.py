@@ -70,3 +70,16 @@ def store_of(loaded: "LoadedSettings", name: str) -> "StoreSettings":
         if close
         else _("It has: {names}.").format(names=", ".join(stores)),
     )
+
+
+def check_community(loaded: "LoadedSettings", name: str) -> None:
+    """Raise ConfigError, which names those there are, where no community has that name."""
+    known = loaded.settings.communities
+    if name in known:
+        return
+    raise ConfigError(
+        _("{path} has no community {name}.").format(path=loaded.path, name=name),
+        fix=_("It has: {names}.").format(names=", ".join(known))
+        if known
+        else _("Add a table [communities.{name}]; see docs/communities.md.").format(name=name),
+    )

@@ -9,7 +9,6 @@ from tillbridge.cli import say
 from tillbridge.cli.commands import Arguments, add_operations
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer
-from tillbridge.operations import stores
 
 app = typer.Typer(help=_("Open and pause a store; its settings and taxes."), no_args_is_help=True)
 
@@ -101,4 +100,5 @@ def _tax_lines(config: dict[str, Any]) -> list[str]:
     return lines
 
 
-add_operations(app, stores, {"store.show": _show, "store.plan": _show_plan, "store.tax": _show_tax})
+_SHOW = {"store.show": _show, "store.plan": _show_plan, "store.tax": _show_tax}
+add_operations(app, "store", _SHOW)

@@ -12,7 +12,6 @@ from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer
-from tillbridge.operations import tables as operations
 
 if TYPE_CHECKING:
     from tillbridge.qr_sheets.sheet import QrTable
@@ -66,7 +65,7 @@ def _show_plan(answer: Answer, given: Arguments) -> None:
         say.line("  ? " + say.clean(f"{row['place']}: {row['text']} {row['fix']}"), level="warning")
 
 
-add_operations(app, operations, {"tables.list": _show_list, "tables.plan": _show_plan})
+add_operations(app, "tables", {"tables.list": _show_list, "tables.plan": _show_plan})
 
 
 @app.command()

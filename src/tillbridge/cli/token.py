@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json
-from tillbridge.cli.reach import ask
+from tillbridge.cli.commands import Json, call
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.i18n import _
 
@@ -48,11 +47,7 @@ def reporting(
     """
     loaded = load_settings(context)
     wanted = " ".join(sorted({each.value for each in scope or [Scope.REPORTS_READ]}))
-    answer = ask(
-        loaded,
-        lambda bridge: bridge.ask("POST", "token", "reporting", body={"scope": wanted}),
-        lambda control: control.reporting_token(wanted),
-    )
+    answer = call(loaded, "reporting.token", {"scope": wanted})
     if as_json:
         say.document(answer)
     else:

@@ -8,14 +8,11 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
-
-from tillbridge.alerts.channels import AppriseChannel, Channel, EmailChannel, WebhookChannel
+from tillbridge.alerts.channels import Channel, channels_of
 from tillbridge.alerts.dispatcher import About, AlertDispatcher, Manner
 from tillbridge.alerts.episodes import Rules
 from tillbridge.alerts.heartbeat import Heartbeat, HeartbeatProbe
-from tillbridge.config import AlertSettings, SecretSource
-from tillbridge.config.secrets import resolve_secret
+from tillbridge.config import AlertSettings
 from tillbridge.core.log import learn_secret
 from tillbridge.core.problems import Severity
 from tillbridge.core.spans import waiting
@@ -77,45 +74,6 @@ def probes_of(alerts: AlertSettings, base_dir: Path) -> list[Channel | Heartbeat
         learn_secret(alerts.heartbeat_url)
         found.append(HeartbeatProbe(alerts.heartbeat_url))
     return found
-
-
-def channels_of(alerts: AlertSettings, base_dir: Path) -> list[Channel]:
-    """Return the channels that are configured."""
-    channels: list[Channel] = []
-    if alerts.email is not None:
-        password = alerts.email.password
-        channels.append(
-            EmailChannel(
-                alerts.email,
-                None if password is None else _secret(base_dir, password, "alerts.email.password"),
-            )
-        )
-    if alerts.webhook is not None:
-        key = alerts.webhook.secret
-        channels.append(
-            WebhookChannel(
-                alerts.webhook,
-                _secret(base_dir, alerts.webhook.url, "alerts.webhook.url"),
-                None if key is None else _secret(base_dir, key, "alerts.webhook.secret"),
-            )
-        )
-    if alerts.apprise is not None:
-        urls = [
-            _secret(base_dir, url, f"alerts.apprise.urls.{place}")
-            for place, url in enumerate(alerts.apprise.urls)
-        ]
-        channels.append(AppriseChannel(alerts.apprise, urls))
-    return channels
-
-
-def _secret(base_dir: Path, source: SecretStr | SecretSource, key: str) -> Callable[[], str]:
-    def read() -> str:
-        # Read when it is needed, so that a new one counts without a restart.
-        value = resolve_secret(source, key=key, base_dir=base_dir).get_secret_value()
-        learn_secret(value)
-        return value
-
-    return read
 
 
 async def _about(building: Building, store: str) -> About:

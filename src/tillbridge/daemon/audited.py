@@ -15,14 +15,7 @@ from tillbridge.web.ports import Control
 # Operations that change nothing. Every other one is written down, a new one too.
 READS = frozenset(
     {
-        "communities.availability",
-        "communities.hours",
-        "communities.items",
-        "communities.orders",
-        "communities.webhook_deliveries",
         "connect_result",
-        "integration.plan",
-        "integration.show",
         "diagnostics.begin",
         "diagnostics.bundle_file",
         "diagnostics.bundle_state",

@@ -10,15 +10,10 @@ from tillbridge.daemon.building import Building
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.rooms import StoreRooms
-from tillbridge.model.instant import to_iso
 from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
     from tillbridge.daemon.condition import Condition
-    from tillbridge.daemon.operations_communities import CommunityOperations
-    from tillbridge.daemon.operations_fleet import FleetOperations
-    from tillbridge.daemon.operations_integration import IntegrationOperations
-    from tillbridge.daemon.operations_problems import AlertOperations
     from tillbridge.daemon.operations_setup import SetupOperations
 
 
@@ -46,46 +41,6 @@ class Operations:
         from tillbridge.daemon.condition import Condition  # noqa: PLC0415 -- (as above)
 
         return Condition(self._building, self._running_since)
-
-    @cached_property
-    def fleet(self) -> "FleetOperations":
-        """What is asked about the reports of this bridge."""
-        # Only where somebody asks.
-        from tillbridge.daemon.operations_fleet import (  # noqa: PLC0415 -- (as above)
-            FleetOperations,
-        )
-
-        return FleetOperations(self._house)
-
-    @cached_property
-    def integration(self) -> "IntegrationOperations":
-        """What is asked about integrations."""
-        # Only where somebody asks.
-        from tillbridge.daemon.operations_integration import (  # noqa: PLC0415 -- (as above)
-            IntegrationOperations,
-        )
-
-        return IntegrationOperations(self._rooms, self._house.ledger)
-
-    @cached_property
-    def alerts(self) -> "AlertOperations":
-        """What is asked about alerts."""
-        # Only where somebody asks.
-        from tillbridge.daemon.operations_problems import (  # noqa: PLC0415 -- (as above)
-            AlertOperations,
-        )
-
-        return AlertOperations(self._house)
-
-    @cached_property
-    def communities(self) -> "CommunityOperations":
-        """What is asked about communities."""
-        # Only where somebody asks: most bridges are in no community.
-        from tillbridge.daemon.operations_communities import (  # noqa: PLC0415 -- (as above)
-            CommunityOperations,
-        )
-
-        return CommunityOperations(self._building.communities, self._later)
 
     @cached_property
     def setup(self) -> "SetupOperations":
@@ -129,20 +84,6 @@ class Operations:
     async def connect_result(self, state: str) -> Answer:
         """Return how far a connection is."""
         return self._daemon().result(state)
-
-    async def reporting_token(self, scope: str) -> Answer:
-        """Return a token for the reporting API."""
-        house = self._house
-        audience = house.settings.assumptions.reporting_audience
-        token = house.link.app(audience=audience, scope=scope).token
-        text = await token.access_token()
-        return {
-            "ok": True,
-            "access_token": text,
-            "expires_at": to_iso(token.expires_at_ms),
-            "audience": audience,
-            "scope": token.access.scope,
-        }
 
     # -- inside
 

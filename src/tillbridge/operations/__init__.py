@@ -4,6 +4,29 @@ Importing any of it declares all.
 """
 
 from tillbridge.core.operation import OPERATIONS
-from tillbridge.operations import audit, items, menu, orders, problems, stores, tables
+from tillbridge.operations import (
+    audit,
+    communities,
+    integration,
+    items,
+    menu,
+    orders,
+    problems,
+    reporting,
+    stores,
+    tables,
+)
 
-__all__ = ["OPERATIONS", "audit", "items", "menu", "orders", "problems", "stores", "tables"]
+__all__ = [
+    "OPERATIONS",
+    "audit",
+    "communities",
+    "integration",
+    "items",
+    "menu",
+    "orders",
+    "problems",
+    "reporting",
+    "stores",
+    "tables",
+]

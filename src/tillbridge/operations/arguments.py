@@ -34,13 +34,28 @@ def _zone(bridge: "Bridge", store: str) -> "ZoneInfo | None":
 
 async def until_of_store(bridge: "Bridge", arguments: Mapping[str, Any], typed: str) -> int:
     """Return the instant that was typed, in the store's time. Raises ConfigError."""
-    from tillbridge.core.until import until_ms
-
     store = arguments["store"]
     if typed.strip().lower() == "opening":
         return await next_opening(bridge, store)
+    return _until(bridge, typed, _zone(bridge, store))
+
+
+async def until_of_community(bridge: "Bridge", arguments: Mapping[str, Any], typed: str) -> int:
+    """Return the instant that was typed, in the time of the first store there. As above."""
+    from zoneinfo import ZoneInfo
+
+    settings = bridge.settings
+    known = settings.communities.get(arguments["community"])
+    member = next(iter((known.stores if known else None) or settings.stores))
+    name = settings.stores[member].timezone
+    return _until(bridge, typed, ZoneInfo(name) if name else None)
+
+
+def _until(bridge: "Bridge", typed: str, zone: "ZoneInfo | None") -> int:
+    from tillbridge.core.until import until_ms
+
     try:
-        return until_ms(typed, now_ms=bridge.clock.now_ms(), zone=_zone(bridge, store))
+        return until_ms(typed, now_ms=bridge.clock.now_ms(), zone=zone)
     except ValueError as slip:
         raise ConfigError(f"{slip}.", fix=_("Give a time to come, or none at all.")) from None
 

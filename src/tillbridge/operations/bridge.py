@@ -1,6 +1,7 @@
 """What operations act on: the stores and communities of a bridge, and what they share."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tillbridge.core.clock import Clock
@@ -11,9 +12,11 @@ if TYPE_CHECKING:
     from tillbridge.config import Settings
     from tillbridge.core.operation import Answer
     from tillbridge.daemon.building import Building
+    from tillbridge.daemon.community_rooms import CommunityRooms
     from tillbridge.daemon.rooms import StoreRooms
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.problems import ProblemTracker
+    from tillbridge.service.link import ServiceLink
 
 
 class Bridge:
@@ -57,6 +60,21 @@ class Bridge:
     def stores(self) -> "Mapping[str, StoreRooms]":
         """The stores by their names."""
         return self._building.stores
+
+    @property
+    def communities(self) -> "Mapping[str, CommunityRooms]":
+        """The communities by their names."""
+        return self._building.communities
+
+    @property
+    def base_dir(self) -> Path:
+        """Where paths in the settings count from."""
+        return self._building.bridge.base_dir
+
+    @property
+    def link(self) -> "ServiceLink":
+        """The way to the ordering service, for what is no store's."""
+        return self._building.house.link
 
     def store(self, name: str) -> "StoreRooms":
         """Return a store. Raises ConfigError, which names those there are."""

@@ -11,11 +11,9 @@ from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.operation import Answer, BadRequest, Dispatcher
 from tillbridge.web.asking import Ask, Body, Route, flag, text, texts
-from tillbridge.web.community_routes import community_routes
 from tillbridge.web.diagnostic_routes import diagnostic_routes
 from tillbridge.web.ports import Control
 from tillbridge.web.setup_routes import setup_routes
-from tillbridge.web.store_routes import store_routes
 
 
 def control_routes(control: Control, dispatcher: Dispatcher, token: str) -> list[web.RouteDef]:
@@ -51,18 +49,9 @@ def control_routes(control: Control, dispatcher: Dispatcher, token: str) -> list
     return [
         route("POST", r"{operation:\w+\.[\w.]+}", perform),
         route("GET", "status", lambda _request, _body: control.status()),
-        route("GET", "fleet/key", lambda _request, _body: control.fleet.key()),
-        route("POST", "alerts/test", lambda _request, _body: control.alerts.test()),
         *_connect_routes(control, route),
-        *store_routes(control, route),
-        route(
-            "POST",
-            "token/reporting",
-            lambda _request, body: control.reporting_token(text(body, "scope")),
-        ),
         *setup_routes(control, route),
         *diagnostic_routes(control.diagnostics, route),
-        *community_routes(control, route),
     ]
 
 

@@ -3,12 +3,10 @@
 from tillbridge.web.ports.answer import Answer, CallbackAnswer, OnCallback
 from tillbridge.web.ports.bridge import DiagnosticsControl, Trail
 from tillbridge.web.ports.control import Control
-from tillbridge.web.ports.stores import CommunitiesControl
 
 __all__ = [
     "Answer",
     "CallbackAnswer",
-    "CommunitiesControl",
     "Control",
     "DiagnosticsControl",
     "OnCallback",

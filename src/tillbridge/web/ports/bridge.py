@@ -5,14 +5,6 @@ from typing import Protocol
 from tillbridge.web.ports.answer import Answer
 
 
-class AlertsControl(Protocol):
-    """What is asked about alerts; as `Control`."""
-
-    async def test(self) -> Answer:
-        """Send a test by every way; return `ways`, each with `way`, `ok`, `text` and `fix`."""
-        ...
-
-
 class DiagnosticsControl(Protocol):
     """What is asked about the bridge's own health."""
 
@@ -73,14 +65,6 @@ class DiagnosticsControl(Protocol):
         `public_url`, `receiver`, `path`, `cautions`, `fits` and `ways`; a way has `name`, `title`,
         `text`, `cautions`, `steps`, `installed` and `running`.
         """
-        ...
-
-
-class FleetControl(Protocol):
-    """What is asked about the reports of this bridge."""
-
-    async def key(self) -> Answer:
-        """Return `name`, as it stands in the reports, and the public `key` of their signatures."""
         ...
 
 

@@ -5,12 +5,9 @@ from typing import Protocol
 
 from tillbridge.web.ports.answer import Answer
 from tillbridge.web.ports.bridge import (
-    AlertsControl,
     DiagnosticsControl,
-    FleetControl,
 )
 from tillbridge.web.ports.setup import SetupControl
-from tillbridge.web.ports.stores import CommunitiesControl, IntegrationControl
 
 
 class Control(Protocol):
@@ -26,28 +23,8 @@ class Control(Protocol):
         ...
 
     @property
-    def communities(self) -> CommunitiesControl:
-        """What is asked about communities."""
-        ...
-
-    @property
-    def fleet(self) -> FleetControl:
-        """What is asked about the reports of this bridge."""
-        ...
-
-    @property
-    def alerts(self) -> AlertsControl:
-        """What is asked about alerts."""
-        ...
-
-    @property
     def setup(self) -> SetupControl:
         """What is asked about setting the bridge up."""
-        ...
-
-    @property
-    def integration(self) -> IntegrationControl:
-        """What is asked about integrations."""
         ...
 
     async def status(self) -> Answer:
@@ -84,11 +61,4 @@ class Control(Protocol):
 
     async def connect_result(self, state: str) -> Answer:
         """Return `done`; once it is true also `ok`, `text`, `fix` and `webhook_url`."""
-        ...
-
-    async def reporting_token(self, scope: str) -> Answer:
-        """Return `access_token` for the reporting API, with `expires_at`, `audience`, `scope`.
-
-        It is minted only where none is cached; `scope` is space-separated.
-        """
         ...

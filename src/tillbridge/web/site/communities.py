@@ -37,8 +37,8 @@ def blocks(told: Mapping[str, Any]) -> list[Filled]:
 async def _fill(visit: Visit) -> Filled:
     name = visit.params["community"]
     # First, since it says in words that there is no such community.
-    availability = await visit.control.communities.availability(name)
-    orders = await visit.control.communities.orders(name, _ORDERS)
+    availability = await visit.perform("communities.availability", community=name)
+    orders = await visit.perform("communities.orders", community=name, limit=_ORDERS)
     status = await visit.control.status()
     block = next((each for each in blocks(status) if each["name"] == name), None)
     return {

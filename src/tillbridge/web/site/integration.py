@@ -2,15 +2,14 @@
 
 from collections.abc import Sequence
 
-from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
 from tillbridge.stores.integration_plan import Kind, costs_of
-from tillbridge.web.site.book import Action, Done, Question, Subject, Visit
+from tillbridge.web.site.book import Question, Subject, Visit, performs
 
 
 async def _ask_apply(visit: Visit) -> Question:
     store = visit.params["store"]
-    plan = await visit.control.integration.plan(store)
+    plan = await visit.perform("integration.plan", store=store)
     if plan["kind"] == Kind.NOTHING:
         text = _("Nothing differs any more: the service has {store} as it is configured.")
     else:
@@ -23,13 +22,9 @@ async def _ask_apply(visit: Visit) -> Question:
     )
 
 
-async def _apply(visit: Visit) -> Done:
-    return Done.of(await visit.control.integration.apply(visit.params["store"]))
-
-
 async def _ask_secret(visit: Visit) -> Question:
     store = visit.params["store"]
-    shown = await visit.control.integration.show(store)
+    shown = await visit.perform("integration.show", store=store)
     costs: Sequence[str] = shown["rotation_costs"]
     return Question(
         _("{store} gets a new webhook secret.").format(store=store),
@@ -37,10 +32,6 @@ async def _ask_secret(visit: Visit) -> Question:
         points=costs or (_("Deliveries signed with the old secret are taken for a while."),),
         risky=True,
     )
-
-
-async def _secret(visit: Visit) -> Done:
-    return Done.of(await visit.control.integration.rotate_secret(visit.params["store"]))
 
 
 async def _ask_anew(visit: Visit) -> Question:
@@ -55,35 +46,25 @@ async def _ask_anew(visit: Visit) -> Question:
     )
 
 
-async def _anew(visit: Visit) -> Done:
-    return Done.of(await visit.control.integration.reintegrate(visit.params["store"]))
-
-
 SUBJECT = Subject(
     actions=(
-        Action(
+        performs(
             "/stores/{store}/integration/apply",
             _("Apply the configuration"),
             "integration.apply",
-            Role.TECHNICIAN,
-            _apply,
-            _ask_apply,
+            ask=_ask_apply,
         ),
-        Action(
+        performs(
             "/stores/{store}/integration/secret",
             _("Get a new webhook secret"),
             "integration.rotate_secret",
-            Role.TECHNICIAN,
-            _secret,
-            _ask_secret,
+            ask=_ask_secret,
         ),
-        Action(
+        performs(
             "/stores/{store}/integration/anew",
             _("Integrate it anew"),
             "integration.reintegrate",
-            Role.TECHNICIAN,
-            _anew,
-            _ask_anew,
+            ask=_ask_anew,
         ),
     ),
 )

@@ -1,0 +1,418 @@
+"""Communities: their catalogue, items off sale there, their orders, hours and webhook."""
+
+from typing import TYPE_CHECKING, Annotated
+
+from tillbridge.core.actor import Role, current_actor
+from tillbridge.core.errors import BridgeError, ConfigError, ServiceError
+from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.operations.arguments import until_of_community
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from tillbridge.communities.flow import CommunityFlow
+    from tillbridge.ledger.community import TiedChild
+    from tillbridge.ledger.models import CommunityOrder
+    from tillbridge.model.community import DeliveryAttempt, Record
+    from tillbridge.operations.bridge import Bridge
+
+Community = Annotated[
+    str,
+    Argument(
+        "COMMUNITY",
+        _("The community's name in bridge.toml."),
+        complete="communities",
+        audit="community",
+    ),
+]
+Item = Annotated[
+    str,
+    Argument(
+        "ITEM",
+        _("The item's id in the community; or in the till, where one store alone has it."),
+        complete="community_items",
+        audit="target",
+    ),
+]
+
+
+@operation("communities.items", role=Role.LOOK, reads=True, command="community items")
+async def items(
+    bridge: "Bridge",
+    community: Community,
+    *,
+    off: Annotated[bool, Argument(help=_("Only those that the community does not sell now."))] = (
+        False
+    ),
+) -> Answer:
+    """List the community's items: whether it sells them, and what this bridge says of them.
+
+    An item is sold where both sides say so: its own store, and the community.
+
+    Example: tillbridge community items hall --off
+    """
+    from tillbridge.communities.overrides import item_availability
+
+    flow = _flow(bridge, community)
+    records, overrides = await _records(flow), await flow.overrides.all()
+    stores = {each.record_id: each.name for each in records if each.kind == "store"}
+    now = flow.context.clock.now_ms()
+    found = [
+        {
+            "item_id": each.record_id,
+            "external_id": each.external_id,
+            "name": each.name,
+            "store_id": each.store_id,
+            "store_name": stores.get(each.store_id, ""),
+            "price": each.price,
+            "snoozed_until": each.snoozed_until,
+            **item_availability(each, overrides.get(each.record_id), now).to_json(),
+        }
+        for each in records
+        if each.kind == "item"
+    ]
+    return {
+        "as_of": (await flow.mirror.state()).get("as_of"),
+        "items": [each for each in found if not off or each["available"] is False],
+    }
+
+
+@operation("communities.availability", role=Role.LOOK, reads=True)
+async def availability(bridge: "Bridge", community: Community) -> Answer:
+    """Return what is off sale by this bridge's word, and when the service was last told."""
+    from tillbridge.ledger.community import get_records
+    from tillbridge.ledger.overrides import community_overrides
+    from tillbridge.model.instant import to_iso
+
+    context = _flow(bridge, community).context
+
+    def read(connection: "Connection") -> Answer:
+        words = community_overrides(connection, context.key).values()
+        names = {
+            each.record_id: each.name
+            for each in get_records(connection, context.key)
+            if each.kind == "item"
+        }
+        told = [each.sent_at for each in words if each.sent_at is not None]
+        return {
+            "items": [
+                {
+                    "item_id": each.external_id,
+                    "name": names.get(each.external_id, ""),
+                    "at": to_iso(each.at),
+                    "until": None if each.until is None else to_iso(each.until),
+                    "by": each.by,
+                    "told_at": None if each.sent_at is None else to_iso(each.sent_at),
+                }
+                for each in words
+                if not each.available
+            ],
+            "waiting": sum(each.sent_at is None for each in words),
+            "last_told_at": to_iso(max(told)) if told else None,
+        }
+
+    return await context.ledger.read(read)
+
+
+@operation("communities.sync", role=Role.TECHNICIAN, command="community sync")
+async def sync(
+    bridge: "Bridge",
+    community: Community,
+    *,
+    full: Annotated[bool, Argument(help=_("All of it, not only changes."), audit="full")] = False,
+) -> Answer:
+    """Read the community's catalogue now.
+
+    Example: tillbridge community sync hall --full
+    """
+    flow = _flow(bridge, community)
+    state = await (flow.mirror.whole() if full else flow.mirror.round())
+    text = _("The catalogue is mirrored: {items} items of {stores} stores.").format(
+        items=state["items"], stores=state["stores"]
+    )
+    return {"ok": True, "text": text, **state}
+
+
+@operation("communities.item_86", role=Role.STAFF, command="community 86")
+async def take_off(
+    bridge: "Bridge",
+    community: Community,
+    item: Item,
+    *,
+    until: Annotated[
+        int | None,  # ms since the epoch
+        Argument(
+            "TIME",
+            _("Until when: 18:30, tomorrow, 2h, 2026-11-21T18:30. Else until restored."),
+            audit="until_ms",
+            resolve=until_of_community,
+        ),
+    ] = None,
+) -> Answer:
+    """Take an item off sale in the community; its store's own storefront goes on selling it.
+
+    Carts that hold it fail in the community from then on. Times are the store's local time.
+
+    Example: tillbridge community 86 hall B1 --until 18:30
+    """
+    from tillbridge.model.instant import to_iso
+
+    flow = _flow(bridge, community)
+    if until is not None and until <= flow.context.clock.now_ms():
+        raise ConfigError(_("That time is over."), fix=_("Give a time to come, or none at all."))
+    record = await _item(flow, item)
+    by = current_actor().name
+    await flow.overrides.set(record.record_id, available=False, until=until, by=by)
+    text = (
+        _("{item} is off sale in the community until it is restored.")
+        if until is None
+        else _("{item} is off sale in the community until {until}.")
+    )
+    end = "" if until is None else to_iso(until)
+    return await _told(flow, text.format(item=record.name or item, until=end))
+
+
+@operation("communities.item_restore", role=Role.STAFF, command="community restore")
+async def restore(bridge: "Bridge", community: Community, item: Item) -> Answer:
+    """Let the community sell an item again, and end its snooze.
+
+    Example: tillbridge community restore hall B1
+    """
+    flow = _flow(bridge, community)
+    record = await _item(flow, item)
+    await flow.overrides.set(record.record_id, available=True, until=None, by=current_actor().name)
+    text = _("{item} is on sale in the community again, as far as its store sells it.")
+    return await _told(flow, text.format(item=record.name or item))
+
+
+@operation("communities.orders", role=Role.LOOK, reads=True, command="community orders")
+async def orders(
+    bridge: "Bridge",
+    community: Community,
+    *,
+    limit: Annotated[int, Argument("N", _("How many, the newest first."), least=1, most=1000)] = 20,
+) -> Answer:
+    """List the latest orders of the community, each with its parts; ours name their store.
+
+    Example: tillbridge community orders hall --limit 5
+    """
+    from functools import partial
+
+    from tillbridge.ledger.community import latest_parents, tied_children
+
+    flow = _flow(bridge, community)
+    key, ledger = flow.context.key, flow.context.ledger
+    parents = await ledger.read(partial(latest_parents, community=key, limit=limit))
+    return {
+        "orders": [
+            _parent(
+                each,
+                await ledger.read(partial(tied_children, community=key, parent_id=each.order_id)),
+            )
+            for each in parents
+        ]
+    }
+
+
+@operation("communities.hours", role=Role.LOOK, reads=True)
+async def hours(bridge: "Bridge", community: Community) -> Answer:
+    """Return the opening hours as the community is to have them."""
+    from tillbridge.model.instant import to_iso
+
+    listed = await _flow(bridge, community).hours.listed()
+    return {
+        "ok": True,
+        "text": ""
+        if listed
+        else _("No member store here names an hours file, or push_hours is off."),
+        "stores": [
+            {
+                "store": each.store,
+                "hours": dict(each.body),
+                "pushed_at": None if each.pushed_at is None else to_iso(each.pushed_at),
+            }
+            for each in listed
+        ],
+    }
+
+
+@operation("communities.push_hours", role=Role.TECHNICIAN)
+async def push_hours(bridge: "Bridge", community: Community) -> Answer:
+    """Push the opening hours of every store, changed or not."""
+    await _flow(bridge, community).hours.push_all()
+    told = await hours(bridge, community)
+    pushed = [each["store"] for each in told["stores"] if each["pushed_at"]]
+    if not pushed:
+        return {**told, "ok": False, "text": told["text"] or _("No store is connected yet.")}
+    text = _("The opening hours are pushed: {stores}.").format(stores=", ".join(pushed))
+    return {**told, "text": text}
+
+
+@operation("communities.webhook_test", role=Role.TECHNICIAN, command="community webhook test")
+async def webhook_test(bridge: "Bridge", community: Community) -> Answer:
+    """Let the service send a test delivery, and tell whether it arrived.
+
+    Example: tillbridge community webhook test hall
+    """
+    flow = _flow(bridge, community)
+    tested = await flow.subscriber.test()
+    if tested is None:
+        raise _no_subscription(community)
+    if tested.ok:
+        return {"ok": True, "text": _("The test delivery arrived, and is on disk.")}
+    if tested.attempt is None:
+        fix = _("Look at: tillbridge community webhook deliveries {name}").format(name=community)
+        text = _("The service has not tried to deliver the test within twelve seconds.")
+        return {"ok": False, "text": text, "fix": fix}
+    from tillbridge.communities.subscription import describe, remedy
+
+    if tested.attempt.succeeded:
+        text = _("Something answered the test delivery, but it was not this bridge.")
+        return {
+            "ok": False,
+            "text": text,
+            "fix": bridge.later(_("Check public_url in [receiver].")),
+        }
+    return {
+        "ok": False,
+        "text": bridge.later(_("The test delivery failed. {what}")).format(
+            what=describe(tested.attempt)
+        ),
+        "fix": remedy(tested.attempt, community, flow.subscriber.wanted.url),
+    }
+
+
+@operation(
+    "communities.webhook_deliveries",
+    role=Role.LOOK,
+    reads=True,
+    command="community webhook deliveries",
+)
+async def webhook_deliveries(bridge: "Bridge", community: Community) -> Answer:
+    """List the service's attempts to deliver, and what it was answered.
+
+    Example: tillbridge community webhook deliveries hall
+    """
+    flow = _flow(bridge, community)
+    if flow.subscriber.webhook_id is None:
+        raise _no_subscription(community)
+    return {"deliveries": [_attempt(each) for each in await flow.subscriber.deliveries()]}
+
+
+@operation("communities.webhook_remake", role=Role.TECHNICIAN, command="community webhook remake")
+async def webhook_remake(bridge: "Bridge", community: Community) -> Answer:
+    """Make a new subscription in place of the one there is, with a new signing secret.
+
+    Example: tillbridge community webhook remake hall
+    """
+    await _flow(bridge, community).subscriber.remake()
+    return {"ok": True, "text": _("There is a new subscription, with a new signing secret.")}
+
+
+def _flow(bridge: "Bridge", name: str) -> "CommunityFlow":
+    rooms = bridge.communities.get(name)
+    if rooms is None:
+        there = ", ".join(bridge.communities)
+        raise ConfigError(
+            _("There is no community {name}.").format(name=name),
+            fix=_("There are: {names}.").format(names=there)
+            if there
+            else _("Add a table [communities.{name}]; see docs/communities.md.").format(name=name),
+        )
+    return rooms.flow
+
+
+async def _records(flow: "CommunityFlow") -> "list[Record]":
+    from functools import partial
+
+    from tillbridge.ledger.community import get_records
+
+    if not await flow.mirror.state():
+        await flow.mirror.whole()
+    return await flow.context.ledger.read(partial(get_records, community=flow.context.key))
+
+
+async def _item(flow: "CommunityFlow", item: str) -> "Record":
+    """Find an item by its id in the community, or by the till's where only one has it."""
+    items = [each for each in await _records(flow) if each.kind == "item"]
+    found = [each for each in items if each.record_id == item] or [
+        each for each in items if each.external_id == item
+    ]
+    if not found:
+        raise BridgeError(
+            _("The community has no item {item}.").format(item=item),
+            fix=_("See which there are with: tillbridge community items {name}").format(
+                name=flow.context.name
+            ),
+        )
+    if len(found) > 1:
+        ids = ", ".join(f"{each.record_id} ({each.store_id})" for each in found)
+        raise BridgeError(
+            _("Several stores have an item {item}.").format(item=item),
+            fix=_("Give the community's own id: {ids}.").format(ids=ids),
+        )
+    return found[0]
+
+
+async def _told(flow: "CommunityFlow", text: str) -> Answer:
+    import contextlib
+
+    try:
+        await flow.overrides.push()
+    except ServiceError as failure:
+        flow.soon("words")
+        kept = _("It is noted, and the service is told as soon as it can be: {detail}")
+        return {"ok": True, "told": False, "text": f"{text} {kept.format(detail=failure.text)}"}
+    # The catalogue shows it from now on; if it cannot be read just now, the next round does.
+    with contextlib.suppress(ServiceError):
+        await flow.mirror.round()
+    return {"ok": True, "told": True, "text": text}
+
+
+def _parent(parent: "CommunityOrder", children: "list[TiedChild]") -> Answer:
+    from tillbridge.model.instant import to_iso
+
+    return {
+        "order_id": parent.order_id,
+        "order_number": parent.order_number,
+        "status": parent.status,
+        "received_at": to_iso(parent.received_at),
+        "updated_at": None if parent.updated_at is None else to_iso(parent.updated_at),
+        "children": [
+            {
+                "order_id": each.child.order_id,
+                "store_id": each.child.store_id,
+                "store_name": each.child.store_name,
+                "status": each.child.status,
+                "subtotal": each.child.subtotal,
+                # the store of this bridge that has the POS order, and what the service was told
+                "store": each.local_store,
+                "told": each.state,
+            }
+            for each in children
+        ],
+    }
+
+
+def _attempt(each: "DeliveryAttempt") -> Answer:
+    from tillbridge.model.instant import to_iso
+
+    return {
+        "event_type": each.event_type,
+        "delivery_id": each.delivery_id,
+        "attempted_at": None if each.attempted_at is None else to_iso(each.attempted_at),
+        "response_status": each.response_status,
+        "response_body": each.response_body,
+        "error": each.error,
+        "succeeded": each.succeeded,
+    }
+
+
+def _no_subscription(name: str) -> BridgeError:
+    return BridgeError(
+        _("There is no subscription yet."),
+        fix=_(
+            "The running bridge makes one; or run: tillbridge community webhook remake {name}"
+        ).format(name=name),
+    )

@@ -1,0 +1,163 @@
+"""The integration of a store: show, change, renew, remove. No answer holds a secret."""
+
+from typing import TYPE_CHECKING
+
+from tillbridge.core.actor import Role
+from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer, operation
+from tillbridge.operations.arguments import StoreName
+
+if TYPE_CHECKING:
+    from tillbridge.daemon.rooms import StoreRooms
+    from tillbridge.operations.bridge import Bridge
+    from tillbridge.service.types import Integration, IntegrationRequest
+    from tillbridge.stores.integration import Integrated
+    from tillbridge.stores.integration_reader import IntegrationSnapshot
+
+
+@operation("integration.show", role=Role.LOOK, reads=True, command="integration show")
+async def show(bridge: "Bridge", store: StoreName) -> Answer:
+    """Show the integration as the ordering service has it, beside as it is configured.
+
+    Example: tillbridge integration show main
+    """
+    from tillbridge.ledger.facts import get_fact
+    from tillbridge.ledger.orders import open_orders
+    from tillbridge.stores.integration_plan import Kind, costs_of
+
+    rooms = bridge.store(store)
+    seen = await rooms.integrator.look()
+    told = await bridge.ledger.read(
+        lambda db: (
+            get_fact(db, store, "webhook_secret") or {},
+            get_fact(db, store, "integration_removed") or {},
+            len(open_orders(db, store)),
+        )
+    )
+    secret, removed, waiting = told
+    known = seen.plan.kind not in {Kind.ROTATE, Kind.INTEGRATE, Kind.WAIT}
+    until = secret.get("old_until_ms")
+    return {
+        "store_id": seen.store.store_id,
+        "state": str(seen.plan.state),
+        "secret": "known" if known else "unknown" if seen.now else "none",
+        "secret_since": _iso(secret.get("since_ms")) if known else None,
+        "old_secret_until": _iso(until),
+        "service": None if seen.now is None else _as_told(seen.now),
+        "configured": _as_wanted(seen.wanted),
+        "plan": seen.plan.to_json(),
+        "removed_since": _iso(removed.get("at")),
+        "open_orders": waiting,
+        "rotation_costs": list(costs_of(Kind.ROTATE))
+        if rooms.integrator.new_secret_takes_new_integration
+        else [],
+    }
+
+
+@operation("integration.plan", role=Role.LOOK, reads=True, command="integration plan")
+async def plan(bridge: "Bridge", store: StoreName) -> Answer:
+    """Show what differs from the configuration, and what applying it costs; nothing is changed.
+
+    Example: tillbridge integration plan main
+    """
+    return (await bridge.store(store).integrator.look()).plan.to_json()
+
+
+@operation("integration.apply", role=Role.TECHNICIAN)
+async def apply(bridge: "Bridge", store: StoreName) -> Answer:
+    """Do what the plan says."""
+    from tillbridge.stores.integration_plan import Kind
+
+    rooms = bridge.store(store)
+    before = await rooms.integrator.look()
+    if before.plan.kind is Kind.WAIT:
+        return {"ok": False, "text": _waits(before), "changed": []}
+    done = await rooms.integrator.apply(frozenset(Kind) - {Kind.WAIT})
+    if done is None:
+        return {"ok": False, "text": _waits(before), "changed": []}
+    if done.created:
+        text = _("The store {store} is integrated anew, as configured.")
+    elif done.changed:
+        text = _("Changed: {changed}.")
+    else:
+        text = _("Nothing had to change: the service has it as configured.")
+    return await _after(rooms, done, text)
+
+
+@operation("integration.rotate_secret", role=Role.TECHNICIAN)
+async def rotate_secret(bridge: "Bridge", store: StoreName) -> Answer:
+    """Get a new webhook secret."""
+    rooms = bridge.store(store)
+    done = await rooms.integrator.rotate()
+    text = _("The webhook secret is new. Deliveries signed with the old one are still taken.")
+    return await _after(rooms, done, text)
+
+
+@operation("integration.remove", role=Role.TECHNICIAN)
+async def remove(bridge: "Bridge", store: StoreName) -> Answer:
+    """Take the store off this bridge."""
+    rooms = bridge.store(store)
+    await rooms.integrator.remove()
+    rooms.integrating.look()
+    text = _(
+        "The store {store} is taken off this bridge: no orders arrive, and nothing is pushed. "
+        "Bring it back with: tillbridge connect {store}"
+    )
+    return {"ok": True, "text": text.format(store=store)}
+
+
+@operation("integration.reintegrate", role=Role.TECHNICIAN)
+async def reintegrate(bridge: "Bridge", store: StoreName) -> Answer:
+    """Remove the integration and make it anew."""
+    rooms = bridge.store(store)
+    done = await rooms.integrator.reintegrate()
+    return await _after(rooms, done, _("The store {store} is integrated anew."))
+
+
+async def _after(rooms: "StoreRooms", done: "Integrated", text: str) -> Answer:
+    await rooms.connected()
+    rooms.integrating.look()
+    changed = list(done.changed)
+    return {
+        "ok": True,
+        "text": text.format(store=rooms.name, changed=", ".join(changed)),
+        "store_id": done.store_id,
+        "created": done.created,
+        "changed": changed,
+    }
+
+
+def _waits(seen: "IntegrationSnapshot") -> str:
+    return _(
+        "The ordering service has the integration as {state}: nothing can be applied before it "
+        "is active again. See who must do what with: tillbridge status"
+    ).format(state=seen.plan.state)
+
+
+def _as_told(now: "Integration") -> Answer:
+    return {
+        "integration_id": now.integration_id,
+        "webhook_url": now.webhook_url,
+        "menu_sync_direction": now.menu_sync_direction,
+        "auto_accept_orders": now.auto_accept_orders,
+        "external_store_id": now.external_store_id,
+        "notification_email": now.notification_email,
+        "status": now.status,
+        "connected_at": _iso(now.connected_at),
+    }
+
+
+def _as_wanted(wanted: "IntegrationRequest") -> Answer:
+    return {
+        "webhook_url": wanted.webhook_url,
+        "menu_sync_direction": wanted.menu_sync_direction,
+        "auto_accept_orders": wanted.auto_accept_orders,
+        "external_store_id": wanted.external_store_id,
+        "notification_email": wanted.notification_email,
+    }
+
+
+def _iso(at_ms: int | None) -> str | None:
+    from tillbridge.model.instant import to_iso
+
+    return None if at_ms is None else to_iso(at_ms)
