@@ -117,8 +117,10 @@ class Table:
             try:
                 for number, row in enumerate(reader, self.first_row):
                     fingerprint = digest(join(row).encode(), seed) - _TO_SIGNED
-                    if fingerprint in known:
+                    if fingerprint in unseen:  # a set, and faster than `known` may be
                         take(fingerprint)
+                    elif fingerprint in known:  # a row that is there twice, or another pass
+                        continue
                     elif row and row[-1].endswith(_END):
                         self._check_end(row, number, short_row)
                     elif any(map(str.strip, row)):
