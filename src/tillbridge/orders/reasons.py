@@ -129,8 +129,8 @@ class Cancellation:
     """What a cancel says, and what follows from it in the bridge.
 
     `reason` is shown to the customer, `message` goes to support. `items_out` are external ids to
-    be taken off sale; `price_mismatch`, `pos_offline` and `lost_to_absence` tell the rooms that
-    mend these. `cause` is a key of `CAUSES`, "" where a person asks for it.
+    be taken off sale; `price_mismatch`, `pos_offline` and `lost_to_absence` have the menu, the
+    POS's presence and the store's pause react. `cause` is a key of `CAUSES`, "" where a person asks for it.
     """
 
     code: ReasonCode
