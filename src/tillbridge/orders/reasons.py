@@ -130,7 +130,8 @@ class Cancellation:
 
     `reason` is shown to the customer, `message` goes to support. `items_out` are external ids to
     be taken off sale; `price_mismatch`, `pos_offline` and `lost_to_absence` have the menu, the
-    POS's presence and the store's pause react. `cause` is a key of `CAUSES`, "" where a person asks for it.
+    POS's presence and the store's pause react. `cause` is a key of `CAUSES`, "" where a person
+    asks for it.
     """
 
     code: ReasonCode
