@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from watchfiles.main import FileChange
 
 from tillbridge.pos import folder_events
+from tillbridge.pos import watch as watch_module
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.watch import FileWatch
 
@@ -350,3 +351,38 @@ async def test_a_folder_that_is_moved_away_and_made_again_is_watched_anew(tmp_pa
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_share_that_does_not_answer_is_a_problem_until_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    reports: list[tuple[str, float | None]] = []
+
+    def stat(path: Path) -> watch_module._Look:
+        assert answers.wait(60), path
+        return watch_module._Look(None)
+
+    monkeypatch.setattr(watch_module, "_look", stat)
+    watch = FileWatch(
+        FolderEvents(),
+        store="main",
+        poll_s=300,
+        hangs_after_s=0.1,
+        on_hang=lambda name, ran_s: reports.append((name, ran_s)),
+    )
+    watch.subscribe([tmp_path / "menu.csv"], SETTLE_MS, lambda: None)
+    running = asyncio.create_task(watch.run())
+    async with asyncio.timeout(30):
+        while not reports:
+            await asyncio.sleep(0.01)
+        answers.set()
+        while len(reports) < 2:
+            await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    (name, ran_s), over = reports
+    assert name == "watch"
+    assert ran_s is not None
+    assert ran_s >= 0.1
+    assert over == ("watch", None)
