@@ -1,13 +1,21 @@
 """Options that cannot work are refused in words, and a password is seen nowhere."""
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tillbridge.adapter import AdapterContext, CancelsTickets, TellsTicketUpdates, WritesTickets
+from tillbridge.adapter import (
+    AdapterContext,
+    CancelsTickets,
+    ReadsCatalogue,
+    TellsTicketUpdates,
+    WritesTickets,
+)
 from tillbridge.adapter.conformance import CHECKS, Outcome, run_check
 from tillbridge.adapter.conformance.subject import Subject
+from tillbridge.core import own_files
 from tillbridge.core.redaction import masked
 from tillbridge_sql.adapter import ADAPTER, SqlAdapter
 from tillbridge_sql.rig import SqlRig
@@ -96,3 +104,26 @@ def test_without_a_server_nothing_is_tried_and_the_reason_is_told(
     assert "apt-get install" in result.text
     monkeypatch.setattr("tillbridge_sql.rig_servers._postgresql", none)
     assert "apt-get install" in missing("postgresql")
+
+
+def test_a_link_to_a_database_of_the_bridge_is_not_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_files, "_folders", {folder / "data"})
+    (folder / "data").mkdir()
+    for path in (folder / "till.db", folder / "data/ledger.db"):
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE t (n INTEGER)")
+        connection.commit()
+        connection.close()
+    pos = opened(folder)
+    assert isinstance(pos, ReadsCatalogue)
+    assert pos.read_catalogue().items
+    pos.close()
+    (folder / "till.db").unlink()
+    (folder / "till.db").symlink_to(folder / "data/ledger.db")
+    pos = opened(folder)
+    assert isinstance(pos, ReadsCatalogue)
+    with pytest.raises(OSError, match="a file of the bridge"):
+        pos.read_catalogue()
+    pos.close()
