@@ -15,8 +15,10 @@ from tests.support.ledger_house import StoppedClock, opened
 from tests.support.pretend_control import PretendControl
 from tillbridge import operations
 from tillbridge.core.actor import Actor, Role, acting_as
-from tillbridge.core.errors import BridgeError
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.operation import Forbidden
 from tillbridge.daemon.effects import Effects
+from tillbridge.daemon.setting_up import _RefusingAll
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import metadata
@@ -196,3 +198,23 @@ async def test_what_the_bridge_does_by_itself_is_there_too(tmp_path: Path) -> No
         ("bridge", "item.86", "B2"),
         ("bridge", "item.86", "B1"),
     ]
+
+
+async def test_before_it_is_set_up_only_the_trail_can_be_read(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        trail = AuditTrail(ledger, StoppedClock())
+        dispatcher = _RefusingAll(bridge_of(ledger), trail)
+        assert (await dispatcher.perform("audit.list", {}, ROOT))["entries"] == []
+        with pytest.raises(ConfigError, match="Nothing is set up yet"):
+            await dispatcher.perform("menu.plan", {"store": "main"}, ROOT)
+
+
+async def test_a_role_that_may_not_does_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ledger:
+        inner = PretendControl()
+        dispatcher = inner.dispatcher(AuditTrail(ledger, StoppedClock()))
+        for role in (None, Role.ANYBODY, Role.LOOK):
+            with pytest.raises(Forbidden):
+                await dispatcher.perform("order.retry", {"order": "ord_1"}, Actor("page:lou", role))
+        assert inner.asked == []
+        assert await listed_of(ledger) == []

@@ -1,6 +1,6 @@
-"""Writes down what people ask the bridge to do: every operation that is no mere reading.
+"""Writes down what people ask of connecting, examining and setting up: all that is no mere reading.
 
-One place for the page, for commands that ask a running bridge, and for those that work alone.
+What is an operation (`core.operation`) is written down by its dispatcher.
 """
 
 import functools
@@ -29,21 +29,8 @@ READS = frozenset(
         "status",
     }
 )
-# Arguments that name what was acted on, and those worth keeping: no customer's data, no secret.
-_TARGETS = ("order_id", "code", "external_id", "table", "item_id", "target")
-_KEPT = frozenset(
-    {
-        "full",
-        "how",
-        "reason_code",
-        "until_ms",
-        "reintegrate",
-        "available",
-        "status",
-        "scope",
-        "store_id",
-    }
-)
+# Arguments worth keeping: no customer's data, no secret.
+_KEPT = frozenset({"reintegrate", "store_id"})
 
 
 def audited(control: Control, trail: AuditTrail) -> Control:
@@ -88,9 +75,6 @@ def _action(path: str) -> str:
 
 
 def _about(given: Mapping[str, Any]) -> dict[str, Any]:
-    target = next((given[name] for name in _TARGETS if isinstance(given.get(name), str)), "")
     kept = {name: value for name, value in given.items() if name in _KEPT and value is not None}
-    store, community = given.get("store"), given.get("community")
-    if isinstance(community, str):
-        store = f"communities/{community}"
-    return {"store": store if isinstance(store, str) else "", "target": target, **kept}
+    store = given.get("store")
+    return {"store": store if isinstance(store, str) else "", **kept}

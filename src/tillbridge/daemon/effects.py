@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from tillbridge.core.actor import Actor, acting_as
 from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.stores.pos_pause import PosPause
-from tillbridge.web.ports import Trail
 
 
 class Effects:
@@ -15,7 +15,7 @@ class Effects:
     """
 
     def __init__(
-        self, store: str, catalogue: CatalogueFlow, pauser: PosPause, trail: Trail
+        self, store: str, catalogue: CatalogueFlow, pauser: PosPause, trail: AuditTrail
     ) -> None:
         self._store = store
         self._catalogue = catalogue

@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import tillbridge
@@ -79,7 +80,7 @@ async def set_up(
         callback_path = path_on_status_page(redirect_uri, fresh.status_page.listen)
         page = StatusListener(
             audited(cast("Control", FreshControl(setup, place, clock.now_ms())), trail),
-            _RefusingAll(cast("Bridge", None), trail),
+            _RefusingAll(cast("Bridge", SimpleNamespace(ledger=ledger)), trail),
             token=token,
             tally=Tally(),
             clock=clock,
@@ -197,10 +198,12 @@ class _Refusing:
 
 
 class _RefusingAll(Dispatcher):
-    """Refuses every operation: there is nothing yet to ask."""
+    """Refuses every operation but to read the audit trail: there is nothing yet to ask."""
 
     async def perform(self, name: str, given: Mapping[str, Any], actor: Actor) -> Answer:
-        """Raise BridgeError."""
+        """As a `Dispatcher`. Raises ConfigError for all but the audit trail."""
+        if name.startswith("audit."):
+            return await super().perform(name, given, actor)
         return await _refuse(name, given, actor)
 
 

@@ -1,7 +1,7 @@
 """What the status listener asks of the rest of the bridge; the daemon hands it in."""
 
 from tillbridge.web.ports.answer import Answer, CallbackAnswer, OnCallback
-from tillbridge.web.ports.bridge import DiagnosticsControl, Trail
+from tillbridge.web.ports.bridge import DiagnosticsControl
 from tillbridge.web.ports.control import Control
 
 __all__ = [
@@ -10,5 +10,4 @@ __all__ = [
     "Control",
     "DiagnosticsControl",
     "OnCallback",
-    "Trail",
 ]

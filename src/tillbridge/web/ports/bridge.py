@@ -1,4 +1,4 @@
-"""What is asked about the bridge's own health, and who did what."""
+"""What is asked about the bridge's own health."""
 
 from typing import Protocol
 
@@ -65,14 +65,4 @@ class DiagnosticsControl(Protocol):
         `public_url`, `receiver`, `path`, `cautions`, `fits` and `ways`; a way has `name`, `title`,
         `text`, `cautions`, `steps`, `installed` and `running`.
         """
-        ...
-
-
-class Trail(Protocol):
-    """Where what people do is written down; who it was is known from `acting_as`."""
-
-    async def note(
-        self, action: str, *, store: str = "", target: str = "", ok: bool = True, **detail: object
-    ) -> None:
-        """Add an entry. Never raises: what was done is done, and the log tells a failure."""
         ...

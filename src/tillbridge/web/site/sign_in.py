@@ -5,10 +5,10 @@ from aiohttp import web
 from tillbridge.core.actor import Role, acting_as
 from tillbridge.core.clock import Clock
 from tillbridge.core.i18n import _
+from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.web.asking import form_of
 from tillbridge.web.authenticator import COOKIE, Authenticator, Denied, source_of
 from tillbridge.web.door import safe_return
-from tillbridge.web.ports import Trail
 from tillbridge.web.roles import NOBODY, Visitor
 from tillbridge.web.site.book import Filled, Page, Visit
 from tillbridge.web.site.frame import Frame
@@ -28,7 +28,7 @@ PAGE = Page(
 class SignIn:
     """The two writes that need no role: `POST /login` and `POST /logout`."""
 
-    def __init__(self, authenticator: Authenticator, trail: Trail, *, clock: Clock) -> None:
+    def __init__(self, authenticator: Authenticator, trail: AuditTrail, *, clock: Clock) -> None:
         self._authenticator = authenticator
         self._trail = trail
         self._clock = clock
