@@ -7,22 +7,22 @@ import pytest
 
 from tests.support.bridge_process import until
 from tests.support.world import World
-from tillbridge_odoo.emulated.house import House
+from tillbridge_odoo.emulated.shop import Shop
 from tillbridge_odoo.emulated.till import DATABASE, KEY, LOGIN
 from tillbridge_odoo.rig import OdooRig
 
 
 @pytest.fixture(params=[17, 19])
-async def odoo(request: pytest.FixtureRequest, world: World) -> AsyncIterator[House]:
+async def odoo(request: pytest.FixtureRequest, world: World) -> AsyncIterator[Shop]:
     """Run an Odoo of that version, and let the store's till be it."""
     kind = type("OdooOfVersion", (OdooRig,), {"version": request.param})
     (world.folder / "odoo").mkdir()
-    house = House(kind(world.folder / "odoo"))
-    house.store.set("res.currency", 1, name="USD")
+    shop = Shop(kind(world.folder / "odoo"))
+    shop.store.set("res.currency", 1, name="USD")
     config = world.config.read_text("utf-8")
     folder = config[config.index('adapter = "folder"') : config.index("[stores.main.orders]")]
     till = f"""adapter = "odoo"
-url = "{house.server.url}"
+url = "{shop.server.url}"
 database = "{DATABASE}"
 login = "{LOGIN}"
 api_key = {{ env = "ODOO_KEY" }}
@@ -35,8 +35,8 @@ health_s = 0.5
 """
     world.config.write_text(config.replace(folder, till), "utf-8")
     world.bridge.env["ODOO_KEY"] = KEY
-    yield house
-    house.close()
+    yield shop
+    shop.close()
 
 
 async def on_sale(world: World, **prices: int | None) -> None:
@@ -50,9 +50,7 @@ async def on_sale(world: World, **prices: int | None) -> None:
     await until(f"on sale: {prices}", look)
 
 
-async def test_odoos_menu_is_sold_and_its_orders_are_written_once(
-    world: World, odoo: House
-) -> None:
+async def test_odoos_menu_is_sold_and_its_orders_are_written_once(world: World, odoo: Shop) -> None:
     soup, bread = odoo.product("Soup", 4.5), odoo.product("Bread", 2.0)
     await world.bridge.start()
     code, out, err = await world.connect()
@@ -85,7 +83,7 @@ async def test_odoos_menu_is_sold_and_its_orders_are_written_once(
     await world.problem("store.closed_in_till", open_=False)
 
 
-async def test_orders_wait_for_an_odoo_that_is_away(world: World, odoo: House) -> None:
+async def test_orders_wait_for_an_odoo_that_is_away(world: World, odoo: Shop) -> None:
     soup = odoo.product("Soup", 4.5)
     await world.bridge.start()
     code, out, err = await world.connect()

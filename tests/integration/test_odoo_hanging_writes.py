@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.order_house import House, Life
 from tillbridge.pos.runner import PosRunner
-from tillbridge_odoo.emulated.house import House as Restaurant
+from tillbridge_odoo.emulated.shop import Shop as Restaurant
 from tillbridge_odoo.rig import OdooRig
 
 _TIMEOUT_S = 0.3

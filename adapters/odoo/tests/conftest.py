@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge_odoo.emulated.house import House
+from tillbridge_odoo.emulated.shop import Shop
 from tillbridge_odoo.rig import OdooRig
 
 
@@ -16,9 +16,9 @@ def version(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def house(version: int, tmp_path: Path) -> Iterator[House]:
+def shop(version: int, tmp_path: Path) -> Iterator[Shop]:
     kind = type(f"Odoo{version}", (OdooRig,), {"version": version})
     rig: OdooRig = kind(tmp_path)
-    house = House(rig)
-    yield house
-    house.close()
+    shop = Shop(rig)
+    yield shop
+    shop.close()

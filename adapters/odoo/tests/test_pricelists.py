@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tillbridge.adapter import PosFailure, PriceMismatch
-from tillbridge_odoo.emulated.house import House, line_of, order_for
+from tillbridge_odoo.emulated.shop import Shop, line_of, order_for
 from tillbridge_odoo.prices import PricelistPrices
 
 NOW = "2026-06-01 12:00:00"
@@ -64,77 +64,77 @@ def test_the_first_rule_that_fits_makes_the_price(rules: list[dict[str, Any]], w
     assert prices.of(PRODUCT, TEMPLATE) == Decimal(wanted)
 
 
-def test_the_menu_has_the_prices_of_the_pricelist(house: House) -> None:
-    soup, bread = house.product("Soup", 4.5), house.product("Bread", 2.0)
-    pricelist = house.store.add("product.pricelist", name="Online")
+def test_the_menu_has_the_prices_of_the_pricelist(shop: Shop) -> None:
+    soup, bread = shop.product("Soup", 4.5), shop.product("Bread", 2.0)
+    pricelist = shop.store.add("product.pricelist", name="Online")
     for values in (
         {"applied_on": "3_global", "compute_price": "percentage", "percent_price": 10.0},
         {"applied_on": "1_product", "product_tmpl_id": soup, "fixed_price": 5.0},
     ):
         given = {"compute_price": "fixed", "base": "list_price", **values}
-        house.store.add("product.pricelist.item", pricelist_id=pricelist, **given)
-    house.store.set("pos.config", 1, pricelist_id=pricelist, use_pricelist=True)
-    pos = house.open(order_prices="check")
+        shop.store.add("product.pricelist.item", pricelist_id=pricelist, **given)
+    shop.store.set("pos.config", 1, pricelist_id=pricelist, use_pricelist=True)
+    pos = shop.open(order_prices="check")
     menu = pos.read_catalogue().items
     assert [menu[f"tmpl-{each}"].price for each in (soup, bread)] == [500, 180]
     with pytest.raises(PriceMismatch):
         pos.write_ticket(order_for(line_of(f"tmpl-{soup}", price=450)), "ord_1")
     pos.write_ticket(order_for(line_of(f"tmpl-{soup}", price=500)), "ord_1")
-    assert house.orders()[0]["pricelist_id"] == pricelist
-    house.store.set("product.pricelist.item", 2, fixed_price=6.0)
+    assert shop.orders()[0]["pricelist_id"] == pricelist
+    shop.store.set("product.pricelist.item", 2, fixed_price=6.0)
     assert pos.read_catalogue().items[f"tmpl-{soup}"].price == 600
 
 
-def test_a_price_that_depends_on_the_cost_is_refused_by_name(house: House) -> None:
-    soup = house.product("Soup", 4.5)
-    pricelist = house.store.add("product.pricelist", name="Staff")
-    house.store.add(
+def test_a_price_that_depends_on_the_cost_is_refused_by_name(shop: Shop) -> None:
+    soup = shop.product("Soup", 4.5)
+    pricelist = shop.store.add("product.pricelist", name="Staff")
+    shop.store.add(
         "product.pricelist.item",
         pricelist_id=pricelist,
         applied_on="3_global",
         compute_price="formula",
         base="standard_price",
     )
-    house.store.set("pos.config", 1, pricelist_id=pricelist, use_pricelist=True)
-    (bad,) = house.open().read_catalogue().bad_rows
+    shop.store.set("pos.config", 1, pricelist_id=pricelist, use_pricelist=True)
+    (bad,) = shop.open().read_catalogue().bad_rows
     assert (bad.external_id, bad.place) == (f"tmpl-{soup}", f'Odoo, product.template {soup} "Soup"')
     with pytest.raises(PosFailure, match="depends on its cost"):
-        house.open().write_ticket(order_for(line_of(f"tmpl-{soup}")), "ord_1")
+        shop.open().write_ticket(order_for(line_of(f"tmpl-{soup}")), "ord_1")
 
 
-def test_a_pricelist_that_is_switched_off_is_left_alone(house: House) -> None:
-    soup = house.product("Soup", 4.5)
-    pricelist = house.store.add("product.pricelist", name="Online")
-    house.store.set("pos.config", 1, pricelist_id=pricelist, use_pricelist=False)
-    assert house.open().read_catalogue().items[f"tmpl-{soup}"].price == 450
+def test_a_pricelist_that_is_switched_off_is_left_alone(shop: Shop) -> None:
+    soup = shop.product("Soup", 4.5)
+    pricelist = shop.store.add("product.pricelist", name="Online")
+    shop.store.set("pos.config", 1, pricelist_id=pricelist, use_pricelist=False)
+    assert shop.open().read_catalogue().items[f"tmpl-{soup}"].price == 450
 
 
-def test_prices_in_another_currency_are_refused_by_name(house: House) -> None:
-    house.store.add("res.currency", id=2, name="USD")
-    house.product("Soup", 4.5, currency_id=2)
-    (bad,) = house.open().read_catalogue().bad_rows
+def test_prices_in_another_currency_are_refused_by_name(shop: Shop) -> None:
+    shop.store.add("res.currency", id=2, name="USD")
+    shop.product("Soup", 4.5, currency_id=2)
+    (bad,) = shop.open().read_catalogue().bad_rows
     assert "USD" in bad.text
 
 
-def test_fee_tip_and_discount_become_lines_of_their_products(house: House) -> None:
-    soup = house.product("Soup", 4.5)
-    fee = house.product("Delivery", 0.0, default_code="DELIVERY")
-    tip, discount = house.product("Tip", 0.0), house.product("Discount", 0.0)
-    pos = house.open(
+def test_fee_tip_and_discount_become_lines_of_their_products(shop: Shop) -> None:
+    soup = shop.product("Soup", 4.5)
+    fee = shop.product("Delivery", 0.0, default_code="DELIVERY")
+    tip, discount = shop.product("Tip", 0.0), shop.product("Discount", 0.0)
+    pos = shop.open(
         orders="paid", delivery_product="DELIVERY", tip_product=tip, discount_product=discount
     )
     asked = order_for(line_of(f"tmpl-{soup}", price=450), delivery_fee=300, tip=100, discount=50)
     pos.write_ticket(asked, "ord_1")
-    written = [(each["product_id"], each["price_unit"]) for each in house.lines()]
+    written = [(each["product_id"], each["price_unit"]) for each in shop.lines()]
     assert written == [(soup, 4.5), (fee, 3.0), (tip, 1.0), (discount, -0.5)]
-    (order,) = house.orders()
+    (order,) = shop.orders()
     assert (order["amount_total"], order["amount_paid"], order["state"]) == (8.0, 8.0, "paid")
 
 
-def test_a_product_for_fees_that_is_not_there_is_told(house: House) -> None:
-    soup = house.product("Soup", 4.5)
-    pos = house.open(delivery_product="GONE")
+def test_a_product_for_fees_that_is_not_there_is_told(shop: Shop) -> None:
+    soup = shop.product("Soup", 4.5)
+    pos = shop.open(delivery_product="GONE")
     with pytest.raises(PosFailure, match="'GONE', which the option delivery_product names"):
         pos.write_ticket(order_for(line_of(f"tmpl-{soup}"), delivery_fee=300), "ord_1")
     pos.write_ticket(order_for(line_of(f"tmpl-{soup}"), delivery_fee=0), "ord_1")
-    assert len(house.lines()) == 1
+    assert len(shop.lines()) == 1

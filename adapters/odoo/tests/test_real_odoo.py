@@ -14,7 +14,7 @@ import pytest
 
 from tillbridge.adapter import AdapterContext, Item, Order
 from tillbridge_odoo.adapter import OdooAdapter
-from tillbridge_odoo.emulated.house import line_of, order_for
+from tillbridge_odoo.emulated.shop import line_of, order_for
 from tillbridge_odoo.options import OdooOptions
 
 NAMES = ("url", "database", "login", "key")

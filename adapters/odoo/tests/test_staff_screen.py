@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tillbridge.adapter import PosOffline
 from tillbridge_odoo.basket import TicketLine
 from tillbridge_odoo.emulated.faults import OdooFault
-from tillbridge_odoo.emulated.house import House, line_of, order_for
+from tillbridge_odoo.emulated.shop import Shop, line_of, order_for
 from tillbridge_odoo.payload import kitchen_notes
 from tillbridge_odoo.rig import OdooRig
 from tillbridge_odoo.tables import unique_names
@@ -19,34 +19,34 @@ from tillbridge_odoo.taxes import LineAmounts
 
 
 @pytest.fixture
-def restaurant(tmp_path: Path) -> Iterator[House]:
+def restaurant(tmp_path: Path) -> Iterator[Shop]:
     """A restaurant of 17 with two floors, both of which have a table 4."""
-    house = House(OdooRig(tmp_path))
+    shop = Shop(OdooRig(tmp_path))
     for floor in ("Main Floor", "Patio"):
-        house.table_on(floor, "4")
-    house.table_on("Patio", "40")
-    yield house
-    house.close()
+        shop.table_on(floor, "4")
+    shop.table_on("Patio", "40")
+    yield shop
+    shop.close()
 
 
-def on_table(house: House, number: int = 0) -> str:
+def on_table(shop: Shop, number: int = 0) -> str:
     """Return floor and name of the table that an order is on."""
-    table = house.orders()[number]["table_id"]
+    table = shop.orders()[number]["table_id"]
     if not table:
         return ""
-    record = house.store.record("restaurant.table", table)
-    return f"{house.store.record('restaurant.floor', record['floor_id'])['name']} {record['name']}"
+    record = shop.store.record("restaurant.table", table)
+    return f"{shop.store.record('restaurant.floor', record['floor_id'])['name']} {record['name']}"
 
 
-def place(house: House, *lines: dict[str, Any], order_id: str = "ord_1", **more: Any) -> None:  # noqa: ANN401 -- any field
-    mine = lines or (line_of(f"tmpl-{house.product('Soup', 4.5)}", price=450),)
-    house.open().write_ticket(order_for(*mine, order_id=order_id, **more), order_id)
+def place(shop: Shop, *lines: dict[str, Any], order_id: str = "ord_1", **more: Any) -> None:  # noqa: ANN401 -- any field
+    mine = lines or (line_of(f"tmpl-{shop.product('Soup', 4.5)}", price=450),)
+    shop.open().write_ticket(order_for(*mine, order_id=order_id, **more), order_id)
 
 
 # -- D1: nobody overlooks an order
 
 
-def test_a_takeaway_is_on_the_screen_and_the_day_can_be_closed(restaurant: House) -> None:
+def test_a_takeaway_is_on_the_screen_and_the_day_can_be_closed(restaurant: Shop) -> None:
     place(restaurant, order_type="takeaway")
     assert on_table(restaurant) == "Online Online"
     assert restaurant.screen.orders() == [1]
@@ -61,7 +61,7 @@ def test_a_takeaway_is_on_the_screen_and_the_day_can_be_closed(restaurant: House
     [(None, "only on a table"), ("Nowhere", "no table 'Nowhere'"), ("4", "several tables '4'")],
 )
 def test_no_order_is_written_that_staff_would_not_see(
-    restaurant: House, named: str | None, says: str
+    restaurant: Shop, named: str | None, says: str
 ) -> None:
     soup = restaurant.product("Soup", 4.5)
     pos = restaurant.open(online_table=named)
@@ -75,19 +75,19 @@ def test_no_order_is_written_that_staff_would_not_see(
 
 
 @pytest.mark.parametrize("named", ["Online", "online", "table-1", 1])
-def test_the_table_of_online_orders_is_not_pushed(restaurant: House, named: str | int) -> None:
+def test_the_table_of_online_orders_is_not_pushed(restaurant: Shop, named: str | int) -> None:
     pos = restaurant.open(online_table=named)
     assert pos.health().online
     assert "Online" not in [table.name for table in pos.read_tables().tables]
 
 
-def test_paid_orders_and_shops_need_no_table(restaurant: House) -> None:
+def test_paid_orders_and_shops_need_no_table(restaurant: Shop) -> None:
     assert restaurant.open(orders="paid", online_table=None).health().online
     restaurant.store.set("pos.config", 1, module_pos_restaurant=False, floor_ids=[])
     assert restaurant.open(online_table=None).health().online
 
 
-def test_a_shop_whose_screen_lists_no_new_orders_is_told(restaurant: House) -> None:
+def test_a_shop_whose_screen_lists_no_new_orders_is_told(restaurant: Shop) -> None:
     restaurant.store.set("pos.config", 1, module_pos_restaurant=False, floor_ids=[])
     place(restaurant)
     assert restaurant.screen.orders() == []
@@ -115,18 +115,18 @@ def test_a_shop_whose_screen_lists_no_new_orders_is_told(restaurant: House) -> N
     ],
 )
 def test_an_order_from_a_tables_code_is_put_on_that_table(
-    restaurant: House, instructions: str, table: str
+    restaurant: Shop, instructions: str, table: str
 ) -> None:
     place(restaurant, order_type="dine_in", special_instructions=instructions)
     assert on_table(restaurant) == table
 
 
-def test_words_about_a_table_move_no_delivery(restaurant: House) -> None:
+def test_words_about_a_table_move_no_delivery(restaurant: Shop) -> None:
     place(restaurant, order_type="delivery", special_instructions="Table 40. Ring twice")
     assert on_table(restaurant) == "Online Online"
 
 
-def test_other_words_for_a_table_can_be_named(restaurant: House) -> None:
+def test_other_words_for_a_table_can_be_named(restaurant: Shop) -> None:
     soup = restaurant.product("Soup", 4.5)
     asked = order_for(
         line_of(f"tmpl-{soup}"), order_type="dine_in", special_instructions="Tisch 40: scharf"
@@ -135,7 +135,7 @@ def test_other_words_for_a_table_can_be_named(restaurant: House) -> None:
     assert on_table(restaurant) == "Patio 40"
 
 
-def test_each_table_has_a_name_of_its_own(restaurant: House) -> None:
+def test_each_table_has_a_name_of_its_own(restaurant: Shop) -> None:
     names = [table.name for table in restaurant.open().read_tables().tables]
     assert names == ["Main Floor 4", "Patio 4", "40"]
 
@@ -155,13 +155,13 @@ def test_no_two_tables_have_one_name(tables: list[tuple[str, str]]) -> None:
 # -- D3: what the guest has paid for
 
 
-def amounts(house: House, **values: Any) -> dict[str, str]:  # noqa: ANN401 -- any field
+def amounts(shop: Shop, **values: Any) -> dict[str, str]:  # noqa: ANN401 -- any field
     for code, name in (("DELIV", "Delivery fee"), ("DISC", "Discount"), ("TIP", "Tip")):
-        house.product(name, 0.0, default_code=code, **values)
+        shop.product(name, 0.0, default_code=code, **values)
     return {"delivery_product": "DELIV", "discount_product": "DISC", "tip_product": "TIP"}
 
 
-def test_amounts_survive_settling_and_are_not_on_the_menu(restaurant: House) -> None:
+def test_amounts_survive_settling_and_are_not_on_the_menu(restaurant: Shop) -> None:
     options = amounts(restaurant)
     burger = restaurant.product("Burger", 9.0)
     pos = restaurant.open(**options)
@@ -181,7 +181,7 @@ def test_amounts_survive_settling_and_are_not_on_the_menu(restaurant: House) -> 
     ],
 )
 def test_amounts_that_the_screen_drops_are_told_with_a_remedy(
-    restaurant: House, values: dict[str, Any], config: dict[str, Any], why: str
+    restaurant: Shop, values: dict[str, Any], config: dict[str, Any], why: str
 ) -> None:
     fee = restaurant.product("Delivery fee", 0.0, default_code="DELIV")
     restaurant.store.set("product.template", fee, **values)
@@ -194,7 +194,7 @@ def test_amounts_that_the_screen_drops_are_told_with_a_remedy(
     assert restaurant.open(orders="paid", delivery_product="DELIV").health().advice == ()
 
 
-def test_a_tip_that_the_screen_takes_is_loaded(restaurant: House) -> None:
+def test_a_tip_that_the_screen_takes_is_loaded(restaurant: Shop) -> None:
     tip = restaurant.product("Tip", 0.0, default_code="TIP")
     restaurant.store.set("product.template", tip, available_in_pos=False)
     assert restaurant.open(tip_product="TIP").health().advice != ()
@@ -203,7 +203,7 @@ def test_a_tip_that_the_screen_takes_is_loaded(restaurant: House) -> None:
     assert restaurant.open(tip_product="TIP").health().advice == ()
 
 
-def test_a_product_that_is_not_there_is_told(restaurant: House) -> None:
+def test_a_product_that_is_not_there_is_told(restaurant: Shop) -> None:
     (advice,) = restaurant.open(tip_product="TIPP").health().advice
     assert "no product 'TIPP'" in advice.text
 
@@ -211,13 +211,13 @@ def test_a_product_that_is_not_there_is_told(restaurant: House) -> None:
 # -- D4: the kitchen
 
 
-def test_the_guests_words_are_on_the_kitchens_ticket(restaurant: House) -> None:
+def test_the_guests_words_are_on_the_kitchens_ticket(restaurant: Shop) -> None:
     place(restaurant, order_type="takeaway", special_instructions="allergic to nuts")
     (line,) = restaurant.screen.order_to_kitchen(1)
     assert line == "1 Soup #4711 Takeaway - allergic to nuts"
 
 
-def test_every_printer_gets_the_words_with_its_first_line(restaurant: House) -> None:
+def test_every_printer_gets_the_words_with_its_first_line(restaurant: Shop) -> None:
     lines = [
         line_of(f"tmpl-{restaurant.product(name, 1.0, pos_categ_ids=[category])}", price=100)
         for name, category in (("Soup", 1), ("Stew", 1), ("Beer", 2), ("Wine", 2))
@@ -244,7 +244,7 @@ def test_whatever_a_printer_prints_its_first_line_has_the_words(
     assert not printed or printed[0] == "words"
 
 
-def test_an_addon_that_is_taken_twice_is_said_so_to_the_kitchen(restaurant: House) -> None:
+def test_an_addon_that_is_taken_twice_is_said_so_to_the_kitchen(restaurant: Shop) -> None:
     toast = restaurant.product("Toast", 3.0)
     cheese = restaurant.store.add(
         "product.template.attribute.value",
@@ -261,27 +261,27 @@ def test_an_addon_that_is_taken_twice_is_said_so_to_the_kitchen(restaurant: Hous
 # -- D9, D12
 
 
-def test_a_closed_session_is_told_and_takes_nothing_offline(house: House) -> None:
-    assert house.open().health().closed == ""
-    house.odoo.close_sessions()
-    health = house.open().health()
+def test_a_closed_session_is_told_and_takes_nothing_offline(shop: Shop) -> None:
+    assert shop.open().health().closed == ""
+    shop.odoo.close_sessions()
+    health = shop.open().health()
     assert health.online
     assert health.closed == "The point of sale Restaurant has no open session."
 
 
-def test_orders_are_numbered_on_from_the_session(house: House) -> None:
-    soup = house.product("Soup", 4.5)
-    pos = house.open()
-    house.store.set("pos.session", 1, sequence_number=7)
+def test_orders_are_numbered_on_from_the_session(shop: Shop) -> None:
+    soup = shop.product("Soup", 4.5)
+    pos = shop.open()
+    shop.store.set("pos.session", 1, sequence_number=7)
     for number in (1, 2, 3):
         order_id = f"ord_{number}"
         pos.write_ticket(order_for(line_of(f"tmpl-{soup}"), order_id=order_id), order_id)
-    assert [each["sequence_number"] for each in house.orders()] == [7, 8, 9]
+    assert [each["sequence_number"] for each in shop.orders()] == [7, 8, 9]
 
 
-def test_a_language_that_odoo_does_not_have_is_told(house: House) -> None:
-    house.store.add("res.lang", name="English", code="en_US")
-    (advice,) = house.open(language="nl_NL").health().advice
+def test_a_language_that_odoo_does_not_have_is_told(shop: Shop) -> None:
+    shop.store.add("res.lang", name="English", code="en_US")
+    (advice,) = shop.open(language="nl_NL").health().advice
     assert "nl_NL" in advice.text
-    house.store.add("res.lang", name="Nederlands", code="nl_NL")
-    assert house.open(language="nl_NL").health().advice == ()
+    shop.store.add("res.lang", name="Nederlands", code="nl_NL")
+    assert shop.open(language="nl_NL").health().advice == ()

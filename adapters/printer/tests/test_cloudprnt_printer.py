@@ -10,7 +10,7 @@ import pytest
 
 from tillbridge.adapter import PosOffline, Ticket, TicketOutcomeUnknown
 from tillbridge_printer.adapter import PrinterAdapter
-from tillbridge_printer.cloud_desk import state_of_code
+from tillbridge_printer.cloud_queue import state_of_code
 from tillbridge_printer.emulated.cloud_client import CloudClient
 from tillbridge_printer.emulated.trying import opened, order_of, until
 

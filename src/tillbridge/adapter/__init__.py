@@ -1,6 +1,5 @@
 """The adapter API, version 1: all a POS vendor imports."""
 
-from tillbridge.adapter.changes import Change
 from tillbridge.adapter.failures import (
     AtCapacity,
     ExportUnreadable,
@@ -30,7 +29,7 @@ from tillbridge.adapter.protocols import (
     WritesLate,
     WritesTickets,
 )
-from tillbridge.adapter.readings import AvailabilityReading, TablesReading
+from tillbridge.adapter.readings import AvailabilityReading, Change, TablesReading
 from tillbridge.adapter.registration import API_VERSION, Adapter, AdapterContext, AdapterOptions
 from tillbridge.adapter.tickets import (
     Advice,

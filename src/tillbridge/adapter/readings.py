@@ -1,7 +1,8 @@
-"""One reading of availability or of the floor plan: its values, and the rows that are bad."""
+"""What an adapter reads beside the menu, and what it notifies of."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from tillbridge.model.catalogue import Availability, BadRow, Source
 from tillbridge.model.table import Table
@@ -27,3 +28,13 @@ class TablesReading:
     tables: tuple[Table, ...] = ()
     bad_rows: tuple[BadRow, ...] = ()
     source: Source = field(default_factory=Source, compare=False)
+
+
+class Change(StrEnum):
+    """What there is to read anew."""
+
+    CATALOGUE = "catalogue"
+    AVAILABILITY = "availability"
+    TABLES = "tables"
+    UPDATES = "updates"
+    HEALTH = "health"

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 
 from tillbridge.adapter import PosOffline, TicketOutcomeUnknown
-from tillbridge_printer.cloud_desk import Job, JobDesk, JobState
 from tillbridge_printer.cloud_listener import let_go, listen
+from tillbridge_printer.cloud_queue import Job, JobState, PrintQueue
 from tillbridge_printer.journal import Journal
 from tillbridge_printer.paper import Cut, Paper, Part
 from tillbridge_printer.places import CloudPlace
@@ -30,7 +30,7 @@ class CloudLink:
         self._dots = dots
         self._journal = journal
         self._timeout_s = timeout_s
-        self._desk: JobDesk | None = None
+        self._queue: PrintQueue | None = None
         self._first_poll_by = 0.0
 
     def look(self) -> PrinterState:
@@ -63,22 +63,22 @@ class CloudLink:
 
     def close(self) -> None:
         """Give the port up."""
-        if self._desk is not None:
-            self._desk = None
+        if self._queue is not None:
+            self._queue = None
             let_go(self._place, self._token)
 
-    def _listening(self) -> JobDesk:
-        if self._desk is None:
+    def _listening(self) -> PrintQueue:
+        if self._queue is None:
             try:
-                self._desk = listen(self._place, self._token)
+                self._queue = listen(self._place, self._token)
             except OSError as failure:
                 raise PosOffline(
                     f"Port {self._place.port} for the printer cannot be opened:"
                     f" {failure.strerror or failure}."
                 ) from failure
-            self._desk.on_printed = self._noted
+            self._queue.on_printed = self._noted
             self._first_poll_by = time.monotonic() + _FIRST_POLL_S
-        return self._desk
+        return self._queue
 
     def _noted(self, token: str) -> None:
         """Note a job that was printed, be it that nobody waits for it any more."""

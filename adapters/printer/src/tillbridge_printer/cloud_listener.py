@@ -15,7 +15,7 @@ from weakref import WeakSet
 
 from aiohttp import web
 
-from tillbridge_printer.cloud_desk import MEDIA_TYPE, JobDesk
+from tillbridge_printer.cloud_queue import MEDIA_TYPE, PrintQueue
 from tillbridge_printer.places import CloudPlace
 
 _LONGEST_BODY = 64 * 1024
@@ -29,30 +29,30 @@ _open: "dict[CloudPlace, _Listener]" = {}
 _lock = threading.Lock()
 
 
-def listen(place: CloudPlace, token: str) -> JobDesk:
-    """Return the desk of the printer that polls with this token. Raises OSError."""
+def listen(place: CloudPlace, token: str) -> PrintQueue:
+    """Return the queue of the printer that polls with this token. Raises OSError."""
     with _lock:
         listener = _open.get(place)
         if listener is None:
             listener = _Listener(place)
             _open[place] = listener
-        desk, users = listener.desks.get(token, (JobDesk(), 0))
-        listener.desks[token] = (desk, users + 1)
-        return desk
+        queue, users = listener.queues.get(token, (PrintQueue(), 0))
+        listener.queues[token] = (queue, users + 1)
+        return queue
 
 
 def let_go(place: CloudPlace, token: str) -> None:
-    """Give the desk up; the last one closes the port."""
+    """Give the queue up; the last one closes the port."""
     with _lock:
         listener = _open.get(place)
-        if listener is None or token not in listener.desks:
+        if listener is None or token not in listener.queues:
             return
-        desk, users = listener.desks[token]
+        queue, users = listener.queues[token]
         if users > 1:
-            listener.desks[token] = (desk, users - 1)
+            listener.queues[token] = (queue, users - 1)
             return
-        del listener.desks[token]
-        if not listener.desks:
+        del listener.queues[token]
+        if not listener.queues:
             del _open[place]
             listener.close()
 
@@ -74,7 +74,7 @@ class _Server(web.Server):
 
 class _Listener:
     def __init__(self, place: CloudPlace) -> None:
-        self.desks: dict[str, tuple[JobDesk, int]] = {}
+        self.queues: dict[str, tuple[PrintQueue, int]] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="cloudprnt", daemon=True)
         self._thread.start()
@@ -125,32 +125,32 @@ class _Listener:
             raise
         return runner
 
-    def _desk_of(self, path: str) -> JobDesk | None:
-        """Return the desk of a path, compared in constant time."""
+    def _queue_of(self, path: str) -> PrintQueue | None:
+        """Return the queue of a path, compared in constant time."""
         given = path.strip("/").encode("utf-8", "surrogateescape")
-        for token, (desk, _users) in list(self.desks.items()):
+        for token, (queue, _users) in list(self.queues.items()):
             if hmac.compare_digest(given, token.encode()):
-                return desk
+                return queue
         return None
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        desk = self._desk_of(request.path)
-        if desk is None:
+        queue = self._queue_of(request.path)
+        if queue is None:
             answer = _plain(404)
             answer.force_close()
             return answer
         if request.method == "POST":
-            return await _polled(desk, request)
+            return await _polled(queue, request)
         if request.method == "GET":
-            return await _fetched(desk, request)
+            return await _fetched(queue, request)
         if request.method == "DELETE":
             query = request.query
-            await asyncio.to_thread(desk.confirmed, query.get("token"), query.get("code", ""))
+            await asyncio.to_thread(queue.confirmed, query.get("token"), query.get("code", ""))
             return _plain(200)
         return _plain(405)
 
 
-async def _polled(desk: JobDesk, request: web.BaseRequest) -> web.Response:
+async def _polled(queue: PrintQueue, request: web.BaseRequest) -> web.Response:
     """Answer a poll: how the printer is, and whether there is a job."""
     length = request.content_length
     if length is None or length > _LONGEST_BODY:
@@ -167,14 +167,14 @@ async def _polled(desk: JobDesk, request: web.BaseRequest) -> web.Response:
     code = said.get("statusCode") if isinstance(said, dict) else None
     if not isinstance(code, str):
         return _plain(400)
-    return web.json_response(await asyncio.to_thread(desk.polled, code), headers=_SERVER)
+    return web.json_response(await asyncio.to_thread(queue.polled, code), headers=_SERVER)
 
 
-async def _fetched(desk: JobDesk, request: web.BaseRequest) -> web.Response:
+async def _fetched(queue: PrintQueue, request: web.BaseRequest) -> web.Response:
     """Hand the job out."""
     if request.query.get("type", MEDIA_TYPE) != MEDIA_TYPE:
         return _plain(415)
-    data = await asyncio.to_thread(desk.fetched, request.query.get("token"))
+    data = await asyncio.to_thread(queue.fetched, request.query.get("token"))
     if data is None:
         return _plain(404)
     headers = {**_SERVER, "X-Star-Cut": "partial; feed=true"}

@@ -12,7 +12,7 @@ from tillbridge_odoo.rig import OdooRig
 Line = dict[str, Any]
 
 
-class House:
+class Shop:
     """A restaurant: its Odoo, and the adapter on it."""
 
     def __init__(self, rig: OdooRig) -> None:

@@ -52,7 +52,7 @@ def state_of_code(code: str) -> PrinterState:
 
 
 @dataclass(slots=True)
-class JobDesk:
+class PrintQueue:
     """Where the jobs of one printer lie: one at a time. Safe between threads."""
 
     clock: Callable[[], float] = time.monotonic
