@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from pydantic import SecretStr
@@ -32,6 +33,8 @@ from tillbridge.alerts.message import Message, trial
 from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, LedgerError
+from tillbridge.core.scheduler import Scheduler
+from tillbridge.core.supervision import Supervisor
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker, acknowledge
 
@@ -340,10 +343,10 @@ async def test_the_heartbeat_beats_while_the_bridge_is_well_and_says_when_it_is_
         return well
 
     async with web_hook() as hook:
-        beat = Heartbeat(
-            f"{hook.url}/ping/1?a=b", every_s=0.05, fail="/fail", is_well=is_well, clock=Clock()
-        )
-        running = asyncio.create_task(beat.run())
+        beat = Heartbeat(f"{hook.url}/ping/1?a=b", every_s=0.05, fail="/fail", is_well=is_well)
+        scheduler = Scheduler(Clock(), Supervisor("", Mock()))
+        beat.plan(scheduler)
+        scheduler.start()
         await until("two beats", lambda: hook.paths()[:2] == ["/ping/1?a=b"] * 2)
         well = False
         await until("a failure", lambda: "/ping/1/fail?a=b" in hook.paths())
@@ -351,8 +354,8 @@ async def test_the_heartbeat_beats_while_the_bridge_is_well_and_says_when_it_is_
         well = True
         count = len(hook.requests)
         await until("it goes on though nobody hears", lambda: len(hook.requests) > count + 2)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        scheduler.stop()
+        await asyncio.sleep(0)
 
 
 async def test_a_heartbeat_without_an_end_for_failures_is_silent_then() -> None:
@@ -364,11 +367,13 @@ async def test_a_heartbeat_without_an_end_for_failures_is_silent_then() -> None:
         return False
 
     async with web_hook() as hook:
-        beat = Heartbeat(hook.url, every_s=0.02, fail="", is_well=is_well, clock=Clock())
-        running = asyncio.create_task(beat.run())
+        beat = Heartbeat(hook.url, every_s=0.02, fail="", is_well=is_well)
+        scheduler = Scheduler(Clock(), Supervisor("", Mock()))
+        beat.plan(scheduler)
+        scheduler.start()
         await until("some looks", lambda: looked > 3)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        scheduler.stop()
+        await asyncio.sleep(0)
         assert hook.requests == []
 
 

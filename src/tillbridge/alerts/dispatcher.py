@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
+from functools import partial
 from typing import Any
 
 from tillbridge.alerts.channels import Channel
@@ -25,6 +26,8 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import PROBLEMS, OpenProblem
+from tillbridge.core.supervision import Supervisor
+from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
@@ -78,79 +81,81 @@ class AlertDispatcher:
         self._episodes: Mapping[Key, Episode] = {}
         self._acknowledged: frozenset[Key] = frozenset()
         self._looked_at: float | None = None
-        self._look = asyncio.Event()
-        self._news = {channel.name: asyncio.Event() for channel in channels}
+        supervisor = Supervisor("", desk)
+        self._follower = Worker("alerts", self._follow, supervisor, clock)
+        self._senders = {
+            channel.name: Worker(
+                f"alerts.{channel.name}", partial(self._serve, channel), supervisor, clock
+            )
+            for channel in channels
+        }
+        self._failures: dict[str, int] = {}  # by channel, in a row
+        self._not_before: dict[str, float] = {}  # by channel, monotonic
 
     def look(self) -> None:
         """Look again: a problem has come or gone, or was acknowledged."""
-        self._look.set()
+        self._follower.wake()
 
     async def run(self) -> None:
         """Follow and send, until cancelled."""
         await self._recall()
         self._desk.on_change(self.look)
         for code in (each for each in self._desk.current() if each.code == NOT_SENT):
-            if code.subject not in self._news:  # a channel that is configured no more
+            if code.subject not in self._senders:  # a channel that is configured no more
                 self._desk.close(NOT_SENT, code.store, code.subject)
+        self.look()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._follow(), name="alerts.follow")
-            for channel in self._channels:
-                tasks.create_task(self._serve(channel), name=f"alerts.{channel.name}")
+            for worker in (self._follower, *self._senders.values()):
+                tasks.create_task(worker.run(), name=worker.name)
 
     # -- following
 
-    async def _follow(self) -> None:
-        while True:
-            self._look.clear()
-            await self._read_acknowledged()
-            before = self._episodes
-            now = self._clock.monotonic()
-            passed = 0.0 if self._looked_at is None else now - self._looked_at
-            self._looked_at = now
-            rules = self._manner.rules
-            self._episodes = follow(before, self._desk.current(), self._acknowledged, passed, rules)
-            if _outline(before) != _outline(self._episodes):
-                await self._store()
-            for news in self._news.values():
-                news.set()
-            await self._until_next_look()
-
-    async def _until_next_look(self) -> None:
-        next_s = next_in_s(self._episodes, self._manner.rules)
+    async def _follow(self) -> float | None:
+        """Follow the problems; return in how many seconds there is something to send."""
+        await self._read_acknowledged()
+        before = self._episodes
+        now = self._clock.monotonic()
+        passed = 0.0 if self._looked_at is None else now - self._looked_at
+        self._looked_at = now
+        rules = self._manner.rules
+        self._episodes = follow(before, self._desk.current(), self._acknowledged, passed, rules)
+        if _outline(before) != _outline(self._episodes):
+            await self._store()
+        for sender in self._senders.values():
+            sender.wake()
+        next_s = next_in_s(self._episodes, rules)
         if self._episodes and self._manner.quiet_hours is not None:
             next_s = min(_QUIET_LOOK_S, next_s or _QUIET_LOOK_S)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(None if next_s is None else next_s + 0.01):
-                await self._look.wait()
+        return None if next_s is None else next_s + 0.01
 
     # -- sending
 
-    async def _serve(self, channel: Channel) -> None:
-        failures = 0
-        news = self._news[channel.name]
-        while True:
-            news.clear()
-            what = next(
-                iter(due(self._episodes, channel.name, self._manner.rules, quiet=self._quiet)), None
-            )
-            if what is None:
-                await news.wait()
-                continue
+    async def _serve(self, channel: Channel) -> float | None:
+        """Send what is due by this channel; return in how many seconds to try again."""
+        name = channel.name
+        wait_s = self._not_before.get(name, 0.0) - self._clock.monotonic()
+        if wait_s > 0:
+            return wait_s
+        rules = self._manner.rules
+        while (
+            what := next(iter(due(self._episodes, name, rules, quiet=self._quiet)), None)
+        ) is not None:
             failure = await self._send(channel, what)
-            if failure is None:
-                failures = 0
-                self._desk.close(NOT_SENT, subject=channel.name)
-                continue
-            failures += 1
-            self._desk.open(
-                NOT_SENT,
-                subject=channel.name,
-                way=channel.name,
-                detail=failure.text,
-                remedy=failure.fix,
-            )
-            wait_s = min(_RETRY_CAP_S, self._manner.retry_first_s * 2 ** (failures - 1))
-            await asyncio.sleep(wait_s)
+            if failure is not None:
+                return self._failed(name, failure)
+            self._failures.pop(name, None)
+            self._desk.close(NOT_SENT, subject=name)
+        return None
+
+    def _failed(self, channel: str, failure: BridgeError) -> float:
+        """Report that the channel failed; return in how many seconds it is tried again."""
+        failures = self._failures[channel] = self._failures.get(channel, 0) + 1
+        self._desk.open(
+            NOT_SENT, subject=channel, way=channel, detail=failure.text, remedy=failure.fix
+        )
+        wait_s: float = min(_RETRY_CAP_S, self._manner.retry_first_s * 2 ** (failures - 1))
+        self._not_before[channel] = self._clock.monotonic() + wait_s
+        return wait_s
 
     async def _send(self, channel: Channel, what: Due) -> BridgeError | None:
         before = self._episodes

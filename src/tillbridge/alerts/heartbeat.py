@@ -1,15 +1,15 @@
 """The heartbeat: an address elsewhere is asked while the bridge is well, so that silence speaks."""
 
-import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 import aiohttp
 
 from tillbridge.alerts.channels import reach
-from tillbridge.core.clock import Clock
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.trust import system_trust
 
 log = get_logger()
@@ -31,28 +31,21 @@ class Heartbeat:
         every_s: float,
         fail: str,
         is_well: Callable[[], Awaitable[bool]],
-        clock: Clock,
     ) -> None:
         self._url = url
         self._fail_url = _with_end(url, fail) if fail else None
         self._every_s = every_s
         self._is_well = is_well
-        self._clock = clock
         self._heard = True
         self._well = True
+        self._tls: ssl.SSLContext | bool | None = None  # read from the system once
 
-    async def run(self) -> None:
-        """Beat until cancelled."""
-        tls = system_trust() if self._url.startswith("https:") else True
-        connector = aiohttp.TCPConnector(ssl=tls, limit=1, force_close=True)
-        timeout = aiohttp.ClientTimeout(total=min(_TIMEOUT_S, self._every_s))
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as http:
-            while True:
-                began = self._clock.monotonic()
-                await self._beat(http)
-                await asyncio.sleep(max(0.0, self._every_s - (self._clock.monotonic() - began)))
+    def plan(self, scheduler: Scheduler) -> None:
+        """Let it beat every `every_s` seconds."""
+        scheduler.every("heartbeat", self._every_s, self.beat)
 
-    async def _beat(self, http: aiohttp.ClientSession) -> None:
+    async def beat(self) -> None:
+        """Beat once."""
         well = await self._is_well()
         if well is not self._well:
             self._well = well
@@ -61,7 +54,7 @@ class Heartbeat:
         if url is None:
             return
         try:
-            async with http.get(url) as answer:
+            async with self._session() as http, http.get(url) as answer:
                 failure = "" if answer.status < 400 else f"HTTP {answer.status}"
         except (aiohttp.ClientError, TimeoutError, OSError) as problem:
             failure = type(problem).__name__
@@ -71,6 +64,13 @@ class Heartbeat:
                 log.warning("heartbeat.not_heard", detail=failure)
             else:
                 log.info("heartbeat.heard")
+
+    def _session(self) -> aiohttp.ClientSession:
+        if self._tls is None:
+            self._tls = system_trust() if self._url.startswith("https:") else True
+        connector = aiohttp.TCPConnector(ssl=self._tls, limit=1, force_close=True)
+        timeout = aiohttp.ClientTimeout(total=min(_TIMEOUT_S, self._every_s))
+        return aiohttp.ClientSession(connector=connector, timeout=timeout)
 
 
 class HeartbeatProbe:

@@ -25,7 +25,7 @@ _SELF_CHECK_S = 5.0
 
 
 def steps(building: Building, *, receiver_url: Callable[[], str]) -> Mapping[str, Step]:
-    """Return what runs for alerts and heartbeat; each is supervised."""
+    """Plan the heartbeat, and return what runs for alerts; it is supervised."""
     house = building.house
     alerts = house.settings.alerts
     running: dict[str, Step] = {}
@@ -46,9 +46,8 @@ def steps(building: Building, *, receiver_url: Callable[[], str]) -> Mapping[str
             every_s=alerts.heartbeat_s,
             fail=alerts.heartbeat_fail,
             is_well=partial(_is_well, building, receiver_url),
-            clock=house.clock,
         )
-        running["heartbeat"] = beat.run
+        beat.plan(building.bridge.scheduler)
     return running
 
 

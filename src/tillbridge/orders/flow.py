@@ -85,6 +85,7 @@ class OrdersFlow:
                 price_differs=chosen.price_differs,
             ),
             repository,
+            self._taken_in,
         )
         supervisor, clock = repository.supervisor, repository.clock
         self._probing = Worker("presence", self._probe, supervisor, clock)
@@ -161,16 +162,15 @@ class OrdersFlow:
 
     async def run(self) -> None:
         """Take up what is open, then work until cancelled. One step that fails stops no other."""
-        run, attempt = self._orders.supervisor.run, self._orders.supervisor.attempt
+        attempt = self._orders.supervisor.attempt
         await attempt("presence", partial(self._presence.probe, anything_to_write=True))
         if self._peers.pos.tells_updates:
             await attempt("updates", self._updates.read)
         await self._take_up()
         async with asyncio.TaskGroup() as group:
-            group.create_task(run("intake", self._take_in), name="intake")
-            group.create_task(run("writer", self._writer.run), name="writer")
-            group.create_task(run("notifier", self._notifier.run), name="notifier")
-            workers = [self._probing, self._reconciling, self._tidying]
+            self._notifier.begin(group)
+            workers = [self._intake.worker, self._writer.worker, self._notifier.worker]
+            workers += [self._probing, self._reconciling, self._tidying]
             if self._peers.pos.tells_updates:
                 workers.append(self._reading)
             if self._paper is not None:
@@ -288,9 +288,6 @@ class OrdersFlow:
             self._order_changed(row)
         if rows:
             log.info("orders.taken_up", store=self._orders.store, count=len(rows))
-
-    async def _take_in(self) -> None:
-        await self._intake.run(self._taken_in)
 
     async def _probe(self) -> float:
         await self._presence.probe(anything_to_write=self._writer.anything_to_write())

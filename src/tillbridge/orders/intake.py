@@ -1,6 +1,5 @@
 """Takes deliveries out of the inbox and makes orders of them, in one write for several."""
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -13,6 +12,7 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.supervision import backoff_s
+from tillbridge.core.worker import Worker
 from tillbridge.ledger import inbox, menu, orders
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu_past import prices_around
@@ -272,13 +272,19 @@ class _SetAside:
 class Intake:
     """Takes in what the receiver has committed, and tells what came of it."""
 
-    def __init__(self, policy: IntakePolicy, repository: OrderRepository) -> None:
+    def __init__(
+        self,
+        policy: IntakePolicy,
+        repository: OrderRepository,
+        on_taken: Callable[[TakenIn], Awaitable[None]],
+    ) -> None:
+        self._on_taken = on_taken
         self._policy = policy
         self._orders = repository
-        self._arrived = asyncio.Event()
+        self.worker = Worker("intake", self._step, repository.supervisor, repository.clock)
         self._set_aside: dict[int, _SetAside] = {}  # by the delivery's row id
         self._unhanded: dict[str, tuple[TakenIn, _SetAside]] = {}  # by the order's id
-        self._arrived.set()  # what was committed before this life of the process
+        self.worker.wake()  # what was committed before this life of the process
         # Since when (monotonic, s) something waits and nothing of it was taken in; None: all is in.
         self.behind_since: float | None = time.monotonic()
 
@@ -286,43 +292,37 @@ class Intake:
         """Look into the inbox."""
         if self.behind_since is None:
             self.behind_since = time.monotonic()
-        self._arrived.set()
+        self.worker.wake()
 
-    async def run(self, on_taken: Callable[[TakenIn], Awaitable[None]]) -> None:
-        """Take in deliveries as they come; hands each to `on_taken`, after the commit.
+    async def _step(self) -> float | None:
+        """Take in what has been delivered, and hand each on after the commit.
 
         A delivery that cannot be taken in is set aside, and tried again later; the others go on.
+        Returns in how many seconds the first of them is due.
         """
+        if self.behind_since is None:
+            self.behind_since = time.monotonic()
         try:
-            while True:
-                self._arrived.set()
-                await self._take_all(on_taken)
-                await self._until_due()
-        except Exception:
-            # It is tried again; that nothing gets on meanwhile is no reason to end the process.
-            self.behind_since = None
-            raise
-
-    async def _take_all(self, on_taken: Callable[[TakenIn], Awaitable[None]]) -> None:
-        await self._hand_on_again(on_taken)
-        while self._arrived.is_set():
-            self._arrived.clear()
+            await self._hand_on_again()
             more = True
             while more:
                 taken, more = await self._take_batch()
                 self.behind_since = time.monotonic()
                 for each in taken:
                     self._report(each)
-                    await self._hand_on(each, on_taken)
-        self.behind_since = None
+                    await self._hand_on(each)
+        finally:
+            # What raises is tried again; that nothing gets on meanwhile ends no process.
+            self.behind_since = None
+        aside = (*self._set_aside.values(), *(each for _taken, each in self._unhanded.values()))
+        due = min((each.again_at for each in aside), default=None)
+        return None if due is None else max(0.0, due - self._orders.clock.monotonic())
 
-    async def _hand_on(
-        self, taken: TakenIn, on_taken: Callable[[TakenIn], Awaitable[None]]
-    ) -> None:
+    async def _hand_on(self, taken: TakenIn) -> None:
         """Hand on what is committed; where that fails unexpectedly, again later."""
         order_id = _order_of(taken)
         if await self._orders.supervisor.attempt(
-            "intake", partial(on_taken, taken), order=order_id
+            "intake", partial(self._on_taken, taken), order=order_id
         ):
             self._unhanded.pop(order_id, None)
             return
@@ -330,26 +330,15 @@ class Intake:
         aside = self._later(None if before is None else before[1], order_id)
         self._unhanded[order_id] = (taken, aside)
 
-    async def _hand_on_again(self, on_taken: Callable[[TakenIn], Awaitable[None]]) -> None:
+    async def _hand_on_again(self) -> None:
         now = self._orders.clock.monotonic()
         for taken, aside in tuple(self._unhanded.values()):
             if aside.again_at <= now:
-                await self._hand_on(taken, on_taken)
+                await self._hand_on(taken)
 
     def _later(self, before: _SetAside | None, name: str) -> _SetAside:
         failures = 1 if before is None else before.failures + 1
         return _SetAside(name, failures, self._orders.clock.monotonic() + backoff_s(failures))
-
-    async def _until_due(self) -> None:
-        """Wait for a delivery, or for the time of one that was set aside."""
-        aside = (*self._set_aside.values(), *(each for _taken, each in self._unhanded.values()))
-        due = min((each.again_at for each in aside), default=None)
-        wait_s = None if due is None else max(0.0, due - self._orders.clock.monotonic())
-        try:
-            async with asyncio.timeout(wait_s):
-                await self._arrived.wait()
-        except TimeoutError:
-            pass
 
     async def _take_batch(self) -> tuple[list[TakenIn], bool]:
         """Take in one batch; return it, and whether more may wait besides what is set aside."""

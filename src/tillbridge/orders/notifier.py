@@ -13,6 +13,7 @@ from tillbridge.core.errors import Conflict, OutcomeUnknown, RateLimited, Refuse
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
+from tillbridge.core.worker import Worker
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow
 from tillbridge.model.order import ReasonCode
@@ -88,7 +89,8 @@ class ServiceNotifier:
         self._changed: dict[str, OrderRow | None] = {}  # the newest row; None: it has to be read
         self._busy: set[str] = set()
         self._crashes: dict[str, int] = {}  # how often in a row reporting an order has failed
-        self._wake = asyncio.Event()
+        self._tasks: asyncio.TaskGroup | None = None
+        self.worker = Worker("notifier", self._step, repository.supervisor, repository.clock)
         self._back = asyncio.Event()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._calling = 0
@@ -108,7 +110,7 @@ class ServiceNotifier:
     def take(self, row: OrderRow) -> None:
         """Report what there is to report of the order of this row, the newest one."""
         self._changed[row.order_id] = row
-        self._wake.set()
+        self.worker.wake()
 
     def service_back(self) -> None:
         """Try at once what waits: the service answers again, or the merchant has consented."""
@@ -120,15 +122,18 @@ class ServiceNotifier:
         self._draining = True
         await self._idle.wait()
 
-    async def run(self) -> None:
-        """Report what changes, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            while True:
-                await self._wake.wait()
-                self._wake.clear()
-                for order_id in [each for each in self._changed if each not in self._busy]:
-                    self._busy.add(order_id)
-                    group.create_task(self._report(order_id), name=f"report {order_id}")
+    def begin(self, tasks: asyncio.TaskGroup) -> None:
+        """Report in these tasks from now on."""
+        self._tasks = tasks
+        self._busy.clear()  # of a group that has failed
+        self.worker.wake()
+
+    async def _step(self) -> None:
+        """Report each order that has changed, beside the others."""
+        for order_id in [each for each in self._changed if each not in self._busy]:
+            if self._tasks is not None:
+                self._busy.add(order_id)
+                self._tasks.create_task(self._report(order_id), name=f"report {order_id}")
 
     async def _report(self, order_id: str) -> None:
         work = partial(self._report_all, order_id)
@@ -143,11 +148,11 @@ class ServiceNotifier:
         finally:
             self._busy.discard(order_id)
             if self._changed:
-                self._wake.set()
+                self.worker.wake()
 
     def _again(self, order_id: str) -> None:
         self._changed.setdefault(order_id, None)
-        self._wake.set()
+        self.worker.wake()
 
     async def _report_all(self, order_id: str) -> None:
         while order_id in self._changed and not self._draining:

@@ -21,6 +21,7 @@ from tillbridge.adapter import (
 from tillbridge.core import supervision
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.worker import Worker
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY
 from tillbridge.model.order import Order
@@ -94,7 +95,8 @@ class TicketWriter:
         self._accepts = policy.patience.accept == "when_written"
         self._tickets = Tickets(repository, pos)
         self._queue = WriteQueue()
-        self._wake = asyncio.Event()
+        self.worker = Worker("writer", self._step, repository.supervisor, repository.clock)
+        self.worker.wake()
         self._idle = asyncio.Event()
         self._idle.set()
         self._draining = False
@@ -123,7 +125,7 @@ class TicketWriter:
                 self._take_up(entry, row, age_ms)
             if known is None and not afresh and entry.unsure and row.attempts:
                 self._may_have_been_sent(entry, row)
-            self._wake.set()
+            self.worker.wake()
 
     def _take_up(self, entry: QueuedOrder, row: OrderRow, age_ms: int) -> None:
         """Note what is known of an order from before, and when it goes to paper."""
@@ -145,36 +147,28 @@ class TicketWriter:
     def pos_there(self) -> None:
         """Try what waits: a probe of the POS was good."""
         self._queue.try_again()
-        self._wake.set()
+        self.worker.wake()
 
     async def drain(self) -> None:
         """Begin nothing more, and wait for the call to the POS that is under way."""
         self._draining = True
         await self._idle.wait()
 
-    async def run(self) -> None:
-        """Work until cancelled."""
+    async def _step(self) -> float | None:
+        """Write what is due; return in how many seconds something is, None for nothing."""
         while not self._draining:
             there = self._presence.probe_ok
-            entry = self._queue.next(self._orders.clock.monotonic(), pos_there=there)
+            now = self._orders.clock.monotonic()
+            entry = self._queue.next(now, pos_there=there)
             if entry is None:
-                await self._sleep(self._queue.next_at(pos_there=there))
-                continue
+                next_at = self._queue.next_at(pos_there=there)
+                return None if math.isinf(next_at) else max(0.0, next_at - now)
             self._idle.clear()
             try:
                 await self._work_contained(entry)
             finally:
                 self._idle.set()
-        await asyncio.Event().wait()  # drained: whoever supervises this ends it
-
-    async def _sleep(self, until: float) -> None:
-        self._wake.clear()
-        pause = None if math.isinf(until) else max(0.0, until - self._orders.clock.monotonic())
-        try:
-            async with asyncio.timeout(pause):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+        return None
 
     # -- one order
 
