@@ -1,6 +1,5 @@
 """The life of a bridge in which nothing is set up yet: the page Set-up, and nothing else."""
 
-import asyncio
 import os
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -29,6 +28,7 @@ from tillbridge.daemon.operations_setup import SetupOperations
 from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_beside import trial_receiver
+from tillbridge.daemon.watchdog import Watchdog
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.operations.audit_trail import AuditTrail
@@ -100,21 +100,16 @@ async def set_up(
         restarts.ready()
         log.info("bridge.setting_up", page=f"{url}/setup", file=str(fresh.path))
         manager.ready(_("Waiting to be set up at {url}").format(url=f"{url}/setup"))
-        await _until_ended(restarts, manager)
+        if manager.watchdog_s is not None:
+            watchdog = Watchdog(manager, lambda: ())
+            watchdog.start(manager.watchdog_s)
+            opened.callback(watchdog.stop)
+        await restarts.end.wait()
         if restarts.again:
             manager.reloading()
         else:
             manager.stopping()
     log.info("bridge.stopped")
-
-
-async def _until_ended(restarts: RestartController, manager: ServiceManager) -> None:
-    while not restarts.end.is_set():
-        try:
-            beat_s = manager.watchdog_s / 3 if manager.watchdog_s else None
-            await asyncio.wait_for(restarts.end.wait(), beat_s)
-        except TimeoutError:
-            manager.alive()
 
 
 async def _listening(
