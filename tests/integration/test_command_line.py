@@ -14,8 +14,8 @@ import pytest
 from tests.support.pretend_control import PretendControl
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, Unreachable
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
-from tillbridge.core.tally import Tally
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import open_problem
 from tillbridge.ledger.snapshot import StoreSnapshot
@@ -84,7 +84,7 @@ async def bridge(program: Program) -> AsyncIterator[PretendControl]:
     """A running bridge, as far as commands can tell."""
     control = PretendControl()
     dispatcher = control.dispatcher()
-    listener = StatusListener(control, dispatcher, token=TOKEN, tally=Tally(), clock=Clock())
+    listener = StatusListener(control, dispatcher, token=TOKEN, metrics=Metrics(), clock=Clock())
     host, port = await listener.start("127.0.0.1", 0)
     program.data.mkdir()
     told = {"url": f"http://{host}:{port}", "token": TOKEN, "pid": 7}

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.test_command_line import TOKEN, Program
 from tests.support.pretend_control import PretendControl
 from tillbridge.core.clock import Clock
-from tillbridge.core.tally import Tally
+from tillbridge.core.metrics import Metrics
 from tillbridge.web.listener import StatusListener
 
 
@@ -27,7 +27,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
 async def bridge(program: Program) -> AsyncIterator[PretendControl]:
     control = PretendControl()
     dispatcher = control.dispatcher()
-    listener = StatusListener(control, dispatcher, token=TOKEN, tally=Tally(), clock=Clock())
+    listener = StatusListener(control, dispatcher, token=TOKEN, metrics=Metrics(), clock=Clock())
     host, port = await listener.start("127.0.0.1", 0)
     program.data.mkdir()
     told = {"url": f"http://{host}:{port}", "token": TOKEN, "pid": 7}

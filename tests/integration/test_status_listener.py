@@ -10,8 +10,8 @@ import pytest
 from tests.support.pretend_control import PretendControl
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
-from tillbridge.core.tally import Tally
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.web.listener import MerchantReturn, StatusListener
 from tillbridge.web.ports import CallbackAnswer
@@ -54,7 +54,7 @@ async def site() -> AsyncIterator[Site]:
         control,
         control.dispatcher(),
         token=TOKEN,
-        tally=Tally(),
+        metrics=Metrics(),
         clock=Clock(),
         merchant=MerchantReturn("/oauth/callback", on_callback),
     )

@@ -11,7 +11,7 @@ from tests.support.ledger_house import StoppedClock
 from tests.support.pretend_control import PretendControl
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.clock import Clock
-from tillbridge.core.tally import Tally
+from tillbridge.core.metrics import Metrics
 from tillbridge.web.authenticator import AccessRules
 from tillbridge.web.listener import StatusListener
 from tillbridge.web.passwords import password_hash
@@ -102,7 +102,7 @@ async def page_house(
         control,
         control.dispatcher(trail),
         token=TOKEN,
-        tally=Tally(),
+        metrics=Metrics(),
         clock=clock or stopped,
         access=access,
         on_change=changed.append,

@@ -14,9 +14,9 @@ from tillbridge.config import (
 )
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext, StoreContext
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.supervision import Supervisor
-from tillbridge.core.tally import Tally
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.pos.store_pos import StorePos
 
@@ -49,7 +49,7 @@ def store_context(
         ledger=ledger,
         problems=problems,
         scheduler=Scheduler(clock, Supervisor("", problems)),
-        metrics=Tally(),
+        metrics=Metrics(),
         clock=clock,
     )
     return StoreContext(bridge, "main", StorePos(pos, pos), cast("Any", service))

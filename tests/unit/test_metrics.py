@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from prometheus_client import process_collector
 from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
-from tillbridge.core.tally import BOUNDS_S, Tally
 from tillbridge.ledger.snapshot import Figures, Held, StoreFigures, StoreSnapshot
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
@@ -39,13 +37,13 @@ LABELS = {
 
 def full() -> str:
     """Everything there is to tell."""
-    tally = Tally()
-    tally.count("deliveries", store="main", result="new")
-    tally.count("service_calls", store="main", operation="orders.accept", outcome="done")
-    tally.count("surplus_connections", result="replaced")
-    tally.took("service_call", 0.2, operation="orders.accept")
-    tally.took("time_to_ticket", 0.04, store="main")
-    tally.took("time_to_accept", 400, store="main")
+    metrics = Metrics()
+    metrics.deliveries.labels(store="main", result="new").inc()
+    metrics.service_calls.labels(store="main", operation="orders.accept", outcome="done").inc()
+    metrics.surplus_connections.labels(result="replaced").inc()
+    metrics.call_duration.labels(operation="orders.accept").observe(0.2)
+    metrics.time_to_ticket.labels(store="main").observe(0.04)
+    metrics.time_to_accept.labels(store="main").observe(400)
     store = StoreSnapshot(
         waiting=2,
         oldest_waiting_at=NOW - 4_000,
@@ -73,7 +71,7 @@ def full() -> str:
         "ledger_bytes": 4096,
         "ledger_writable": True,
     }
-    return exposition(measures, tally).decode()
+    return exposition(measures, metrics).decode()
 
 
 def families() -> Iterator[Metric]:
@@ -127,16 +125,8 @@ def test_the_reference_lists_every_metric_with_its_meaning_and_no_other() -> Non
     assert documented == shown
 
 
-@given(st.lists(st.floats(min_value=-10, max_value=1000, allow_nan=False), min_size=1))
-def test_a_histogram_counts_everything_once(seconds: list[float]) -> None:
-    tally = Tally()
-    for each in seconds:
-        tally.took("x", each, store="main")
-    (spread,) = tally.spreads("x").values()
-    assert sum(spread.counts) == len(seconds)
-    assert spread.counts[0] == sum(each <= BOUNDS_S[0] for each in seconds)
-    assert spread.counts[-1] == sum(each > BOUNDS_S[-1] for each in seconds)
-    assert spread.total_s == pytest.approx(sum(max(0.0, each) for each in seconds))
+def test_nothing_is_told_of_when_counting_began() -> None:
+    assert "_created" not in full()
 
 
 def test_a_process_that_sees_nothing_of_the_machine_tells_of_itself(

@@ -1,8 +1,8 @@
 """The status document, and the metrics made of it."""
 
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
 from tillbridge.core.spans import days_left, span
-from tillbridge.core.tally import Tally
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
@@ -151,13 +151,13 @@ def test_spans_are_told_in_their_largest_unit() -> None:
 
 
 def test_metrics_tell_the_document_and_what_was_counted() -> None:
-    tally = Tally()
-    tally.count("deliveries", store="main", result="new")
+    metrics = Metrics()
+    metrics.deliveries.labels(store="main", result="new").inc()
     offline = OpenProblem("pos.offline", "main", "", NOW, {"detail": "off"})
     store = StoreSnapshot(waiting=3, oldest_waiting_at=NOW - 4000, by_state={"accepted": 2})
     told = document(facts(offline, stores={"main": store}), NOW)
     measures = {"status": told, "pushes": [], "ledger_bytes": 9, "ledger_writable": True}
-    text = exposition(measures, tally).decode()
+    text = exposition(measures, metrics).decode()
     for line in (
         'tillbridge_build_info{version="1.2.3"} 1.0',
         'tillbridge_verdict{level="down"} 1.0',

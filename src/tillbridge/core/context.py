@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tillbridge.core.clock import Clock
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.supervision import Supervisor
-from tillbridge.core.tally import Tally
 
 if TYPE_CHECKING:
     from tillbridge.config import Settings, StoreSettings
@@ -31,7 +31,7 @@ class BridgeContext:
     ledger: "Ledger"
     problems: "ProblemTracker"
     scheduler: "Scheduler"
-    metrics: Tally
+    metrics: Metrics
     clock: Clock
 
 

@@ -9,9 +9,9 @@ from tillbridge.config import LoadedSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext
 from tillbridge.core.log import learn_secret
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.supervision import Supervisor
-from tillbridge.core.tally import Tally
 from tillbridge.daemon.rooms import House, StoreRooms
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
@@ -60,7 +60,7 @@ async def built(
             ledger=ledger,
             problems=desk,
             scheduler=Scheduler(clock, Supervisor("", desk)),
-            metrics=Tally(),
+            metrics=Metrics(),
             clock=clock,
         )
         house = House(bridge, link, FolderEvents(), ServiceReach(desk, clock=clock))

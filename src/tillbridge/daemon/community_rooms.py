@@ -9,7 +9,6 @@ from tillbridge.communities.flow import CommunityFlow
 from tillbridge.communities.hours import Hours
 from tillbridge.config.restaurant import StoreFiles
 from tillbridge.daemon.rooms import House, StoreRooms
-from tillbridge.service.caller import Contact
 from tillbridge.service.community_calls import CommunityCalls
 
 
@@ -21,7 +20,8 @@ class CommunityRooms:
         assumed = house.settings.assumptions
         members = settings.stores or list(stores)
         link = house.link.app(
-            audience=assumed.community_audience, on_contact=partial(_count, house, name)
+            audience=assumed.community_audience,
+            on_contact=partial(house.metrics.called, f"communities/{name}"),
         )
         self.name = name
         context = CommunityContext(
@@ -63,11 +63,3 @@ def build(house: House, stores: Mapping[str, StoreRooms]) -> dict[str, Community
 
 def _ids(stores: Mapping[str, StoreRooms], members: list[str]) -> dict[str, str | None]:
     return {name: stores[name].service_store_id for name in members}
-
-
-def _count(house: House, name: str, contact: Contact) -> None:
-    outcome = "unanswered" if not contact.ok else "refused" if contact.failure else "done"
-    house.tally.count(
-        "service_calls", store=f"communities/{name}", operation=contact.operation, outcome=outcome
-    )
-    house.tally.took("service_call", contact.took_s, operation=contact.operation)

@@ -137,7 +137,7 @@ class _Life:
                 for name, rooms in building.communities.items()
             },
         )
-        self._receiver.count_in(house.tally)
+        self._receiver.count_in(house.metrics)
         for store in building.stores.values():
             store.integrator.on_secret_expected = self._receiver.expect
             store.integrator.on_secret = self._receiver.refresh
@@ -280,7 +280,7 @@ class _Life:
             audited(self._operations, trail),
             Dispatcher(bridge, trail),
             token=token,
-            tally=self._house.tally,
+            metrics=self._house.metrics,
             clock=self._house.clock,
             access=access_rules(self._settings.status_page, self._loaded.base_dir),
             on_change=self._on_change,

@@ -10,8 +10,8 @@ from tillbridge.config import Settings
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext, StoreContext
 from tillbridge.core.errors import ConsentLost, Refused
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.tally import Tally
 from tillbridge.daemon.absence import absent_s
 from tillbridge.daemon.effects import Effects
 from tillbridge.daemon.noticing import Noticing
@@ -70,7 +70,7 @@ class House:
         return self.bridge.problems
 
     @property
-    def tally(self) -> Tally:
+    def metrics(self) -> Metrics:
         """What is counted."""
         return self.bridge.metrics
 
@@ -94,7 +94,6 @@ class StoreRooms:
         # Awaited when a new ledger has learnt of the store again.
         self.on_recalled: Callable[[], Awaitable[None]] | None = None
         self._ledger = house.ledger
-        self._tally = house.tally
         self._public_url = house.settings.receiver.public_url
         self._well = False
         self._clock = house.clock
@@ -136,7 +135,7 @@ class StoreRooms:
         self.integrator.on_own_action = self.standing.own_action
         self.orders = OrdersFlow(
             settings,
-            OrderRepository(name, house.ledger, house.desk, house.clock, house.tally),
+            OrderRepository(name, house.ledger, house.desk, house.clock, house.metrics),
             OrderPeers(
                 self.tills.orders,
                 link.client,
@@ -244,11 +243,7 @@ class StoreRooms:
         if code == NOT_INTEGRATED and self._gate.guards(contact.operation):
             self._gate.block(NOT_INTEGRATED)
             self.integrating.look()
-        outcome = "unanswered" if not contact.ok else "refused" if contact.failure else "done"
-        self._tally.count(
-            "service_calls", store=self.name, operation=contact.operation, outcome=outcome
-        )
-        self._tally.took("service_call", contact.took_s, operation=contact.operation)
+        self.context.bridge.metrics.called(self.name, contact)
         well = contact.ok and not isinstance(contact.failure, ConsentLost)
         if well and not self._well:
             self.service_back()

@@ -16,10 +16,10 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.operation import Dispatcher
 from tillbridge.core.problems import OpenProblem
 from tillbridge.core.restart import RestartController
-from tillbridge.core.tally import Tally
 from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import audited
 from tillbridge.daemon.control_file import announced, new_token
@@ -82,7 +82,7 @@ async def set_up(
             audited(cast("Control", FreshControl(setup, place, clock.now_ms())), trail),
             _RefusingAll(cast("Bridge", SimpleNamespace(ledger=ledger)), trail),
             token=token,
-            tally=Tally(),
+            metrics=Metrics(),
             clock=clock,
             access=access_rules(fresh.status_page, fresh.base_dir),
             merchant=MerchantReturn(callback_path, setup.returned) if callback_path else None,

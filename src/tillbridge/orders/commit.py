@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerUnwritable
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import Found, OpenProblem, Scope
 from tillbridge.core.supervision import Supervisor
-from tillbridge.core.tally import Tally
 from tillbridge.ledger import orders
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import OrderRow
@@ -134,7 +134,7 @@ class OrderRepository:
     ledger: Ledger
     desk: ProblemTracker
     clock: Clock
-    tally: Tally = field(default_factory=Tally)
+    metrics: Metrics = field(default_factory=Metrics)
     # Who takes the next work of an order from each change that was committed.
     listeners: list[Callable[[Change], None]] = field(default_factory=list)
     supervisor: Supervisor = field(init=False)

@@ -249,8 +249,8 @@ class ServiceNotifier:
         change = await self._orders.commit(row.order_id, ServiceKnows(standing.told, event, detail))
         log.info(event, store=self._orders.store, order=row.order_id, **detail)
         if call is Call.ACCEPT:
-            took_s = (now_ms - row.received_at) / 1000
-            self._orders.tally.took("time_to_accept", took_s, store=self._orders.store)
+            took_s = max(0.0, (now_ms - row.received_at) / 1000)  # a clock may be set back
+            self._orders.metrics.time_to_accept.labels(store=self._orders.store).observe(took_s)
         self._reported(row.order_id)
         if change is None or change.after.closed_at is not None:
             self._forget(row.order_id)

@@ -18,7 +18,7 @@ from tillbridge.config import ReceiverSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
-from tillbridge.core.tally import Tally
+from tillbridge.core.metrics import Metrics
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery
 from tillbridge.receiver.connections import SERVER, trust
@@ -163,7 +163,7 @@ class Deliveries:
         wake: Callable[[str], None],
         success_status: int,
     ) -> None:
-        self.tally = Tally()
+        self.metrics = Metrics()
         self.endpoints: dict[str, Endpoint] = {}
         self._expected: dict[str, asyncio.Event] = {}
         self._settings = settings
@@ -199,18 +199,18 @@ class Deliveries:
         if endpoint is None:
             # Its name is the sender's invention, and stays out of the log.
             self._refusals.refused("", "no_such_store")
-            self.tally.count("deliveries", store="", result="no_such_store")
+            self.metrics.deliveries.labels(store="", result="no_such_store").inc()
             return _refusal(404)
         try:
             delivery = await self._check(request, store, endpoint)
             new = await self._ledger.deliver(delivery)
         except _Refused as refused:
             self._refusals.refused(store, refused.reason, refused.detail)
-            self.tally.count("deliveries", store=store, result=refused.reason)
+            self.metrics.deliveries.labels(store=store, result=refused.reason).inc()
             return _refusal(refused.status)
         except LedgerError as failure:
             self._refusals.refused(store, "ledger_unwritable", failure.text)
-            self.tally.count("deliveries", store=store, result="ledger_unwritable")
+            self.metrics.deliveries.labels(store=store, result="ledger_unwritable").inc()
             return _refusal(503, body_read=True)
         self._log.debug(
             "delivery.received",
@@ -220,7 +220,7 @@ class Deliveries:
             delivery=delivery.delivery_id,
             new=new,
         )
-        self.tally.count("deliveries", store=store, result="new" if new else "known")
+        self.metrics.deliveries.labels(store=store, result="new" if new else "known").inc()
         if new:
             self._wake(store)
         return web.Response(status=self._success_status, headers=SERVER)

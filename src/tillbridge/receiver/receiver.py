@@ -26,8 +26,8 @@ from tillbridge.core.errors import ConfigError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.listening import Acceptor, listening_sockets
 from tillbridge.core.log import get_logger
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.tally import Tally
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
@@ -125,10 +125,10 @@ class Receiver:
         """End what is only about strangers who have not come again."""
         self._refusals.let_go()
 
-    def count_in(self, tally: Tally) -> None:
-        """Count deliveries by store and result in this tally."""
-        self._deliveries.tally = tally
-        self._crowding.tally = tally
+    def count_in(self, metrics: Metrics) -> None:
+        """Count deliveries by store and result here."""
+        self._deliveries.metrics = metrics
+        self._crowding.metrics = metrics
 
     @property
     def url(self) -> str:

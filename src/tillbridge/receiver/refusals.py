@@ -6,9 +6,9 @@ from datetime import datetime
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.tally import Tally
 from tillbridge.ledger.problems import ProblemTracker
 
 log = get_logger()
@@ -120,7 +120,7 @@ class Crowding:
     """Counts connections beyond `max_connections`; many within a minute are a problem."""
 
     def __init__(self, desk: ProblemTracker, clock: Clock) -> None:
-        self.tally = Tally()
+        self.metrics = Metrics()
         self._desk = desk
         self._clock = clock
         self._began = clock.monotonic()
@@ -128,7 +128,7 @@ class Crowding:
 
     def surplus(self, result: str) -> None:
         """Count a connection that was "refused", or that took the place of another ("replaced")."""
-        self.tally.count("surplus_connections", result=result)
+        self.metrics.surplus_connections.labels(result=result).inc()
         now = self._clock.monotonic()
         self._times.append(now)
         if len(self._times) == _CROWDED and now - self._times[0] <= _CROWDED_WITHIN_S:

@@ -15,8 +15,8 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.listening import Acceptor, listening_sockets
 from tillbridge.core.log import get_logger
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.operation import Dispatcher
-from tillbridge.core.tally import Tally
 from tillbridge.web.authenticator import AccessRules, Authenticator, Denied
 from tillbridge.web.held_address import HeldAddress
 from tillbridge.web.pages import HEADERS, callback_page
@@ -58,7 +58,7 @@ class StatusListener:
         dispatcher: Dispatcher,
         *,
         token: str,
-        tally: Tally,
+        metrics: Metrics,
         clock: Clock,
         access: AccessRules | None = None,
         merchant: MerchantReturn | None = None,
@@ -66,7 +66,7 @@ class StatusListener:
     ) -> None:
         self._control = control
         self._dispatcher = dispatcher
-        self._tally = tally
+        self._metrics = metrics
         self._clock = clock
         self._merchant = merchant
         self._on_change = on_change
@@ -221,7 +221,7 @@ class StatusListener:
             exposition,
         )
 
-        text = exposition(await self._control.measures(), self._tally)
+        text = exposition(await self._control.measures(), self._metrics)
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
     async def _healthz(self, _request: web.Request) -> web.StreamResponse:

@@ -9,72 +9,27 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from functools import cache
-from itertools import accumulate
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import (
-    CounterMetricFamily,
     GaugeMetricFamily,
-    HistogramMetricFamily,
     InfoMetricFamily,
     Metric,
 )
 from prometheus_client.registry import Collector
 
+from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import Severity
-from tillbridge.core.tally import BOUNDS_S, Spread, Tally
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-# Name in the tally; name and help for Prometheus; labels.
-_COUNTED: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    (
-        "deliveries",
-        "tillbridge_deliveries",
-        "Webhook deliveries: new, known, or the reason why one was refused.",
-        ("store", "result"),
-    ),
-    (
-        "surplus_connections",
-        "tillbridge_surplus_connections",
-        "Connections beyond max_connections: refused, or let in for one that mattered less.",
-        ("result",),
-    ),
-    (
-        "service_calls",
-        "tillbridge_service_calls",
-        "Calls to the ordering service: done, refused, or unanswered.",
-        ("store", "operation", "outcome"),
-    ),
-)
-_SPREAD: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
-    (
-        "time_to_ticket",
-        "tillbridge_order_time_to_ticket_seconds",
-        "From the delivery of an order until the till has its ticket.",
-        ("store",),
-    ),
-    (
-        "time_to_accept",
-        "tillbridge_order_time_to_accept_seconds",
-        "From the delivery of an order until the service knows that it is accepted.",
-        ("store",),
-    ),
-    (
-        "service_call",
-        "tillbridge_service_call_duration_seconds",
-        "How long calls to the ordering service take, with their waits and repetitions.",
-        ("operation",),
-    ),
-)
 
-
-def exposition(measures: Mapping[str, Any], tally: Tally) -> bytes:
+def exposition(measures: Mapping[str, Any], metrics: Metrics) -> bytes:
     """Return the text Prometheus reads: what is so now (`Control.measures`), what was counted."""
     registry = CollectorRegistry(auto_describe=False)
     _Process(registry=registry)
-    registry.register(_Counted(tally))
+    registry.register(metrics)
     registry.register(_Now(measures))
     return generate_latest(registry)
 
@@ -92,27 +47,6 @@ def _booted_at() -> float:
     if sys.platform == "linux":
         return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
     raise OSError
-
-
-class _Counted(Collector):
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
-
-    def collect(self) -> Iterator[Metric]:
-        for counted, name, text, labels in _COUNTED:
-            counter = CounterMetricFamily(name, text, labels=labels)
-            for values, count in self._tally.of(counted).items():
-                told = dict(values)
-                counter.add_metric([told.get(label, "") for label in labels], count)
-            yield counter
-        for counted, name, text, labels in _SPREAD:
-            family = HistogramMetricFamily(name, text, labels=labels)
-            for values, spread in self._tally.spreads(counted).items():
-                told = dict(values)
-                family.add_metric(
-                    [told.get(label, "") for label in labels], _buckets(spread), spread.total_s
-                )
-            yield family
 
 
 class _Now(Collector):
@@ -205,11 +139,6 @@ class _Now(Collector):
         for store, state, count in self._measures["pushes"]:
             pushes.add_metric([store, state], count)
         yield pushes
-
-
-def _buckets(spread: Spread) -> list[tuple[str, float]]:
-    bounds = [*(f"{bound:g}" for bound in BOUNDS_S), "+Inf"]
-    return list(zip(bounds, accumulate(map(float, spread.counts)), strict=True))
 
 
 def _seconds(iso: str | None) -> float | None:
