@@ -105,8 +105,8 @@ async def test_new_tokens_are_told_until_a_new_sheet_is_made(tmp_path: Path) -> 
         await house.flow.tables.step()
         assert house.desk.opened["tables.codes_changed", ""] == {"tables": "Table 2, Table 3"}
 
-        books = await house.flow.tables.books()
-        codes = {each.table.external_id: each.code for each in books.accepted}
+        state = await house.flow.tables.state()
+        codes = {each.table.external_id: each.code for each in state.accepted}
         await house.flow.tables.printed({"t02": codes["t02"]})
         assert house.desk.opened["tables.codes_changed", ""] == {"tables": "Table 3"}
         await house.flow.tables.printed(codes)
@@ -117,8 +117,8 @@ async def test_new_tokens_are_told_until_a_new_sheet_is_made(tmp_path: Path) -> 
 async def test_a_sheet_of_codes_that_have_changed_meanwhile_mends_nothing(tmp_path: Path) -> None:
     async with catalogue_house(tmp_path) as house:
         await round_with(house, hall(1))
-        books = await house.flow.tables.books()
-        old = {each.table.external_id: each.code for each in books.accepted}
+        state = await house.flow.tables.state()
+        old = {each.table.external_id: each.code for each in state.accepted}
         await house.linked.driver.control("POST", "/tables/st_main/rotate", {})
         await house.flow.tables.push_again()
         await house.flow.tables.printed(old)

@@ -73,14 +73,14 @@ class TableSync(SyncLane[FloorPlan]):
     async def round(self, request: SyncRequest) -> FloorPlan | None:
         """Bring the service's tables in line with the POS; None where that cannot be read now."""
         ctx = self.ctx
-        if not self.are_told:
+        if not self.pos_has_tables:
             return None
         reading = await self.reader.read(ctx.pos.read_tables)
         if reading is None:
             self.postpone(request)
             return None
         storefront, is_new = await self._settle_storefront()
-        state = await self.books()
+        state = await self.state()
         self._report_dead(state.dead)
         plan = self._plan(reading, state)
         self.reader.report_bad_rows(plan.bad_rows)
@@ -100,18 +100,18 @@ class TableSync(SyncLane[FloorPlan]):
     # -- what others ask
 
     @property
-    def are_told(self) -> bool:
+    def pos_has_tables(self) -> bool:
         """Whether the POS has a floor plan to read."""
         return bool(self.ctx.pos.reads_tables)
 
-    async def books(self) -> FloorState:
+    async def state(self) -> FloorState:
         """Return what is remembered: the accepted tables, the hold, the printed codes."""
         return await self.ctx.read(read_state)
 
     async def plan_only(self) -> FloorPlan:
         """Return what a round would push; pushes nothing. Raises BridgeError."""
         reading = await read_now(self.ctx.pos.read_tables)
-        return self._plan(reading, await self.books())
+        return self._plan(reading, await self.state())
 
     async def push_again(self) -> FloorPlan | None:
         """Push the plan now, changed or not; None where the export cannot be read.

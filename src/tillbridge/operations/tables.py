@@ -23,14 +23,14 @@ async def accepted_tables(bridge: "Bridge", store: StoreName) -> Answer:
     Example: tillbridge tables list main
     """
     rooms = bridge.store(store)
-    books = await rooms.catalogue.tables.books()
-    hold = books.hold
+    state = await rooms.catalogue.tables.state()
+    hold = state.hold
     waits = hold is not None and not hold.approved
     return {
         "title": await rooms.title(),
-        "told": rooms.catalogue.tables.are_told,
+        "told": rooms.catalogue.tables.pos_has_tables,
         "held": list(hold.reasons) if hold is not None and waits else [],
-        "tables": [_listed(each, books.printed) for each in books.accepted],
+        "tables": [_listed(each, state.printed) for each in state.accepted],
     }
 
 
@@ -91,13 +91,13 @@ async def approve(bridge: "Bridge", store: StoreName) -> Answer:
 @operation("tables.printed", role=Role.STAFF)
 async def printed(bridge: "Bridge", store: StoreName, codes: dict[str, str]) -> Answer:
     """Take note that these codes (as `tables.list` names them, by external id) are printed."""
-    books = await bridge.store(store).catalogue.tables.printed(codes)
-    return {"ok": True, "text": _("Noted."), "dead": list(books.dead)}
+    state = await bridge.store(store).catalogue.tables.printed(codes)
+    return {"ok": True, "text": _("Noted."), "dead": list(state.dead)}
 
 
 def _told(bridge: "Bridge", store: str) -> "StoreRooms":
     rooms = bridge.store(store)
-    if not rooms.catalogue.tables.are_told:
+    if not rooms.catalogue.tables.pos_has_tables:
         raise BridgeError(
             _("The till of {store}, as configured, tells no tables.").format(store=store),
             fix=_(
