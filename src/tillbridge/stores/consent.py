@@ -187,18 +187,18 @@ class CallbackPage:
     failure: BridgeError | None = None
 
 
-async def answer_callback(desk: ConsentFlow, query: Mapping[str, str]) -> CallbackPage:
+async def answer_callback(flow: ConsentFlow, query: Mapping[str, str]) -> CallbackPage:
     """Finish a consent with the query of the redirect. Never raises for what a stranger sent."""
     state, code, error = query.get("state", ""), query.get("code", ""), query.get("error", "")
     try:
         if code:
-            store = await desk.finish(code=code, state=state)
+            store = await flow.finish(code=code, state=state)
             return CallbackPage(
                 200,
                 _page(_("Thank you!"), _("The store is connected. You can close this page.")),
                 store=store,
             )
-        raise desk.decline(error=error, state=state)
+        raise flow.decline(error=error, state=state)
     except BridgeError as failure:
         page = _page(_("That did not work"), str(failure))
         return CallbackPage(400, page, failure=failure)
@@ -245,7 +245,7 @@ def _is_loopback(host: str) -> bool:
 
 
 @asynccontextmanager
-async def listening(redirect_uri: str, desk: ConsentFlow) -> AsyncIterator[asyncio.Future[str]]:
+async def listening(redirect_uri: str, flow: ConsentFlow) -> AsyncIterator[asyncio.Future[str]]:
     """Listen on the redirect's address; the future tells the store, or the BridgeError.
 
     An answer with a foreign state gets a page that says so, and the listener goes on waiting.
@@ -255,8 +255,8 @@ async def listening(redirect_uri: str, desk: ConsentFlow) -> AsyncIterator[async
     told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def handle(request: web.Request) -> web.Response:
-        ours = desk.awaits(request.query.get("state", ""))
-        answer = await answer_callback(desk, request.query)
+        ours = flow.awaits(request.query.get("state", ""))
+        answer = await answer_callback(flow, request.query)
         if ours and not told.done():
             if answer.store is not None:
                 told.set_result(answer.store)

@@ -106,11 +106,11 @@ def costs_of(kind: Kind) -> tuple[str, ...]:
 
 
 def state_of(store: Store) -> State:
-    """Return the state that GET /pos/stores tells; an unknown word counts as it looks."""
-    told = (store.integration_status or "").lower()
-    if told in set(State):
-        return State(told)
-    integrated = told == "active" or store.integration is not None
+    """Return the state in the answer of GET /pos/stores; an unknown one counts as it looks."""
+    status = (store.integration_status or "").lower()
+    if status in set(State):
+        return State(status)
+    integrated = status == "active" or store.integration is not None
     return State.INTEGRATED if integrated else State.NOT_INTEGRATED
 
 

@@ -121,7 +121,7 @@ class IntegrationRepository:
         secret_known: bool,
         made: bool = False,
     ) -> None:
-        """Note an integration as the service has it; what it did not tell is as it was asked.
+        """Note an integration as the service has it; what its answer left out is as it was asked.
 
         `made`: this bridge has just made it, so that it is another one than before.
         """
@@ -225,8 +225,8 @@ class IntegrationRepository:
 
     async def restored_lately(self) -> bool:
         """Whether a change made elsewhere was undone within a day."""
-        told = await self._fact("integration_restored")
-        return bool(told) and 0 <= self._clock.now_ms() - told["at"] < _DAY_MS
+        restored = await self._fact("integration_restored")
+        return bool(restored) and 0 <= self._clock.now_ms() - restored["at"] < _DAY_MS
 
     async def note_restored(self) -> None:
         """Note that a change made elsewhere was undone now."""

@@ -27,18 +27,20 @@ _OUT_OF_ORDER_S = 30.0  # a 5xx of one call stands for so long against a good an
 
 
 class ServiceReach:
-    """Keeps the problem `service.unreachable`. Used from the event loop."""
+    """Reports the problem `service.unreachable`. Used from the event loop."""
 
-    def __init__(self, desk: ProblemTracker, *, clock: Clock) -> None:
-        self._desk = desk
+    def __init__(self, problems: ProblemTracker, *, clock: Clock) -> None:
+        self._problems = problems
         self._clock = clock
         self._failed_probes = 0
         self._probe_fix = ""
         self._failure: ServiceError | None = None  # of the last call, if that got no answer
         self._failed_at = 0.0
-        for each in desk.current():
-            if each.code == UNREACHABLE and each.store:  # of a version that told it of each store
-                desk.close(UNREACHABLE, each.store, each.subject)
+        for each in problems.current():
+            if (
+                each.code == UNREACHABLE and each.store
+            ):  # of a version that reported it of each store
+                problems.close(UNREACHABLE, each.store, each.subject)
 
     def called(self, contact: Contact) -> None:
         """Take note of what came of a call."""
@@ -52,7 +54,7 @@ class ServiceReach:
         self._report()
 
     def probed(self, *, answers: bool, fix: str = "") -> bool:
-        """Take note of a probe; return whether another one soon would tell more."""
+        """Take note of a probe; return whether another one soon would show more."""
         if answers:
             self._failed_probes = 0
             waited_s = self._clock.monotonic() - self._failed_at
@@ -72,7 +74,7 @@ class ServiceReach:
             fix = self._probe_fix if self._failed_probes else ""
             fix = fix or (self._failure.fix if self._failure is not None else "")
             found.append(Found(UNREACHABLE, detail={"remedy": fix} if fix else {}))
-        self._desk.report(Scope("", frozenset({UNREACHABLE})), found)
+        self._problems.report(Scope("", frozenset({UNREACHABLE})), found)
 
 
 _NOTE_EVERY_MS = 60_000
@@ -88,13 +90,13 @@ log = get_logger()
 
 
 class LinkMonitor:
-    """Hands one store's contacts on to the problem desk; `seen` is the client's `on_contact`."""
+    """Reports what one store's calls show of the link; `seen` is the client's `on_contact`."""
 
     def __init__(
         self,
         store: str,
         ledger: Ledger,
-        desk: ProblemTracker,
+        problems: ProblemTracker,
         reach: ServiceReach,
         *,
         clock: Clock,
@@ -102,7 +104,7 @@ class LinkMonitor:
         self._store = store
         self._reach = reach
         self._ledger = ledger
-        self._desk = desk
+        self._problems = problems
         self._clock = clock
         self._noted_ms: int | None = None
         self._noting: asyncio.Task[None] | None = None
@@ -136,8 +138,8 @@ class LinkMonitor:
         if problem is not None:
             for code in _CONSENT if problem in _CONSENT else ():
                 if code != problem:
-                    self._desk.close(code, self._store)
-            self._desk.open(problem, self._store)
+                    self._problems.close(code, self._store)
+            self._problems.open(problem, self._store)
         elif contact.failure is None:
             self._all_well(contact.operation)
 
@@ -148,16 +150,16 @@ class LinkMonitor:
 
     def _all_well(self, operation: str) -> None:
         for code in (*_CONSENT, "service.bad_client", "service.token_refused"):
-            self._desk.close(code, self._store)
+            self._problems.close(code, self._store)
         if operation.startswith(_INTEGRATED) or operation in _INTEGRATED_CALLS:
             for code in ("integration.missing", *_BETTER):
-                self._desk.close(code, self._store)
+                self._problems.close(code, self._store)
         if operation.startswith(_PUSHES):
-            self._desk.close("menu.push_not_allowed", self._store)
+            self._problems.close("menu.push_not_allowed", self._store)
 
     def _knows_better(self) -> bool:
-        """Whether it is told already why the service says store.not_integrated."""
-        return any(self._desk.is_open(code, self._store) for code in _BETTER)
+        """Whether it is reported already why the service answers store.not_integrated."""
+        return any(self._problems.is_open(code, self._store) for code in _BETTER)
 
     def _note_contact(self) -> None:
         now = self._clock.now_ms()
@@ -173,7 +175,7 @@ class LinkMonitor:
                 lambda db: put_fact(db, self._store, "service_contact", {"ok_at": now}, at=now)
             )
         except LedgerError:
-            self._noted_ms = None  # the desk knows that the ledger cannot be written
+            self._noted_ms = None  # it is reported that the ledger cannot be written
 
 
 _GUARDED = ("menus.", "items.", "orders.", "tables.", "stores.")

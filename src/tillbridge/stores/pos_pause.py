@@ -134,7 +134,7 @@ class PosPause:
 
         `closed` says why a POS that is there takes no orders, "" where it takes them.
         Returns whether to call again in a while: there is something to wait for. Raises
-        LedgerError where the intent cannot be kept; a service that fails is told again later.
+        LedgerError where the intent cannot be kept; a service that fails is tried again later.
         """
         async with self._lock:
             if online:
