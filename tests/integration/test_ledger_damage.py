@@ -1,10 +1,12 @@
 """A damaged ledger is set aside, and what can be read of it is carried over."""
 
+import contextlib
 import errno
 import json
 import os
 import random
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -253,3 +255,20 @@ async def test_a_file_the_system_does_not_read_is_no_damage(
         async with opened(tmp_path):
             pass
     assert not list(tmp_path.glob("*.damaged-*"))
+
+
+async def test_damage_is_noticed_while_nobody_but_the_writer_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer has its pages in memory: it goes on writing into a file that nobody can read."""
+    monkeypatch.setattr("tillbridge.ledger.ledger._VERIFY_EVERY_S", 0.0)
+    async with opened(tmp_path) as ledger:
+        await ledger.write(lambda connection: facts.put_fact(connection, "", "x", 1, at=1))
+        for kind in ("", "-wal"):
+            path = tmp_path / f"{LEDGER_FILE}{kind}"
+            path.write_bytes(b"\xa5" * path.stat().st_size)
+        deadline = time.monotonic() + 10
+        while not ledger.storage.damaged:
+            assert time.monotonic() < deadline
+            with contextlib.suppress(LedgerError):
+                await ledger.write(lambda connection: facts.put_fact(connection, "", "x", 2, at=2))

@@ -1,6 +1,7 @@
 """The ledger as the rest of the bridge sees it: open, write, read, deliver, close."""
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -39,6 +40,7 @@ log = get_logger()
 T = TypeVar("T")
 
 _READERS = 2
+_VERIFY_EVERY_S = 5.0  # while something is written: how often the file is read for its own sake
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class Ledger:
         self._readers = reader_engine(data_dir / LEDGER_FILE)
         self._threads = ThreadPoolExecutor(_READERS, thread_name_prefix="ledger-reader")
         self._closed = False
+        self._verified_at = 0.0  # by the loop's clock
+        self._verifying: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(cls, data_dir: Path, *, clock: Clock) -> Self:
@@ -90,6 +94,8 @@ class Ledger:
             return
         self._closed = True
         await self._writer.close()
+        if self._verifying is not None:
+            await self._verifying
         await asyncio.to_thread(self._threads.shutdown)
         self._readers.dispose()
         self._lock.release()
@@ -170,6 +176,15 @@ class Ledger:
                 listener(event)
         for callback in self._lookers:
             callback()
+        loop = asyncio.get_running_loop()
+        if not self._closed and loop.time() - self._verified_at >= _VERIFY_EVERY_S:
+            self._verified_at = loop.time()
+            self._verifying = loop.create_task(self._verify())
+
+    async def _verify(self) -> None:
+        """Read what was written: the writer itself has its pages in memory, and misses damage."""
+        with contextlib.suppress(LedgerError):  # `read` reports it
+            await self.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM holds").scalar())
 
     def _storage_changed(self, storage: Storage) -> None:
         self.storage = storage
