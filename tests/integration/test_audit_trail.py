@@ -17,8 +17,8 @@ from tillbridge import operations
 from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.operation import Forbidden
-from tillbridge.daemon.effects import Effects
-from tillbridge.daemon.setting_up import _RefusingAll
+from tillbridge.daemon.setup_run import _RefusingAll
+from tillbridge.daemon.store_services import Effects
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import metadata

@@ -34,7 +34,7 @@ from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.flow import OrderPeers, OrdersFlow
 
 if TYPE_CHECKING:
-    import tillbridge.daemon.effects
+    import tillbridge.daemon.store_services
     from tillbridge.pos.runner import PosRunner
     from tillbridge.service.client import ServiceClient
 
@@ -257,7 +257,7 @@ class House:
             peers = OrderPeers(
                 cast("PosRunner", self.till),
                 cast("ServiceClient", self.service),
-                cast("tillbridge.daemon.effects.Effects", self.effects),
+                cast("tillbridge.daemon.store_services.Effects", self.effects),
                 cast("PosRunner | None", self.paper),
             )
             flow = OrdersFlow(self.settings, books, peers)

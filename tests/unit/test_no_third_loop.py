@@ -18,7 +18,7 @@ EXCEPT = {
     "core/listening.py": "accepts connections, and takes a breath where the system has no more",
     "receiver/connections.py": "deadlines of sockets, by the loop's own clock, as aiohttp's are",
     "orders/commit.py": "writes one change until the disk takes it; whoever asked waits for it",
-    "menu/jobs.py": "waits for one job of the service; its push waits for it",
+    "menu/push_record.py": "waits for one job of the service; its push waits for it",
     "communities/subscription.py": "waits for one test delivery; a person waits for it",
     "web/live.py": "one open page's stream of events, for as long as it is open",
     "setup/pos.py": "a preview, for as long as its page is open",
@@ -27,11 +27,11 @@ EXCEPT = {
     "daemon/examining.py": "a command without a daemon reports how far it is",
     "pos/trial.py": "a trial of an adapter, for as long as its person waits",
     "pos/process/child.py": "a thread that reads what a program writes",
-    "pos/process/keeper.py": "a thread that keeps a program running",
+    "pos/process/supervisor.py": "a thread that keeps a program running",
 }
 WAITS = frozenset({"sleep", "wait", "wait_for", "timeout"})
 # Programs of their own, which have no background: a command ends, the sandbox is no bridge.
-LEFT_OUT = ("cli", "sandbox", "adapter", "pytest_plugin.py")
+LEFT_OUT = ("cli", "demo", "sandbox", "adapter", "pytest_plugin.py")
 
 
 def waiting_loops(tree: ast.AST) -> list[int]:

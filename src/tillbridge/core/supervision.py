@@ -2,7 +2,7 @@
 
 A step that raises is reported as a problem, tried again with back-off, and its problem closes by
 itself once it works again. The process goes on, and so do the other steps and stores. What the
-whole bridge depends on (ledger, receiver, page) is not run by this but by `daemon.supervise`.
+whole bridge depends on (ledger, receiver, page) is not run by this but by `daemon.run`.
 """
 
 import asyncio

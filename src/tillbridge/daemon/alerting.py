@@ -17,8 +17,8 @@ from tillbridge.core.log import learn_secret
 from tillbridge.core.problems import Severity
 from tillbridge.core.spans import waiting
 from tillbridge.core.supervision import Step
-from tillbridge.daemon.access import reached_at
-from tillbridge.daemon.building import Building
+from tillbridge.daemon.compose import Building
+from tillbridge.daemon.status_page import reached_at
 from tillbridge.ledger.snapshot import take_snapshot
 
 _SELF_CHECK_S = 5.0

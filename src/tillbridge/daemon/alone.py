@@ -12,7 +12,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Dispatcher
 from tillbridge.daemon.audited import audited
-from tillbridge.daemon.building import built
+from tillbridge.daemon.compose import built
 from tillbridge.daemon.connecting import Wanted, begin_consent, begin_signup, integrate
 from tillbridge.daemon.operations import Operations
 from tillbridge.operations.audit_trail import AuditTrail

@@ -1,11 +1,16 @@
 """How the bridge is: what `status`, the page and a report to a fleet are made from."""
 
 import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import tillbridge
-from tillbridge.daemon.building import Building
-from tillbridge.daemon.figures import CountedFigures
-from tillbridge.ledger.snapshot import take_snapshot
+from tillbridge.daemon.compose import Building
+from tillbridge.daemon.store_services import House
+from tillbridge.ledger.database import LEDGER_FILE
+from tillbridge.ledger.pushes import push_counts
+from tillbridge.ledger.snapshot import StoreFigures, take_figures, take_snapshot
 from tillbridge.pos.loader import adapters_of
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
@@ -62,3 +67,53 @@ class Condition:
                 name: each.community_id for name, each in house.settings.communities.items()
             },
         )
+
+
+_LEAST_S, _MOST_S = 1.0, 60.0
+_TIMES_AS_LONG = 100  # as counting took, they stay as they are
+
+
+class CountedFigures:
+    """The figures by store, from the ledger. Used from the event loop."""
+
+    def __init__(self, house: House) -> None:
+        self._ledger = house.ledger
+        self._clock = house.clock
+        self._counted: Mapping[str, StoreFigures] = {}
+        self._fresh_until = float("-inf")
+
+    async def figures(self) -> Mapping[str, StoreFigures]:
+        """Return them as they are, or were a little while ago: a minute at most."""
+        began = self._clock.monotonic()
+        if began >= self._fresh_until:
+            now_ms = self._clock.now_ms()
+            self._counted = await self._ledger.read(
+                lambda connection: take_figures(connection, now_ms)
+            )
+            ended = self._clock.monotonic()
+            stays_s = min(_MOST_S, max(_LEAST_S, (ended - began) * _TIMES_AS_LONG))
+            self._fresh_until = ended + stays_s
+        return self._counted
+
+
+_FILES = ("", "-wal", "-shm")
+
+
+async def measures(house: House) -> dict[str, Any]:
+    """Return `pushes` (store, state, count), `ledger_bytes` and `ledger_writable`."""
+    return {
+        "pushes": await house.ledger.read(push_counts),
+        "ledger_bytes": _size(house.ledger.data_dir / LEDGER_FILE),
+        "ledger_writable": house.ledger.writable,
+    }
+
+
+def _size(path: Path) -> int:
+    """Return how many bytes the ledger takes, its log included."""
+    total = 0
+    for end in _FILES:
+        try:
+            total += path.with_name(path.name + end).stat().st_size
+        except FileNotFoundError:
+            continue
+    return total

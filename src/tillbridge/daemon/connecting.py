@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.daemon.building import Building
-from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.daemon.compose import Building
+from tillbridge.daemon.store_services import StoreRooms
 from tillbridge.service.types import Store
 from tillbridge.stores.consent import ConsentRequest, answer_callback
 from tillbridge.stores.integration import Integrated

@@ -17,7 +17,7 @@ from tillbridge.config import LoadedSettings, Settings, StoreSettings
 from tillbridge.config.toml import read_file
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
-from tillbridge.daemon.building import Building, service_link
+from tillbridge.daemon.compose import Building, service_link
 from tillbridge.diagnostics.apart import UnwaitedThreads, apart
 from tillbridge.diagnostics.checkup import examination
 from tillbridge.diagnostics.subject import StoreSubject, Subject, Telling

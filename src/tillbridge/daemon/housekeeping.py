@@ -2,14 +2,21 @@
 
 import asyncio
 
+from sqlalchemy import Connection
+
 from tillbridge.config import BridgeSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
+from tillbridge.core.spans import days_left
 from tillbridge.ledger.backup import forget_old_files, trim
+from tillbridge.ledger.facts import get_fact, last_change
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemTracker
+from tillbridge.ledger.models import PastProblem
+from tillbridge.ledger.problems import ProblemTracker, store_past
 from tillbridge.ledger.prune import Pruned, cut_offs, prune
+from tillbridge.service.tokens import TokenKeeper
+from tillbridge.stores.consent import note_consent
 
 log = get_logger()
 
@@ -51,3 +58,52 @@ async def keep_budget(ledger: Ledger, desk: ProblemTracker, settings: BridgeSett
         desk.open("disk.over_budget", used=-(-trimmed.used // _MIB), budget=budget)
     else:
         desk.close("disk.over_budget")
+
+
+_DAY_MS = 86_400_000
+
+
+async def count_down(
+    store: str,
+    keeper: TokenKeeper,
+    ledger: Ledger,
+    desk: ProblemTracker,
+    *,
+    clock: Clock,
+    warn_days: float,
+) -> None:
+    """Open or close the problems that the calendar alone decides; to be called now and then."""
+    tokens = await keeper.tokens()
+    if tokens is None:
+        desk.open("consent.missing", store)
+        return
+    desk.close("consent.missing", store)
+    now = clock.now_ms()
+    await note_consent(ledger, store, tokens, at_ms=now)
+    left_ms = tokens.consent_expires_at_ms - now
+    # That it has ended is the service's to say: some refresh a consent for longer than seven days.
+    if left_ms <= warn_days * _DAY_MS and keeper.lost is None:
+        desk.open("consent.ending", store, left=days_left(left_ms))
+    else:
+        desk.close("consent.ending", store)
+
+
+_BRIEF_MS = 30_000  # a restart is no outage
+
+
+def keep_downtime(connection: Connection, now_ms: int) -> None:
+    """Keep the time since the bridge last ran, if it is worth telling; call it before `running`.
+
+    A bridge that was killed has told no end: then its last sign of life counts.
+    """
+    running = get_fact(connection, "", "running")
+    if not isinstance(running, dict):
+        return
+    stopped = running.get("stopped_at")
+    if not isinstance(stopped, int):
+        stopped = last_change(connection)
+    if isinstance(stopped, int) and now_ms - stopped >= _BRIEF_MS:
+        store_past(
+            connection,
+            PastProblem(code="bridge.stopped", store="", subject="", since=stopped, until=now_ms),
+        )

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.daemon.building import Building
+from tillbridge.daemon.compose import Building
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
-from tillbridge.daemon.rooms import StoreRooms
+from tillbridge.daemon.store_services import StoreRooms
 from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Operations:
     async def measures(self) -> Answer:
         """Return what `/metrics` tells: the status document, and what it does not hold."""
         # Only where somebody measures.
-        from tillbridge.daemon.measuring import measures  # noqa: PLC0415 -- see above
+        from tillbridge.daemon.condition import measures  # noqa: PLC0415 -- see above
 
         return {"status": await self.status(), **await measures(self._house)}
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tillbridge.core.log import get_logger
-from tillbridge.daemon.building import Building
+from tillbridge.daemon.compose import Building
 from tillbridge.daemon.service_manager import ServiceManager
 
 log = get_logger()

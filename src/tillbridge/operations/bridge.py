@@ -11,9 +11,8 @@ from tillbridge.core.i18n import _
 if TYPE_CHECKING:
     from tillbridge.config import Settings
     from tillbridge.core.operation import Answer
-    from tillbridge.daemon.building import Building
-    from tillbridge.daemon.community_rooms import CommunityRooms
-    from tillbridge.daemon.rooms import StoreRooms
+    from tillbridge.daemon.compose import Building, CommunityRooms
+    from tillbridge.daemon.store_services import StoreRooms
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.problems import ProblemTracker
     from tillbridge.service.link import ServiceLink

@@ -8,7 +8,7 @@ from tillbridge.core.operation import Answer, operation
 from tillbridge.operations.arguments import StoreName
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.rooms import StoreRooms
+    from tillbridge.daemon.store_services import StoreRooms
     from tillbridge.operations.bridge import Bridge
     from tillbridge.service.types import Integration, IntegrationRequest
     from tillbridge.stores.integration import Integrated

@@ -8,7 +8,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.rooms import StoreRooms
+    from tillbridge.daemon.store_services import StoreRooms
     from tillbridge.ledger.models import OrderRow
     from tillbridge.operations.bridge import Bridge
 

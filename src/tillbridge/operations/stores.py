@@ -10,7 +10,7 @@ from tillbridge.core.spans import clock_time
 from tillbridge.operations.arguments import Full, StoreName, until_of_store
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.rooms import StoreRooms
+    from tillbridge.daemon.store_services import StoreRooms
     from tillbridge.operations.bridge import Bridge
     from tillbridge.stores.closure import StoreClosure
     from tillbridge.stores.settings import SettingsFlow

@@ -10,7 +10,7 @@ from tillbridge.core.operation import Answer, operation
 from tillbridge.operations.arguments import StoreName
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.rooms import StoreRooms
+    from tillbridge.daemon.store_services import StoreRooms
     from tillbridge.ledger.models import AcceptedTable
     from tillbridge.menu.floor_plan import FloorPlan
     from tillbridge.operations.bridge import Bridge

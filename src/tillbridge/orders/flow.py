@@ -39,7 +39,7 @@ from tillbridge.orders.updates import UpdateReader
 from tillbridge.orders.write_queue import Patience
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.effects import Effects
+    from tillbridge.daemon.store_services import Effects
     from tillbridge.pos.runner import PosRunner
     from tillbridge.service.client import ServiceClient
 

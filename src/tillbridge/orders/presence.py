@@ -12,7 +12,7 @@ from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.reasons import Cancellation
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.effects import Effects
+    from tillbridge.daemon.store_services import Effects
     from tillbridge.pos.runner import PosRunner
 
 log = get_logger()

@@ -19,7 +19,7 @@ from tillbridge.pos.watch import FileWatch
 _ASKED_ALL_THE_SAME_S = 60.0
 
 
-class Noticing:
+class ChangeSources:
     """Watches what an adapter names; what it names no file for is read every `poll_s` seconds."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Noticing:
             else settings.pos.poll_s
         )
 
-    def tell(self, catalogue: CatalogueFlow, orders: OrdersFlow) -> None:
+    def subscribe(self, catalogue: CatalogueFlow, orders: OrdersFlow) -> None:
         """Let the flows be told; before `run` begins."""
         menu, settle_ms = self._tills.menu, self._settings.menu.settle_ms
         heard: dict[Change, Callable[[], None]] = {}
@@ -75,7 +75,7 @@ class Noticing:
         for folder in self._tills.orders.update_folders():
             self._watch.subscribe_folder(folder, orders.updates_changed)
 
-    def also(self, files: Sequence[Path], on_change: Callable[[], None]) -> None:
+    def watch(self, files: Sequence[Path], on_change: Callable[[], None]) -> None:
         """Watch further files; before `run` begins."""
         if files:
             self._watch.subscribe(files, self._settings.menu.settle_ms, on_change)

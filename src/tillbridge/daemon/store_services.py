@@ -1,20 +1,21 @@
 """One store's rooms: its link to the service, its POS, its menu and its orders, wired together."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection
+
 from tillbridge.config import Settings
+from tillbridge.core.actor import Actor, acting_as
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext, StoreContext
 from tillbridge.core.errors import ConsentLost, Refused
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.daemon.absence import absent_s
-from tillbridge.daemon.effects import Effects
-from tillbridge.daemon.noticing import Noticing
+from tillbridge.daemon.change_sources import ChangeSources
 from tillbridge.daemon.standing import StoreStanding
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
@@ -37,6 +38,7 @@ from tillbridge.stores.integration_reconciler import (
     IntegrationWorker,
 )
 from tillbridge.stores.link import IntegrationGate, LinkMonitor, ServiceReach
+from tillbridge.stores.pos_pause import PosPause
 from tillbridge.stores.vault import VaultTokenStore
 
 
@@ -150,9 +152,9 @@ class StoreRooms:
             late_report_s=house.settings.service.late_report_s,
         )
 
-        self._noticing = Noticing(name, settings, self.tills, house.events)
-        self._noticing.tell(self.catalogue, self.orders)
-        self._noticing.also(self.standing.files(), self.standing.files_changed)
+        self._sources = ChangeSources(name, settings, self.tills, house.events)
+        self._sources.subscribe(self.catalogue, self.orders)
+        self._sources.watch(self.standing.files(), self.standing.files_changed)
         self.orders.on_taken_in(self.standing.taken_in)
 
     @property
@@ -199,7 +201,7 @@ class StoreRooms:
             {
                 "orders": self.orders.run,
                 "catalogue": self.catalogue.run,
-                "noticing": self._noticing.run,
+                "noticing": self._sources.run,
             }
         )
         workers = (*self.standing.workers(), self.integrating.worker)
@@ -215,7 +217,7 @@ class StoreRooms:
     def plan(self, scheduler: Scheduler) -> None:
         """Plan what happens by the clock: all that others may have changed is compared daily."""
         supervisor = self.context.supervisor
-        self._noticing.plan(scheduler, supervisor)
+        self._sources.plan(scheduler, supervisor)
         if (every_s := self.context.bridge.settings.service.idle_read_s) > 0:
             read = partial(self._watch.read_if_idle, self._read_integration, every_s)
             scheduler.every("idle_read", every_s, read, first_s=every_s, supervisor=supervisor)
@@ -286,3 +288,62 @@ def _order_bodies(settings: Settings) -> OrderBodies:
         ready=assumed.ready_body,
         preparing=assumed.preparing_status,
     )
+
+
+class Effects:
+    """Hands on what orders find out: to the menu, and to whoever pauses the store.
+
+    What the bridge does by itself is in the audit trail like what people do.
+    """
+
+    def __init__(
+        self, store: str, catalogue: CatalogueFlow, pauser: PosPause, trail: AuditTrail
+    ) -> None:
+        self._store = store
+        self._catalogue = catalogue
+        self._pauser = pauser
+        self._trail = trail
+
+    async def items_out(self, external_ids: Sequence[str]) -> None:
+        """Take these items off sale."""
+        await self._catalogue.out_of_stock(external_ids)
+        with acting_as(Actor()):
+            for external_id in external_ids:
+                await self._trail.note(
+                    "item.86", store=self._store, target=external_id, why="out of stock"
+                )
+
+    async def price_mismatch(self) -> None:
+        """Synchronise the menu again."""
+        self._catalogue.resync()
+
+    def pos_offline(self, detail: str) -> None:  # noqa: ARG002 -- the problem desk has it already
+        """Begin to count towards a pause."""
+        self._pauser.pos_went()
+
+    def pos_closed(self, why: str) -> None:
+        """Pause while the till takes no orders."""
+        self._pauser.pos_closed(why)
+
+    def order_lost(self) -> None:
+        """Pause without waiting any longer."""
+        self._pauser.order_lost()
+
+    def pos_online(self) -> None:
+        """Begin to count towards resuming."""
+        self._pauser.pos_came()
+
+
+def absent_s(connection: Connection, *, store: str, now_ms: int) -> float:
+    """Return for how many seconds nobody received deliveries before this start; 0 at the first.
+
+    A bridge that was killed left no word: then its last contact with the service counts.
+    """
+    running = get_fact(connection, "", "running") or {}
+    contact = get_fact(connection, store, "service_contact") or {}
+    known = [
+        at
+        for at in (running.get("stopped_at"), running.get("started_at"), contact.get("ok_at"))
+        if isinstance(at, int)
+    ]
+    return max(0.0, (now_ms - max(known)) / 1000) if known else 0.0

@@ -1,29 +1,34 @@
 """Builds the house: the ledger, the link to the service, and the rooms of every store."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+from tillbridge.communities.context import CommunityContext
+from tillbridge.communities.flow import CommunityFlow
+from tillbridge.communities.hours import Hours
 from tillbridge.config import LoadedSettings
+from tillbridge.config.restaurant import StoreFiles
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext
 from tillbridge.core.log import learn_secret
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.supervision import Supervisor
-from tillbridge.daemon.rooms import House, StoreRooms
+from tillbridge.daemon.store_services import House, StoreRooms
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.pos.folder_events import FolderEvents
+from tillbridge.service.community_calls import CommunityCalls
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits
 from tillbridge.stores.consent import ConsentFlow
 from tillbridge.stores.link import ServiceReach
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.community_rooms import CommunityRooms
     from tillbridge.service.tokens import AppTokenStore
 
 
@@ -79,9 +84,6 @@ async def built(
 def _communities(house: House, stores: dict[str, StoreRooms]) -> "dict[str, CommunityRooms]":
     if not house.settings.communities:
         return {}
-    # Only where one is configured: a bridge without any is not heavier for it.
-    from tillbridge.daemon.community_rooms import build  # noqa: PLC0415 -- (as above)
-
     return build(house, stores)
 
 
@@ -125,3 +127,56 @@ def service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceL
             backoff_cap_s=service.backoff_cap_s,
         ),
     )
+
+
+class CommunityRooms:
+    """Everything of one community; `stores` are those of this bridge, by their local names."""
+
+    def __init__(self, name: str, house: House, stores: Mapping[str, StoreRooms]) -> None:
+        settings = house.settings.communities[name]
+        assumed = house.settings.assumptions
+        members = settings.stores or list(stores)
+        link = house.link.app(
+            audience=assumed.community_audience,
+            on_contact=partial(house.metrics.called, f"communities/{name}"),
+        )
+        self.name = name
+        context = CommunityContext(
+            name,
+            settings,
+            CommunityCalls(
+                link.caller,
+                settings.community_id,
+                secret_field=assumed.subscription_secret_field,
+            ),
+            house.ledger,
+            house.desk,
+            house.clock,
+            partial(_ids, stores, members),
+        )
+        files = {each: StoreFiles.of(stores[each].settings, house.base_dir) for each in members}
+        with_files = {each: found for each, found in files.items() if found.paths()}
+        hours = Hours(
+            context,
+            with_files if settings.push_hours else {},
+            hours_field=assumed.override_hours_field,
+        )
+        self.flow = CommunityFlow(context, hours, public_url=house.settings.receiver.public_url)
+
+    @property
+    def key(self) -> str:
+        """The end of its webhook's path."""
+        return self.flow.context.key
+
+    def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
+        """Return what runs for this community; each is supervised."""
+        return {f"{self.key} {each.name}": each.run() for each in self.flow.workers}
+
+
+def build(house: House, stores: Mapping[str, StoreRooms]) -> dict[str, CommunityRooms]:
+    """Return the rooms of every community of the configuration, by name."""
+    return {name: CommunityRooms(name, house, stores) for name in house.settings.communities}
+
+
+def _ids(stores: Mapping[str, StoreRooms], members: list[str]) -> dict[str, str | None]:
+    return {name: stores[name].service_store_id for name in members}

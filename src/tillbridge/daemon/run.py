@@ -8,7 +8,10 @@ import asyncio
 import contextlib
 import errno
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+import signal
+import sys
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,36 +20,42 @@ from sqlalchemy import Connection
 
 import tillbridge
 from tillbridge.config import LoadedSettings, host_and_port
-from tillbridge.core.errors import ConfigError, LedgerError, reason_of
+from tillbridge.config.loading import UnconfiguredSettings, load_to_run
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, reason_of
 from tillbridge.core.i18n import _
+from tillbridge.core.listening import raise_file_limit
 from tillbridge.core.log import get_logger, set_level
 from tillbridge.core.operation import Dispatcher
+from tillbridge.core.restart import RestartController
 from tillbridge.core.supervision import Supervisor
 from tillbridge.daemon import alerting, self_checks
-from tillbridge.daemon.access import access_rules, reached_at
 from tillbridge.daemon.audited import audited
-from tillbridge.daemon.building import Building, built
+from tillbridge.daemon.compose import Building, built
 from tillbridge.daemon.connecting import Connecting
-from tillbridge.daemon.consents import count_down
-from tillbridge.daemon.control_file import announced, new_token
-from tillbridge.daemon.downtime import keep_downtime
 from tillbridge.daemon.examining import running_subject
-from tillbridge.daemon.housekeeping import forget, keep_budget
+from tillbridge.daemon.housekeeping import count_down, forget, keep_budget, keep_downtime
 from tillbridge.daemon.operations import Operations
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations, Examined
-from tillbridge.daemon.redirect import path_on_status_page, redirect_listener
 from tillbridge.daemon.reloading import Change, Reloader
-from tillbridge.daemon.rooms import StoreRooms
 from tillbridge.daemon.service_manager import ServiceManager
-from tillbridge.daemon.setup_beside import SetupBeside
-from tillbridge.daemon.signals import on_hangup
-from tillbridge.daemon.supervise import supervise
+from tillbridge.daemon.setup_run import SetupBeside
+from tillbridge.daemon.status_page import (
+    access_rules,
+    announced,
+    new_token,
+    path_on_status_page,
+    reached_at,
+    redirect_listener,
+)
+from tillbridge.daemon.store_services import StoreRooms
 from tillbridge.daemon.watchdog import watchdog_of
 from tillbridge.diagnostics.port_holder import taken_by
 from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
-from tillbridge.ledger.snapshot import forget_failed_start
+from tillbridge.ledger.snapshot import FailedStart, forget_failed_start, note_failed_start
 from tillbridge.ledger.writer import Storage
+from tillbridge.menu.gc_pause import unfreeze
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.operations.bridge import Bridge
 from tillbridge.receiver.receiver import Receiver, receiver_settings
@@ -54,7 +63,6 @@ from tillbridge.web.held_address import HeldAddress
 from tillbridge.web.listener import MerchantReturn, StatusListener
 
 if TYPE_CHECKING:
-    from tillbridge.core.restart import RestartController
     from tillbridge.diagnostics.subject import Subject
 
 log = get_logger()
@@ -361,3 +369,128 @@ class _Life:
         await self._receiver.refresh(rooms.name)
         await self._count_down(rooms)
         rooms.service_back()
+
+
+def on_end(stop: Callable[[], object]) -> None:
+    """Call `stop` on SIGTERM and SIGINT; until `on_hangup`, SIGHUP means nothing."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, stop)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_args: loop.call_soon_threadsafe(stop))
+    if sys.platform != "win32" and not _in_a_terminal():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def on_hangup(reload: Callable[[], None]) -> None:
+    """Call `reload` on SIGHUP, where there is one."""
+    # A host's thread (a service of Windows, a test) hears no signals.
+    hears = threading.current_thread() is threading.main_thread()
+    if sys.platform != "win32" and hears and not _in_a_terminal():
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)
+
+
+def _in_a_terminal() -> bool:
+    """Whether a person started it in a window: closing that ends it, as it ends anything."""
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+
+
+def run(
+    loaded: LoadedSettings | UnconfiguredSettings,
+    ask_to_stop: Callable[[Callable[[], object]], None] = on_end,
+) -> int:
+    """Run the bridge until it is told to stop; return the exit code. Raises BridgeError.
+
+    `ask_to_stop` is called in the running loop with what ends the bridge, to be called there too.
+    """
+    raise_file_limit()
+    asyncio.run(_run(loaded, ask_to_stop))
+    return 0
+
+
+def _note(
+    loaded: LoadedSettings | UnconfiguredSettings, failure: BridgeError, *, started: bool
+) -> None:
+    """Write down why the bridge ends, where `status`, `doctor` and `logs` find it."""
+    event = "bridge.failed" if started else "bridge.not_started"
+    log.error(event, error=failure.text, fix=failure.fix)
+    if not started:
+        told = FailedStart(Clock().now_ms(), failure.text, failure.fix)
+        note_failed_start(loaded.data_dir, told)
+
+
+async def _run(
+    loaded: LoadedSettings | UnconfiguredSettings,
+    ask_to_stop: Callable[[Callable[[], object]], None],
+) -> None:
+    restarts, address = RestartController(), HeldAddress()
+
+    def stop() -> None:
+        restarts.stop()
+        address.close()  # whoever comes now is refused, and not kept waiting
+
+    ask_to_stop(stop)
+    manager = ServiceManager.of(os.environ)
+    path = loaded.path
+    try:
+        while True:
+            restarts.begin()
+            manager.alive()  # from one life to the next nothing else tells it
+            try:
+                if isinstance(loaded, UnconfiguredSettings):
+                    # Once in a bridge's life.
+                    from tillbridge.daemon.setup_run import set_up  # noqa: PLC0415 -- (as above)
+
+                    await set_up(loaded, restarts, address, manager)
+                else:
+                    await live(loaded, restarts, address, manager)
+                if not restarts.again:
+                    return
+                unfreeze()
+                loaded = load_to_run(path)
+            except BridgeError as failure:
+                if not restarts.take_back(failure):
+                    _note(loaded, failure, started=restarts.is_ready)
+                    raise
+                loaded = load_to_run(path)
+    finally:
+        address.close()
+
+
+async def supervise(
+    tasks: Mapping[str, Coroutine[Any, Any, object]],
+    stop: asyncio.Event,
+    *,
+    on_stop: Callable[[], Awaitable[None]],
+) -> None:
+    """Run the tasks until `stop` is set, then await `on_stop` and end them.
+
+    A task that ends by itself, by an exception or by returning, ends all of them: raises
+    BridgeError, and the service manager starts the bridge anew.
+    """
+    running = {asyncio.create_task(work, name=name) for name, work in tasks.items()}
+    stopping = asyncio.create_task(stop.wait(), name="stop")
+    try:
+        done, _rest = await asyncio.wait(running | {stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in done - {stopping}:
+            failure = _innermost(task.exception())
+            log.error("task.died", task=task.get_name(), exc_info=failure)
+            raise BridgeError(
+                _("The bridge's task {name} ended unexpectedly: {detail}").format(
+                    name=task.get_name(), detail=failure or _("it returned")
+                ),
+                fix=_("The service manager starts the bridge again; the log has the details."),
+            ) from failure
+        await on_stop()
+    finally:
+        for task in (*running, stopping):
+            task.cancel()
+        await asyncio.gather(*running, stopping, return_exceptions=True)
+
+
+def _innermost(failure: BaseException | None) -> BaseException | None:
+    """Return what a group of tasks died of: the first of them."""
+    while isinstance(failure, BaseExceptionGroup):
+        failure = failure.exceptions[0]
+    return failure
