@@ -128,3 +128,63 @@ async def test_a_poisoned_store_ends_nothing_and_delays_no_other(world: World) -
     assert world.bridge.process.returncode is None
     assert world.bridge.events("task.died") == []
     assert "store.step_failed" not in await problems(world, "main")
+
+
+_STORES_THAT_DO_NOT_OPEN = """
+[stores.late]
+location_id = "loc-2"
+currency = "USD"
+notification_email = "owner@example.net"
+[stores.late.pos]
+adapter = "tests.support.poison_adapter:ADAPTER"
+opens_with = "opened"
+
+[stores.broken]
+location_id = "loc-3"
+currency = "USD"
+notification_email = "owner@example.net"
+[stores.broken.pos]
+adapter = "tests.support.poison_adapter:ADAPTER"
+breaks = true
+
+[stores.gone]
+location_id = "loc-4"
+currency = "USD"
+notification_email = "owner@example.net"
+[stores.gone.pos]
+adapter = "tests.support.no_such_adapter:ADAPTER"
+"""
+
+
+async def test_an_adapter_that_hangs_or_breaks_while_it_is_opened_stays_alone(
+    world: World,
+) -> None:
+    opened = world.folder / "opened"
+    stores = _STORES_THAT_DO_NOT_OPEN.replace('"opened"', json.dumps(str(opened)))
+    world.config.write_text(world.config.read_text("utf-8") + stores, "utf-8")
+    await world.bridge.start()
+    code, out, err = await world.connect()
+    assert code == 0, out + err
+    await world.menu_is_on_sale()
+    await sells(world, "4.60")
+
+    async def all_are_offline() -> bool:
+        return all(
+            ["pos.offline" in await problems(world, each) for each in ("late", "broken", "gone")]
+        )
+
+    await until("each store that is not open says so", all_are_offline)
+    texts = [each["text"] for each in (await world.status())["problems"]]
+    assert any("opening it hangs" in each for each in texts), texts
+    assert any("older than its till" in each for each in texts), texts
+    assert any("no_such_adapter" in each for each in texts), texts
+
+    opened.touch()
+
+    async def late_is_open() -> bool:
+        return "pos.offline" not in await problems(world, "late")
+
+    await until("the store goes on once its adapter opens", late_is_open, within_s=60)
+    assert "pos.offline" in await problems(world, "broken")
+    await sells(world, "4.70")
+    assert world.bridge.events("task.died") == []

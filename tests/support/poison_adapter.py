@@ -1,10 +1,13 @@
 """An adapter whose every answer holds something that no ledger and no service can take."""
 
 import threading
+import time
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
+
+from pydantic import Field
 
 from tillbridge.adapter import (
     Adapter,
@@ -31,9 +34,11 @@ NAIVE = cast("int", datetime(2026, 1, 1))  # noqa: DTZ001 -- what is handed over
 
 
 class PoisonOptions(AdapterOptions):
-    """`hangs`: reading the menu never ends."""
+    """`hangs`: reading the menu never ends; `opens_with`: opening waits for that file."""
 
     hangs: bool = False
+    opens_with: Path | None = Field(None, strict=False)
+    breaks: bool = False
 
 
 class PoisonAdapter:
@@ -41,6 +46,10 @@ class PoisonAdapter:
 
     def __init__(self, options: PoisonOptions, context: AdapterContext) -> None:
         del context
+        if options.breaks:
+            raise RuntimeError("this till's library is older than its till")
+        while options.opens_with is not None and not options.opens_with.exists():
+            time.sleep(0.05)
         self._hangs = options.hangs
         self._readings = 0
 

@@ -22,6 +22,8 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.pos.folder_events import FolderEvents
+from tillbridge.pos.opening import OPENS_WITHIN_S
+from tillbridge.pos.store_pos import StoreOpening
 from tillbridge.service.community_calls import CommunityCalls
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits
@@ -70,8 +72,15 @@ async def built(
         )
         house = House(bridge, link, FolderEvents(), ServiceReach(desk, clock=clock))
         stores = {}
-        for name in settings.stores if names is None else names:
-            rooms = StoreRooms(name, house)
+        openings = {
+            name: StoreOpening(name, settings.stores[name], loaded.base_dir)
+            for name in (settings.stores if names is None else names)
+        }
+        ends = clock.monotonic() + OPENS_WITHIN_S  # for all of them, beside each other
+        for name, opening in openings.items():
+            left_s = max(0.0, ends - clock.monotonic())
+            tills = await opening.pos(left_s, desk.report)
+            rooms = StoreRooms(name, house, opening, tills)
             open_things.push_async_callback(rooms.close)
             await rooms.connected()
             stores[name] = rooms

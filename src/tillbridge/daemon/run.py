@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
 log = get_logger()
 
+_OPEN_AGAIN_S = 15.0  # how often an adapter that was not open is looked at
 _HOUR_S = 3600.0
 
 
@@ -336,8 +337,17 @@ class _Life:
         self._receiver.plan(plan)
         for store in self._building.stores.values():
             store.plan(plan)
+            if not store.opening.is_complete:
+                begin = partial(self._begin_anew, store)
+                plan.every(f"{store.name}.open", _OPEN_AGAIN_S, begin, first_s=_OPEN_AGAIN_S)
         if self._settings.fleet.is_wanted:
             StatusSender(self._building.bridge, self._operations.status).plan()
+
+    async def _begin_anew(self, store: StoreRooms) -> None:
+        """Compose the bridge again once an adapter that was not open can be."""
+        if store.opening.can_be_complete():
+            log.info("adapter.can_be_opened", store=store.name)
+            self._restarts.restart(lambda _failure: None)
 
     def _reloaded(self, fresh: LoadedSettings, change: Change) -> None:
         """Let what has changed and can count at once do so. Raises ConfigError, nothing changed."""

@@ -25,7 +25,7 @@ from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.flow import OrderPeers, OrdersFlow
 from tillbridge.pos.folder_events import FolderEvents
-from tillbridge.pos.store_pos import open_store_pos
+from tillbridge.pos.store_pos import StoreOpening, StorePos
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.caller import Contact
 from tillbridge.service.client import OrderBodies
@@ -85,10 +85,10 @@ class House:
 class StoreRooms:
     """Everything of one store. Made by the daemon, and by commands that work without it.
 
-    Raises ConfigError where an adapter cannot be opened with its options.
+    `opening` is done: `tills` are the adapters that came of it.
     """
 
-    def __init__(self, name: str, house: House) -> None:
+    def __init__(self, name: str, house: House, opening: StoreOpening, tills: StorePos) -> None:
         settings = house.settings.stores[name]
         self.name = name
         self.settings = settings
@@ -111,7 +111,8 @@ class StoreRooms:
         )
         self.tokens = link.tokens
         self.client = link.client
-        self.tills = open_store_pos(name, settings, house.base_dir, house.desk.report)
+        self.opening = opening
+        self.tills = tills
         self.context = StoreContext(house.bridge, name, self.tills, link.client)
         self.integrator = Integrator(
             self.context, rules=_integration_rules(house.settings), gate=self._gate
@@ -236,6 +237,7 @@ class StoreRooms:
     async def close(self) -> None:
         """Let go of the POS, and write what is still to be written."""
         self.tills.close()
+        self.opening.close()
         await self._watch.close()
 
     def _seen(self, contact: Contact) -> None:

@@ -67,6 +67,10 @@ def module_of(name: str) -> str | None:
     return place.partition(":")[0] if place else None
 
 
+class AdapterNotLoaded(ConfigError):
+    """The adapter's own code fails while it is imported."""
+
+
 def open_adapter(
     name: str, options: Mapping[str, Any], context: AdapterContext, *, table: str = "pos"
 ) -> object:
@@ -107,7 +111,7 @@ def _load(name: str, place: str) -> Adapter:
     try:
         adapter = attrgetter(attribute)(import_module(module))
     except Exception as failure:  # whatever the import of somebody else's code raises
-        raise ConfigError(
+        raise AdapterNotLoaded(
             _("The adapter {name} cannot be loaded: {detail}").format(
                 name=name, detail=f"{type(failure).__name__}: {failure}"
             ),

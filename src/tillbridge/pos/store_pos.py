@@ -1,14 +1,14 @@
 """A store's POS: one adapter for all, or another one for orders."""
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tillbridge.adapter import AdapterContext
 from tillbridge.config import StoreSettings
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.pos.loader import open_adapter
+from tillbridge.pos.opening import AdapterOpening, NotOpened
 from tillbridge.pos.runner import PosRunner, Report
 
 
@@ -54,34 +54,65 @@ class StorePos:
                 adapter.close()
 
 
-def open_store_pos(store: str, settings: StoreSettings, base_dir: Path, report: Report) -> StorePos:
-    """Open the store's adapters. Raises ConfigError."""
-    context = AdapterContext(
-        store=store,
-        currency=settings.currency,
-        location_id=settings.location_id,
-        base_dir=base_dir,
-    )
+class StoreOpening:
+    """Opens all adapters of a store, beside each other. Used from the event loop."""
 
-    def opened(adapter: str, options: dict[str, Any], table: str) -> PosRunner:
-        return PosRunner(
-            open_adapter(adapter, options, context, table=table),
+    def __init__(self, store: str, settings: StoreSettings, base_dir: Path) -> None:
+        context = AdapterContext(
             store=store,
-            adapter=adapter,
-            ticket_timeout_s=settings.orders.write_timeout_s,
-            hangs_after_s=settings.pos.hangs_after_s,
-            report=report,
+            currency=settings.currency,
+            location_id=settings.location_id,
+            base_dir=base_dir,
         )
+        self._store = store
+        self._settings = settings
+        self._openings = {
+            table: AdapterOpening(adapter, options, context, table=table)
+            for table, adapter, options in settings.adapters
+        }
+        self._missing: list[AdapterOpening] = []
 
-    by_table = {
-        table: opened(adapter, options, table) for table, adapter, options in settings.adapters
-    }
-    menu = by_table["pos"]
-    pos = StorePos(menu, by_table.get("orders", menu), by_table.get("fallback"))
-    check_duties(
-        store,
-        orders=pos.orders.adapter,
-        takes_orders=pos.orders.writes_tickets,
-        stands_in=pos.fallback is None or pos.fallback.marks_tickets,
-    )
-    return pos
+    async def pos(self, within_s: float, report: Report) -> StorePos:
+        """Return the store's POS; an adapter that is not open in time is offline in it.
+
+        Raises ConfigError.
+        """
+        settings, by_table = self._settings, {}
+        ends = asyncio.get_running_loop().time() + within_s
+        for table, opening in self._openings.items():
+            left_s = max(0.0, ends - asyncio.get_running_loop().time())
+            adapter = await opening.opened(left_s)
+            if isinstance(adapter, NotOpened):
+                self._missing.append(opening)
+            by_table[table] = PosRunner(
+                adapter,
+                store=self._store,
+                adapter=opening.adapter,
+                ticket_timeout_s=settings.orders.write_timeout_s,
+                hangs_after_s=settings.pos.hangs_after_s,
+                report=report,
+            )
+        menu = by_table["pos"]
+        pos = StorePos(menu, by_table.get("orders", menu), by_table.get("fallback"))
+        check_duties(
+            self._store,
+            orders=pos.orders.adapter,
+            takes_orders=pos.orders.writes_tickets,
+            stands_in=pos.fallback is None or pos.fallback.marks_tickets,
+        )
+        return pos
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all adapters were open in time."""
+        return not self._missing
+
+    def can_be_complete(self) -> bool:
+        """Whether all that were not could be opened meanwhile; begins those again that failed."""
+        ready = [opening.can_be_opened() for opening in self._missing]
+        return all(ready)
+
+    def close(self) -> None:
+        """Let go of what was opened too late."""
+        for opening in self._missing:
+            opening.close()
