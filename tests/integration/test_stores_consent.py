@@ -10,6 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from tests.support.bridge_process import free_port
 from tests.support.sandbox_driver import Driver, driven
 from tests.support.service_link import HandClock
 from tillbridge.core.errors import BridgeError, Refused
@@ -29,12 +30,6 @@ class Bench:
     store: StoreLink
     desk: ConsentFlow
     redirect_uri: str
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @asynccontextmanager

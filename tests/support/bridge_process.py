@@ -1,6 +1,8 @@
 """The real program as a process: start it, read its log, kill it, ask it."""
 
 import asyncio
+import random
+import contextlib
 import inspect
 import json
 import os
@@ -15,12 +17,17 @@ from typing import Any, TypeVar, overload
 T = TypeVar("T")
 
 
+# Below the ports that the system gives to connections: one of those may be taken again at once.
+_PORTS = range(12_000, 20_000)
+
+
 def free_port() -> int:
     """Return a loopback port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    for port in random.sample(_PORTS, len(_PORTS)):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 @overload

@@ -1,8 +1,10 @@
 """Everything the demo runs, as processes of their own: service, till, bridge."""
 
 import asyncio
+import contextlib
 import json
 import os
+import random
 import socket
 import sys
 import time
@@ -254,12 +256,15 @@ def _till(adapter: str, folder: Path, cooking_s: float) -> DemoTill:
     return RigTill(adapter, folder, cooking_s=cooking_s)
 
 
+# Below the ports that systems give to connections: between a look and a listen nobody takes one.
+_OTHER_PORTS = range(20_000, 32_000)
+
+
 def _port(wanted: int, *, usual: bool) -> int:
-    """Return the wanted port where it is free, else any."""
-    with socket.socket() as probe:
-        try:
-            probe.bind(("127.0.0.1", wanted if usual else 0))
-        except OSError:
-            probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return the wanted port where it is free, else any that is."""
+    others = random.sample(_OTHER_PORTS, len(_OTHER_PORTS))
+    for port in [wanted, *others] if usual else others:
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise BridgeError(_("No port of this machine is free."), fix=_("End other programs first."))
