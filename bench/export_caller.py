@@ -93,7 +93,7 @@ async def flowing(folder: Path, base_url: str) -> AsyncIterator[None]:
     """Run the flow and the watch as the daemon does."""
     clock = Clock()
     ledger = await Ledger.open(folder / "data", clock=clock)
-    desk = await ProblemTracker.start(ledger, clock=clock)
+    tracker = await ProblemTracker.start(ledger, clock=clock)
     link = ServiceLink(base_url, App("app", lambda: "secret", "http://127.0.0.1:1/c"), clock=clock)
     pos = open_pos(folder)
     settings = StoreSettings.model_validate(
@@ -104,7 +104,7 @@ async def flowing(folder: Path, base_url: str) -> AsyncIterator[None]:
         pos=pos,
         service=link.store(FixedTokens()).client,
         ledger=ledger,
-        problems=desk,
+        problems=tracker,
         clock=clock,
         job_poll_s=2,
         base_url=base_url,

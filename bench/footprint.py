@@ -29,13 +29,13 @@ _HAS_PROC = Path("/proc/self/task").exists()
 def run(options: Options) -> Iterator[Result]:
     """Start the program several times beside a process with the same imports; then let it idle."""
     with tempfile.TemporaryDirectory(prefix="tillbridge-bench-") as name:
-        house = _House(Path(name))
-        modules = house.imported()
+        services = _House(Path(name))
+        modules = services.imported()
         libraries = [name for name in modules if not name.startswith("tillbridge")]
         starts, imports = [], []
         for _ in range(options.rounds):
             imports.append(_import(libraries)[0])
-            starts.append(house.time_to_first_200())
+            starts.append(services.time_to_first_200())
         yield Measured("imports alone", statistics.median(imports), "s")
         yield Measured("spawn to the first durable 200", statistics.median(starts), "s")
         yield Measured(
@@ -47,7 +47,7 @@ def run(options: Options) -> Iterator[Result]:
         if not _HAS_PROC:
             yield Skipped("memory and idle processor time", "read from /proc, which is Linux")
             return
-        yield from house.idle(60 if options.long else 15, beside=_import(modules)[1])
+        yield from services.idle(60 if options.long else 15, beside=_import(modules)[1])
 
 
 class _House:

@@ -32,7 +32,7 @@ class Probed:
 
     @property
     def told(self) -> bool:
-        return bool(self.bench.desk.is_open(CODE, ""))
+        return bool(self.bench.tracker.is_open(CODE, ""))
 
 
 @asynccontextmanager
@@ -46,7 +46,7 @@ async def probed(folder: Path) -> AsyncIterator[Probed]:
         probe = AddressProbe(
             look,
             bench.ledger,
-            bench.desk,
+            bench.tracker,
             clock=bench.service.clock,
             every_s=300,
             jitter=lambda: 0.5,

@@ -102,22 +102,22 @@ async def telling(
     clock: Clock = REAL,
 ) -> AsyncIterator[tuple[ProblemTracker, Ledger]]:
     ledger = await Ledger.open(folder, clock=clock)
-    desk = await ProblemTracker.start(ledger, clock=clock)
+    tracker = await ProblemTracker.start(ledger, clock=clock)
 
     async def about(store: str) -> About:
         if not readable:
             raise LedgerError("The ledger cannot be read.")
         return About("Trattoria" if store else "", "")
 
-    dispatcher = AlertDispatcher(ways, manner, ledger, desk, clock=clock, about=about)
+    dispatcher = AlertDispatcher(ways, manner, ledger, tracker, clock=clock, about=about)
     running = asyncio.create_task(dispatcher.run())
     try:
-        yield desk, ledger
+        yield tracker, ledger
         assert not running.done()
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        await desk.settle()
+        await tracker.settle()
         await ledger.close()
 
 
@@ -126,10 +126,10 @@ async def test_a_letter_reaches_everybody_with_what_to_do(tmp_path: Path) -> Non
         async with telling(
             tmp_path, [email_way(server, username="bridge", password="x")], ONCE
         ) as (
-            desk,
+            tracker,
             _ledger,
         ):
-            desk.open("pos.offline", "main", detail="no answer")
+            tracker.open("pos.offline", "main", detail="no answer")
             await until("a letter", lambda: server.letters)
         (letter,) = server.letters
         assert letter["Subject"] == "Trattoria: The till takes no orders now: no answer"
@@ -139,57 +139,57 @@ async def test_a_letter_reaches_everybody_with_what_to_do(tmp_path: Path) -> Non
         assert base64.b64decode(server.logins[0]) == b"\0bridge\0p4ssword"
 
 
-async def told_three_times(book: Book, desk: ProblemTracker, clock: HandClock) -> None:
+async def told_three_times(book: Book, tracker: ProblemTracker, clock: HandClock) -> None:
     """Wait for the three messages about what was opened a moment ago, and five minutes more."""
     before = len(book.messages)
     for count in (1, 2, 3):
         await until(f"{count} messages", partial(book.has, before + count))
         clock.pass_s(300)
-        desk.noticed()
+        tracker.noticed()
 
 
-def over_by_now(book: Book, desk: ProblemTracker, clock: HandClock) -> bool:
+def over_by_now(book: Book, tracker: ProblemTracker, clock: HandClock) -> bool:
     """Let half a minute pass; whether the last message is that something is over."""
     clock.pass_s(30)
-    desk.noticed()
+    tracker.noticed()
     return book.kinds()[-1] == "over"
 
 
 async def test_each_step_once_then_nothing_and_one_message_when_it_is_over(tmp_path: Path) -> None:
     book, clock = Book(), HandClock()
-    async with telling(tmp_path, [book], Manner(Rules()), clock=clock) as (desk, _ledger):
-        desk.open("pos.offline", "main", detail="no answer")
-        await told_three_times(book, desk, clock)
-        desk.close("pos.offline", "main")
-        await until("its end", lambda: over_by_now(book, desk, clock))
+    async with telling(tmp_path, [book], Manner(Rules()), clock=clock) as (tracker, _ledger):
+        tracker.open("pos.offline", "main", detail="no answer")
+        await told_three_times(book, tracker, clock)
+        tracker.close("pos.offline", "main")
+        await until("its end", lambda: over_by_now(book, tracker, clock))
     assert book.kinds() == ["open", "again", "again", "over"]
 
 
 async def test_an_acknowledged_problem_is_told_no_more(tmp_path: Path) -> None:
     book, clock = Book(), HandClock()
-    async with telling(tmp_path, [book], Manner(Rules()), clock=clock) as (desk, ledger):
-        desk.open("pos.offline", "main", detail="no answer")
+    async with telling(tmp_path, [book], Manner(Rules()), clock=clock) as (tracker, ledger):
+        tracker.open("pos.offline", "main", detail="no answer")
         await until("the first message", lambda: book.messages)
-        now = desk.current()
+        now = tracker.current()
         await ledger.write(lambda connection: acknowledge(connection, now, now, by="anna", at=1))
-        desk.noticed()
-        desk.open("menu.held", "main", detail="31 items")  # its three steps take as long
-        await told_three_times(book, desk, clock)
-        desk.close("pos.offline", "main")
-        await until("its end", lambda: over_by_now(book, desk, clock))
+        tracker.noticed()
+        tracker.open("menu.held", "main", detail="31 items")  # its three steps take as long
+        await told_three_times(book, tracker, clock)
+        tracker.close("pos.offline", "main")
+        await until("its end", lambda: over_by_now(book, tracker, clock))
     codes = [message.facts["code"] for message in book.messages]
     assert codes == ["pos.offline", "menu.held", "menu.held", "menu.held", "pos.offline"]
 
 
 async def test_a_restart_tells_nothing_twice(tmp_path: Path) -> None:
     first, second = Book(), Book()
-    async with telling(tmp_path, [first], ONCE) as (desk, _ledger):
-        desk.open("pos.offline", "main", detail="no answer")
+    async with telling(tmp_path, [first], ONCE) as (tracker, _ledger):
+        tracker.open("pos.offline", "main", detail="no answer")
         await until("the message", lambda: first.messages)
-    async with telling(tmp_path, [second], ONCE) as (desk, _ledger):
-        desk.open("menu.held", "main", detail="31 items")
+    async with telling(tmp_path, [second], ONCE) as (tracker, _ledger):
+        tracker.open("menu.held", "main", detail="31 items")
         await until("another message", lambda: second.messages)
-        desk.close("pos.offline", "main")
+        tracker.close("pos.offline", "main")
         await until("the end of the first", lambda: len(second.messages) == 2)
     assert [(each.kind, each.facts["code"]) for each in second.messages] == [
         ("open", "menu.held"),
@@ -201,14 +201,14 @@ async def test_a_problem_that_ended_while_the_bridge_was_down_is_told_to_be_over
     tmp_path: Path,
 ) -> None:
     first, second = Book(), Book()
-    async with telling(tmp_path, [first], ONCE) as (desk, _ledger):
-        desk.open("pos.offline", "main", detail="no answer")
+    async with telling(tmp_path, [first], ONCE) as (tracker, _ledger):
+        tracker.open("pos.offline", "main", detail="no answer")
         await until("the message", lambda: first.messages)
     clock = Clock()
     ledger = await Ledger.open(tmp_path, clock=clock)
-    desk = await ProblemTracker.start(ledger, clock=clock)
-    desk.close("pos.offline", "main")
-    await desk.settle()
+    tracker = await ProblemTracker.start(ledger, clock=clock)
+    tracker.close("pos.offline", "main")
+    await tracker.settle()
     await ledger.close()
     async with telling(tmp_path, [second], ONCE):
         await until("its end", lambda: second.messages)
@@ -219,11 +219,11 @@ async def test_a_way_that_fails_is_tried_again_and_is_a_problem_that_nobody_is_a
     tmp_path: Path,
 ) -> None:
     broken, sound = Book("email", failures=2), Book("webhook")
-    async with telling(tmp_path, [broken, sound], ONCE) as (desk, _ledger):
-        desk.open("pos.offline", "main", detail="no answer")
-        await until("the problem", lambda: desk.is_open("alerts.not_sent", subject="email"))
+    async with telling(tmp_path, [broken, sound], ONCE) as (tracker, _ledger):
+        tracker.open("pos.offline", "main", detail="no answer")
+        await until("the problem", lambda: tracker.is_open("alerts.not_sent", subject="email"))
         await until("the message", lambda: broken.messages)
-        await until("its end", lambda: not desk.is_open("alerts.not_sent", subject="email"))
+        await until("its end", lambda: not tracker.is_open("alerts.not_sent", subject="email"))
     assert broken.tries == 3
     assert broken.kinds() == sound.kinds() == ["open"]
 
@@ -234,19 +234,19 @@ async def test_a_way_that_hangs_delays_no_other(tmp_path: Path) -> None:
             await asyncio.Event().wait()
 
     book = Book("webhook")
-    async with telling(tmp_path, [Hung("email"), book], ONCE) as (desk, _ledger):
-        desk.open("pos.offline", "main", detail="no answer")
+    async with telling(tmp_path, [Hung("email"), book], ONCE) as (tracker, _ledger):
+        tracker.open("pos.offline", "main", detail="no answer")
         await until("the message", lambda: book.messages)
-        desk.open("menu.held", "main", detail="31 items")
+        tracker.open("menu.held", "main", detail="31 items")
         await until("the next", lambda: len(book.messages) == 2)
 
 
 async def test_the_problem_of_a_way_that_is_gone_is_over(tmp_path: Path) -> None:
-    async with telling(tmp_path, [Book("email", failures=99)], ONCE) as (desk, _ledger):
-        desk.open("pos.offline", "main", detail="no answer")
-        await until("the problem", lambda: desk.is_open("alerts.not_sent", subject="email"))
-    async with telling(tmp_path, [Book("webhook")], ONCE) as (desk, _ledger):
-        await until("its end", lambda: not desk.is_open("alerts.not_sent", subject="email"))
+    async with telling(tmp_path, [Book("email", failures=99)], ONCE) as (tracker, _ledger):
+        tracker.open("pos.offline", "main", detail="no answer")
+        await until("the problem", lambda: tracker.is_open("alerts.not_sent", subject="email"))
+    async with telling(tmp_path, [Book("webhook")], ONCE) as (tracker, _ledger):
+        await until("its end", lambda: not tracker.is_open("alerts.not_sent", subject="email"))
 
 
 async def test_a_webhook_gets_everything_signed() -> None:
@@ -379,8 +379,8 @@ async def test_a_heartbeat_without_an_end_for_failures_is_silent_then() -> None:
 
 async def test_a_disk_that_fails_is_told_all_the_same(tmp_path: Path) -> None:
     book = Book()
-    async with telling(tmp_path, [book], ONCE, readable=False) as (desk, _ledger):
-        desk.open("pos.offline", "main", detail="no answer")
+    async with telling(tmp_path, [book], ONCE, readable=False) as (tracker, _ledger):
+        tracker.open("pos.offline", "main", detail="no answer")
         await until("the message", lambda: book.messages)
     assert book.messages[0].subject.startswith("main: ")
 

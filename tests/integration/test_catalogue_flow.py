@@ -67,7 +67,7 @@ async def test_each_change_takes_the_cheapest_right_call(tmp_path: Path) -> None
         several = without(dishes(13, p1={"price": 130, "description": "new"}), "p12")
         assert await sync(house, several) == ["POST menus/batch"]
         await matches(house, several)
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_large_menu_goes_as_a_job_and_removals_follow(tmp_path: Path) -> None:
@@ -87,14 +87,14 @@ async def test_a_plan_that_removes_too_much_waits_until_it_is_approved(tmp_path:
         await sync(house, dishes(40))
         few = dishes(10, p1={"available": False})
         assert await sync(house, few) == ["POST items/availability"]  # 86 never waits
-        assert ("menu.held", "") in house.desk.opened
+        assert ("menu.held", "") in house.tracker.opened
         hold = await house.ask(get_hold)
         assert hold is not None
         assert not hold.approved
         assert len(await house.on_sale()) == 40
         assert await house.flow.approve() is not None
         assert "POST menus/batch" in await sync(house)
-        assert not house.desk.opened
+        assert not house.tracker.opened
         assert await house.ask(get_hold) is None
         await matches(house, few)
 
@@ -103,9 +103,9 @@ async def test_an_export_that_is_good_again_dissolves_the_hold(tmp_path: Path) -
     async with catalogue_house(tmp_path) as house:
         await sync(house, dishes(40))
         await sync(house, Catalogue())
-        assert "menu.held" in house.desk.codes
+        assert "menu.held" in house.tracker.codes
         assert await sync(house, dishes(40)) == []
-        assert not house.desk.opened
+        assert not house.tracker.opened
         assert await house.ask(get_hold) is None
 
 
@@ -115,7 +115,7 @@ async def test_an_approval_is_for_the_plan_that_was_seen(tmp_path: Path) -> None
         await sync(house, dishes(10))
         await house.flow.approve()
         assert await sync(house, dishes(5)) == []
-        assert "menu.held" in house.desk.codes
+        assert "menu.held" in house.tracker.codes
 
 
 async def test_availability_that_changes_back_while_a_plan_waits_goes_out(tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ async def test_availability_that_changes_back_while_a_plan_waits_goes_out(tmp_pa
         assert await sync(house) == []
         assert await sync(house, dishes(10)) == ["POST items/availability"]
         await matches(house, dishes(10))
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_staff_86_lies_over_the_pos_until_it_is_lifted(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ async def test_a_variant_goes_off_sale_while_a_plan_waits(tmp_path: Path) -> Non
     async with catalogue_house(tmp_path) as house:
         await sync(house, dishes(12, p1={"variants": sizes}))
         await sync(house, dishes(2, p1={"variants": sizes}))
-        assert "menu.held" in house.desk.codes
+        assert "menu.held" in house.tracker.codes
         await house.flow.take_off("p1-s", until=None, by="staff")
         assert await sync(house) == ["PATCH items/p1"]
         assert await sync(house) == []
@@ -205,7 +205,7 @@ async def test_nothing_sold_out_comes_back_while_the_words_cannot_be_read(tmp_pa
         house.flow = house.rebuild()  # the bridge starts again
         house.pos.words = ExportUnreadable("locked", passing=True)
         assert await sync(house, dishes(4, p2={"price": 1})) == []
-        assert "menu.held" in house.desk.codes
+        assert "menu.held" in house.tracker.codes
         assert not (await house.on_sale())["p1"]["available"]
 
 
@@ -230,7 +230,7 @@ async def test_items_that_the_service_rejects_do_not_stop_the_others(tmp_path: P
         await house.linked.driver.control("POST", "/items/reject", reject)
         await sync(house, dishes(8))
         assert (await house.on_sale()).keys() == {"p1", "p3", "p4", "p6", "p7", "p8"}
-        problem = house.desk.opened["menu.items_refused", ""]
+        problem = house.tracker.opened["menu.items_refused", ""]
         assert problem["count"] == 2
         assert "not for this market" in str(problem["detail"])
         names = [each.name for each in (await house.ask(refused_items)).values()]
@@ -240,7 +240,7 @@ async def test_items_that_the_service_rejects_do_not_stop_the_others(tmp_path: P
         changed = dishes(8, p2={"price": 220}, p5={"price": 510})
         await sync(house, changed)
         await matches(house, changed)
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_body_refused_for_one_item_is_narrowed_down(tmp_path: Path) -> None:
@@ -248,11 +248,11 @@ async def test_a_body_refused_for_one_item_is_narrowed_down(tmp_path: Path) -> N
         await sync(house, dishes(8, p3={"image_url": "no url"}))
         assert "p3" not in await house.on_sale()
         assert len(await house.on_sale()) == 7
-        assert "p3" in str(house.desk.opened["menu.items_refused", ""]["detail"])
+        assert "p3" in str(house.tracker.opened["menu.items_refused", ""]["detail"])
         assert await exported_again(house) == []
         await sync(house, dishes(8, p3={"image_url": "http://127.0.0.1/x.png"}))
         assert len(await house.on_sale()) == 8
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_service_that_refuses_everything_blames_no_item_and_is_not_pressed(
@@ -262,15 +262,15 @@ async def test_a_service_that_refuses_everything_blames_no_item_and_is_not_press
         fault = {"action": "error", "path": "/menus$", "method": "POST", "status": 422}
         await house.linked.driver.control("POST", "/faults", fault)
         await sync(house, dishes(4))
-        assert "menu.push_failed" in house.desk.codes
+        assert "menu.push_failed" in house.tracker.codes
         assert not await house.ask(refused_items)
         await house.calls()
         assert await exported_again(house) == []
-        assert "menu.push_failed" in house.desk.codes
+        assert "menu.push_failed" in house.tracker.codes
         await house.linked.driver.control("DELETE", "/faults")
         await sync(house)  # a person asks
         await matches(house, dishes(4))
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_an_86_goes_out_while_a_job_runs_and_stands_after_it(tmp_path: Path) -> None:
@@ -349,7 +349,7 @@ async def test_after_a_failed_job_the_full_menu_is_pushed_again(tmp_path: Path) 
         pushes = await house.ask(push_page, 9)
         assert [each.summary.get("items") for each in pushes] == [120, 120]
         assert any("the catalogue is busy" in each.message for each in pushes)
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 @pytest.mark.parametrize("kept", [True, False])
@@ -377,11 +377,11 @@ async def test_nothing_is_remembered_of_a_push_that_failed(tmp_path: Path) -> No
         )
         await sync(house, dishes(5))
         assert await house.ask(menu.item_count) == 0
-        assert "menu.push_failed" in house.desk.codes
+        assert "menu.push_failed" in house.tracker.codes
         await house.linked.driver.control("DELETE", "/faults")
         await sync(house)
         await matches(house, dishes(5))
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_push_of_unknown_outcome_is_told_again_although_the_export_went_back(
@@ -420,12 +420,12 @@ async def test_a_direction_that_does_not_allow_pushes_is_a_problem_and_no_loop(
     async with catalogue_house(tmp_path) as house:
         await house.linked.client.change_integration("st_main", menu_sync_direction="quiqqy_to_pos")
         await sync(house, dishes(3))
-        assert house.desk.codes == {"menu.push_not_allowed"}
+        assert house.tracker.codes == {"menu.push_not_allowed"}
         await house.linked.client.change_integration("st_main", menu_sync_direction="bidirectional")
         house.flow.service_back()
         await sync(house)
         await matches(house, dishes(3))
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_an_export_that_cannot_be_read_leaves_the_last_menu(tmp_path: Path) -> None:
@@ -433,15 +433,15 @@ async def test_an_export_that_cannot_be_read_leaves_the_last_menu(tmp_path: Path
         await sync(house, dishes(3))
         house.pos.menu = ExportUnreadable("locked by the till", passing=True)
         assert await sync(house) == []
-        assert not house.desk.opened
+        assert not house.tracker.opened
         house.pos.menu = ExportUnreadable("no table", place="menu.csv", fix="Export a CSV.")
         assert await sync(house) == []
-        assert house.desk.opened["export.unreadable", "menu"] == {
+        assert house.tracker.opened["export.unreadable", "menu"] == {
             "detail": "menu.csv: no table",
             "remedy": "Export a CSV.",
         }
         await sync(house, dishes(3))
-        assert not house.desk.opened
+        assert not house.tracker.opened
         await matches(house, dishes(3))
 
 
@@ -451,7 +451,7 @@ async def test_bad_rows_are_told_and_their_items_stay(tmp_path: Path) -> None:
         row = BadRow("menu.csv, row 3", "no price", "Give it a price.", "p2")
         broken = replace(without(dishes(6, p1={"price": 110}), "p2"), bad_rows=(row,))
         assert await sync(house, broken) == ["PATCH items/p1"]
-        assert house.desk.opened["export.bad_rows", "menu"]["count"] == 1
+        assert house.tracker.opened["export.bad_rows", "menu"]["count"] == 1
         await house.flow.push_full()
         assert await sync(house) == ["POST menus"]
         await matches(house, dishes(6, p1={"price": 110}))

@@ -230,7 +230,7 @@ async def test_events_that_do_not_arrive_are_a_problem_until_they_do(tmp_path: P
         await subscriber.keep()
         await house.send("order.created", {})
         await subscriber.keep()
-        (problem,) = house.desk.current()
+        (problem,) = house.tracker.current()
         assert problem.code == "community.deliveries_failing"
         assert "404" in problem.text
         assert wrong.url in problem.fix
@@ -376,7 +376,7 @@ async def test_bad_signatures_are_the_communitys_problem(tmp_path: Path) -> None
         await house.flow.subscriber.keep()
         for _number in range(3):
             await house.send("order.created", {}, signature="wrong")
-        (problem,) = house.desk.current()
+        (problem,) = house.tracker.current()
         assert (problem.code, problem.store) == ("community.bad_signature", KEY)
         assert "remake hall" in problem.fix
         await house.send("order.created", {})
@@ -494,7 +494,7 @@ async def test_hours_that_cannot_be_read_leave_those_that_were_pushed(tmp_path: 
         await house.flow.hours.round()
         write_hours(tmp_path, WEEK.replace("11:00-15:00", "25:00-26:00"))
         await house.flow.hours.round()
-        (problem,) = house.desk.current()
+        (problem,) = house.tracker.current()
         assert (problem.code, problem.subject) == ("community.hours_not_pushed", "main")
         assert "main" in problem.text
         assert (await hours_there(house))["weekly"]["monday"] == [

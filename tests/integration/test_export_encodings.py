@@ -35,12 +35,12 @@ async def test_an_export_that_is_not_utf_8_any_more_is_held(
     async with catalogue_house(tmp_path) as house:
         assert await exported(house, menu(UTF_8)) == ["POST menus"]
         assert await exported(house, menu(broken, price=110)) == []
-        problem = house.desk.opened["menu.held", ""]
+        problem = house.tracker.opened["menu.held", ""]
         assert "menu.csv was in UTF-8, and" in str(problem["detail"])
         house.flow = house.rebuild()  # a restart forgets nothing of it
         assert await exported(house, menu(broken, price=110)) == []
         assert await exported(house, menu(UTF_8, price=110)) == ["PATCH items/p1"]
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_an_encoding_that_an_option_names_is_taken(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ async def test_a_file_of_plain_ascii_does_not_hide_that_the_next_one_is_garbled(
         await exported(house, menu(UTF_8))
         assert await exported(house, menu(FileEncoding("ascii"), price=110)) == ["PATCH items/p1"]
         assert await exported(house, menu(WESTERN, price=120)) == []
-        assert "menu.held" in house.desk.codes
+        assert "menu.held" in house.tracker.codes
 
 
 async def test_a_menu_that_waits_is_not_an_accepted_one(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_a_menu_that_waits_is_not_an_accepted_one(tmp_path: Path) -> None:
         await exported(house, menu(WESTERN))
         held = replace(dishes(1), facts=ExportFacts(encodings={"menu.csv": UTF_8}))
         await exported(house, held)
-        assert "menu.held" in house.desk.codes
+        assert "menu.held" in house.tracker.codes
         assert await exported(house, menu(WESTERN, price=110)) == ["PATCH items/p1"]
 
 
@@ -80,8 +80,8 @@ async def test_what_is_odd_in_an_export_is_a_problem_until_it_is_not(tmp_path: P
     async with catalogue_house(tmp_path) as house:
         odd = ExportWarning("menu.csv", "No item is in Raw.", "Correct it.")
         await exported(house, replace(dishes(12), facts=ExportFacts(warnings=(odd,))))
-        problem = house.desk.opened["export.warnings", "menu"]
+        problem = house.tracker.opened["export.warnings", "menu"]
         assert problem["detail"] == "menu.csv: No item is in Raw."
         assert len(await house.on_sale()) == 12
         await exported(house, dishes(12))
-        assert not house.desk.opened
+        assert not house.tracker.opened

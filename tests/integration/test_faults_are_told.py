@@ -43,9 +43,9 @@ class Service:
 
     def __init__(self, bench: Bench, every_s: float = 20) -> None:
         self.asked = Asked(answers=True, skew_s=0.0)
-        self.reach = ServiceReach(bench.desk, clock=bench.service.clock)
+        self.reach = ServiceReach(bench.tracker, clock=bench.service.clock)
         self.probe = ServiceProbe(
-            self._ask, self.reach, bench.desk, every_s=every_s, jitter=lambda: 1.0
+            self._ask, self.reach, bench.tracker, every_s=every_s, jitter=lambda: 1.0
         )
 
     async def _ask(self) -> Asked:
@@ -53,7 +53,7 @@ class Service:
 
 
 async def agree(bench: Bench, *codes: str) -> None:
-    problems = bench.desk.current()
+    problems = bench.tracker.current()
     assert [each.code for each in problems] == list(codes)
     async with page_house() as house:
         assert disagreements(await surfaces(house, problems), problems) == []
@@ -71,27 +71,29 @@ async def test_a_dead_service_is_told_within_a_minute_though_nothing_is_asked_of
         service.asked = Asked(answers=False, fix="Check base_url.")
         passed = wait_s + GIVES_UP_S
         passed += await service.probe.probe() + GIVES_UP_S
-        assert bench.desk.current() == (), "once is a hiccup"
+        assert bench.tracker.current() == (), "once is a hiccup"
         await service.probe.probe()
         assert passed <= LONGEST_S
         await agree(bench, "service.unreachable")
-        (told,) = bench.desk.current()
+        (told,) = bench.tracker.current()
         assert told.fix.startswith("Check base_url. Orders that arrive")
         service.asked = Asked(answers=True)
         await service.probe.probe()
-        assert bench.desk.current() == ()
+        assert bench.tracker.current() == ()
 
 
 async def test_a_service_that_answers_anything_is_there(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
         service = Service(bench)
         service.reach.called(Contact("menus.push", ok=False, failure=Unreachable("no")))
-        assert bench.desk.is_open("service.unreachable")
+        assert bench.tracker.is_open("service.unreachable")
         await service.probe.probe()  # which is answered with 401
-        assert bench.desk.current() == ()
+        assert bench.tracker.current() == ()
         gone = ConsentLost("no", code="auth.invalid_grant", status=400)
         service.reach.called(Contact("stores.list", ok=False, failure=gone))
-        assert bench.desk.current() == (), "of a consent that is gone the consent's problem tells"
+        assert bench.tracker.current() == (), (
+            "of a consent that is gone the consent's problem tells"
+        )
 
 
 async def test_a_service_that_is_out_of_order_for_some_calls_does_not_flap(tmp_path: Path) -> None:
@@ -102,17 +104,17 @@ async def test_a_service_that_is_out_of_order_for_some_calls_does_not_flap(tmp_p
             service.reach.called(Contact("menus.push", ok=False, failure=ill))
             bench.service.clock.pass_s(20)
             await service.probe.probe()
-            assert bench.desk.is_open("service.unreachable")
+            assert bench.tracker.is_open("service.unreachable")
         bench.service.clock.pass_s(20)
         await service.probe.probe()
-        assert bench.desk.current() == ()
+        assert bench.tracker.current() == ()
 
 
 async def test_three_stores_without_a_service_are_one_problem(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
-        bench.desk.open("service.unreachable", "main")  # as an earlier version told it
+        bench.tracker.open("service.unreachable", "main")  # as an earlier version told it
         service = Service(bench)
-        assert bench.desk.current() == ()
+        assert bench.tracker.current() == ()
         for _store in range(3):
             service.reach.called(Contact("stores.list", ok=False, failure=Unreachable("no")))
         await agree(bench, "service.unreachable")
@@ -136,15 +138,15 @@ async def test_a_wrong_clock_is_told_on_every_surface(
         service.asked = Asked(answers=True, skew_s=skew_s)
         await service.probe.probe()
         await agree(bench, "clock.wrong")
-        (told,) = bench.desk.current()
+        (told,) = bench.tracker.current()
         assert f"clock is {off} the ordering service's" in told.text
         assert effect in told.fix
         service.asked = Asked(answers=True, skew_s=None)
         await service.probe.probe()
-        assert bench.desk.is_open("clock.wrong"), "who says no time says nothing of ours"
+        assert bench.tracker.is_open("clock.wrong"), "who says no time says nothing of ours"
         service.asked = Asked(answers=True, skew_s=1.0)
         await service.probe.probe()
-        assert bench.desk.current() == ()
+        assert bench.tracker.current() == ()
 
 
 async def test_asking_a_real_service_tells_that_it_answers_and_its_time(tmp_path: Path) -> None:
@@ -167,15 +169,15 @@ async def test_a_disk_that_is_nearly_full_is_told_before_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with standing(tmp_path) as bench:
-        check = DiskCheck(tmp_path, bench.desk)
+        check = DiskCheck(tmp_path, bench.tracker)
         monkeypatch.setattr(shutil, "disk_usage", disk(free=24 << 20, total=64 << 30))
         await check.look()
         await agree(bench, "disk.low")
-        (told,) = bench.desk.current()
+        (told,) = bench.tracker.current()
         assert told.text == f"Only 24 MiB are left on the disk of {tmp_path}."
         monkeypatch.setattr(shutil, "disk_usage", disk(free=2 << 30, total=64 << 30))
         await check.look()
-        assert bench.desk.current() == ()
+        assert bench.tracker.current() == ()
 
 
 @pytest.mark.parametrize("name", ["", "backups", "log"])
@@ -194,16 +196,16 @@ async def test_a_folder_of_the_bridge_that_root_has_taken_is_told(
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
             return real(path, flags, mode)
 
-        check = DiskCheck(data, bench.desk)
+        check = DiskCheck(data, bench.tracker)
         with monkeypatch.context() as patch:
             patch.setattr(os, "open", refused)
             await check.look()
         await agree(bench, "disk.not_writable")
-        (told,) = bench.desk.current()
+        (told,) = bench.tracker.current()
         assert f"{taken}, which belongs to" in told.text
         assert "chown" in told.fix
         await check.look()
-        assert bench.desk.current() == ()
+        assert bench.tracker.current() == ()
 
 
 # -- the public address
@@ -219,7 +221,7 @@ async def test_a_dead_public_address_is_told_within_a_minute(tmp_path: Path) -> 
         probe = AddressProbe(
             look,
             bench.ledger,
-            bench.desk,
+            bench.tracker,
             clock=bench.service.clock,
             every_s=20,
             jitter=lambda: 1.0,

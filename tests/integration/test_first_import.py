@@ -46,14 +46,14 @@ async def test_a_first_menu_waits_for_a_person_once(tmp_path: Path) -> None:
     async with catalogue_house(tmp_path) as house:
         house.flow = house.rebuild(approve_first=True)
         assert await sync(house, dishes(12)) == []
-        assert "12 items that nobody has seen yet" in str(house.desk.opened["menu.held", ""])
+        assert "12 items that nobody has seen yet" in str(house.tracker.opened["menu.held", ""])
         hold = await house.flow.approve()
         assert hold is not None
         assert hold.summary["counts"]["added"] == 12
         assert await sync(house) == ["POST menus"]
         await matches(house, dishes(12))
         assert await sync(house, dishes(13)) == ["POST menus/batch"]
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 @pytest.mark.parametrize("code", LOSSES)
@@ -68,7 +68,7 @@ async def test_what_guests_would_miss_is_held_on_its_way(tmp_path: Path, code: s
         assert hold.summary["suspects_count"] == 12
         assert hold.summary["suspects"][0].startswith("~ Dish 0: ")
         assert await sync(house, before) == []
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_the_same_dishes_under_new_ids_are_held_though_a_row_without_id_keeps_the_old(
@@ -82,7 +82,7 @@ async def test_the_same_dishes_under_new_ids_are_held_though_a_row_without_id_ke
         row = BadRow("menu.csv, row 7", "it has no id", "Give it one.")
         assert await sync(house, replace(before, items=only_new, bad_rows=(row,))) == []
         assert "it adds 30 items that are on the menu already" in str(
-            house.desk.opened["menu.held", ""]
+            house.tracker.opened["menu.held", ""]
         )
 
 
@@ -91,13 +91,13 @@ async def test_a_file_that_loses_its_line_end_and_a_dish_is_held(tmp_path: Path)
         await sync(house, replace(dishes(30), ends_with_newline=True))
         cut = replace(without(dishes(30), "p30"), ends_with_newline=False)
         assert await sync(house, cut) == []
-        assert "cut off" in str(house.desk.opened["menu.held", ""])
+        assert "cut off" in str(house.tracker.opened["menu.held", ""])
         house.flow = house.rebuild()  # what was accepted is remembered
         assert await sync(house, cut) == []
         await house.flow.approve()
         assert await sync(house) == ["POST menus/batch"]
         assert await sync(house, replace(cut, items=without(cut, "p29").items)) != []
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_mass_sold_out_goes_out_at_once_and_asks_a_person(tmp_path: Path) -> None:
@@ -105,15 +105,15 @@ async def test_mass_sold_out_goes_out_at_once_and_asks_a_person(tmp_path: Path) 
         await sync(house, dishes(12))
         off = {f"p{number}": {"available": False} for number in range(1, 12)}
         assert await sync(house, dishes(12, **off)) == ["POST items/availability"]
-        assert house.desk.opened["menu.mostly_sold_out", ""] == {"count": 11, "known": 12}
+        assert house.tracker.opened["menu.mostly_sold_out", ""] == {"count": 11, "known": 12}
         await sync(house, dishes(12))
-        assert not house.desk.opened
+        assert not house.tracker.opened
         house.pos.words = {f"p{number}": OFF for number in range(1, 12)}
         assert await sync(house) == ["POST items/availability"]
-        assert house.desk.codes == {"menu.mostly_sold_out"}
+        assert house.tracker.codes == {"menu.mostly_sold_out"}
         house.pos.words = {"p1": OFF}
         await sync(house)
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_what_staff_take_off_asks_nobody(tmp_path: Path) -> None:
@@ -122,4 +122,4 @@ async def test_what_staff_take_off_asks_nobody(tmp_path: Path) -> None:
         for number in range(1, 13):
             await house.flow.take_off(f"p{number}", until=None, by="staff")
         await sync(house)
-        assert not house.desk.opened
+        assert not house.tracker.opened

@@ -46,14 +46,14 @@ async def test_the_floor_plan_is_pushed_whole_when_it_changed(tmp_path: Path) ->
         assert await round_with(house, plan[:1]) == ["POST tables"]
         assert await active(house) == {"t1"}
         assert await house.ask(get_fact, "tables_synced_at")
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_plan_that_loses_many_tables_waits_for_a_person(tmp_path: Path) -> None:
     async with catalogue_house(tmp_path) as house:
         await round_with(house, hall(20))
         assert await round_with(house, hall(3)) == []
-        detail = house.desk.opened["tables.held", ""]["detail"]
+        detail = house.tracker.opened["tables.held", ""]["detail"]
         assert "17 of 20 tables (Table 4, Table 5" in str(detail)
         assert len(await active(house)) == 20
         assert (await house.flow.tables.plan_only()).waits
@@ -63,7 +63,7 @@ async def test_a_plan_that_loses_many_tables_waits_for_a_person(tmp_path: Path) 
         assert await round_with(house, hall(3)) == ["POST tables"]
         assert await active(house) == {"t01", "t02", "t03"}
         assert await house.ask(get_fact, "tables_hold") is None
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_an_approval_does_not_count_for_another_plan(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_an_approval_does_not_count_for_another_plan(tmp_path: Path) -> No
         await round_with(house, hall(3))
         await house.flow.tables.approve()
         assert await round_with(house, hall(2)) == []
-        assert "tables.held" in house.desk.codes
+        assert "tables.held" in house.tracker.codes
         assert len(await active(house)) == 20
 
 
@@ -80,9 +80,9 @@ async def test_a_hold_dissolves_when_the_tables_are_back(tmp_path: Path) -> None
     async with catalogue_house(tmp_path) as house:
         await round_with(house, hall(20))
         await round_with(house, ())
-        assert "tables.held" in house.desk.codes
+        assert "tables.held" in house.tracker.codes
         assert await round_with(house, hall(20)) == []
-        assert not house.desk.opened
+        assert not house.tracker.opened
         assert await house.flow.tables.approve() is None
 
 
@@ -103,14 +103,14 @@ async def test_new_tokens_are_told_until_a_new_sheet_is_made(tmp_path: Path) -> 
         await house.linked.driver.control("POST", "/tables/st_main/rotate", rotate)
         house.flow.daily()  # as every day
         await house.flow.tables.step()
-        assert house.desk.opened["tables.codes_changed", ""] == {"tables": "Table 2, Table 3"}
+        assert house.tracker.opened["tables.codes_changed", ""] == {"tables": "Table 2, Table 3"}
 
         state = await house.flow.tables.state()
         codes = {each.table.external_id: each.code for each in state.accepted}
         await house.flow.tables.printed({"t02": codes["t02"]})
-        assert house.desk.opened["tables.codes_changed", ""] == {"tables": "Table 3"}
+        assert house.tracker.opened["tables.codes_changed", ""] == {"tables": "Table 3"}
         await house.flow.tables.printed(codes)
-        assert not house.desk.opened
+        assert not house.tracker.opened
         assert await house.ask(get_fact, "tables_dead") == []
 
 
@@ -122,7 +122,7 @@ async def test_a_sheet_of_codes_that_have_changed_meanwhile_mends_nothing(tmp_pa
         await house.linked.driver.control("POST", "/tables/st_main/rotate", {})
         await house.flow.tables.push_again()
         await house.flow.tables.printed(old)
-        assert "tables.codes_changed" in house.desk.codes
+        assert "tables.codes_changed" in house.tracker.codes
 
 
 async def test_the_daily_push_brings_back_what_others_took_away(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ async def test_the_daily_push_brings_back_what_others_took_away(tmp_path: Path) 
         house.flow.daily()
         assert await round_with(house, hall(2)) == ["POST tables"]
         assert await active(house) == {"t01", "t02"}
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_service_that_is_down_is_told_and_tried_again(tmp_path: Path) -> None:
@@ -141,13 +141,13 @@ async def test_a_service_that_is_down_is_told_and_tried_again(tmp_path: Path) ->
         fault = {"action": "error", "method": "POST", "path": "/tables", "status": 500}
         await house.linked.driver.control("POST", "/faults", fault)
         await round_with(house, hall(2))
-        assert "tables.push_failed" in house.desk.codes
+        assert "tables.push_failed" in house.tracker.codes
         with pytest.raises(ServiceDown):
             await house.flow.tables.push_again()
         await house.linked.driver.control("DELETE", "/faults")
         await house.calls()
         assert await round_with(house, hall(2)) == ["POST tables"]
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_what_the_service_refuses_is_not_sent_again_until_it_changes(tmp_path: Path) -> None:
@@ -155,20 +155,20 @@ async def test_what_the_service_refuses_is_not_sent_again_until_it_changes(tmp_p
         fault = {"action": "error", "method": "POST", "path": "/tables", "status": 422, "count": 1}
         await house.linked.driver.control("POST", "/faults", fault)
         assert await round_with(house, hall(2)) == ["POST tables"]
-        assert "tables.push_failed" in house.desk.codes
+        assert "tables.push_failed" in house.tracker.codes
         assert await round_with(house, hall(2)) == []
-        assert "tables.push_failed" in house.desk.codes
+        assert "tables.push_failed" in house.tracker.codes
         assert await round_with(house, hall(3)) == ["POST tables"]
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_bad_table_is_told_and_the_rest_goes_out(tmp_path: Path) -> None:
     async with catalogue_house(tmp_path) as house:
         await round_with(house, (*hall(2), Table("t02", "Twice"), Table("t03", "")))
         assert await active(house) == {"t01", "t02"}
-        assert house.desk.opened["export.bad_rows", "tables"]["count"] == 2
+        assert house.tracker.opened["export.bad_rows", "tables"]["count"] == 2
         assert (await round_with(house, hall(3))) == ["POST tables"]
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_floor_plan_that_cannot_be_read_leaves_the_tables(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ async def test_a_floor_plan_that_cannot_be_read_leaves_the_tables(tmp_path: Path
         await round_with(house, hall(2))
         house.pos.tables = ExportUnreadable("no table", place="tables.csv", fix="Export a CSV.")
         await house.flow.tables.step()
-        assert "export.unreadable" in house.desk.codes
+        assert "export.unreadable" in house.tracker.codes
         with pytest.raises(BridgeError, match=r"tables\.csv no table"):
             await house.flow.tables.plan_only()
         house.pos.tables = PosOffline("off")
@@ -192,7 +192,7 @@ async def test_a_store_that_is_not_connected_pushes_no_tables(tmp_path: Path) ->
             lambda connection: drop_fact(connection, "main", "service_store_id")
         )
         assert await round_with(house, hall(2)) == []
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_till_without_a_floor_plan_is_left_alone(tmp_path: Path) -> None:

@@ -257,7 +257,7 @@ class Bench:
     async def _open(self, folder: Path) -> None:
         clock = Clock()
         self.ledger = await Ledger.open(folder, clock=clock)
-        self.desk = await ProblemTracker.start(self.ledger, clock=clock)
+        self.tracker = await ProblemTracker.start(self.ledger, clock=clock)
         await self.ledger.write(
             lambda connection: put_fact(connection, "main", "service_store_id", "st_1", at=1)
         )
@@ -268,13 +268,13 @@ class Bench:
                 pos=runner(self.till),
                 service=Encoding(),
                 ledger=self.ledger,
-                problems=self.desk,
+                problems=self.tracker,
                 clock=clock,
             )
         )
 
     async def _close(self) -> None:
-        await self.desk.settle()
+        await self.tracker.settle()
         await self.ledger.close()
 
     def close(self) -> None:
@@ -294,7 +294,7 @@ class Bench:
         await self.flow._availability.step()
         if await self.flow.approve() is not None:
             await self.flow._menu.step()
-        await self.desk.settle()
+        await self.tracker.settle()
         await self.ledger.read(open_problems)
 
 

@@ -95,7 +95,7 @@ async def is_whole(bench: Bench) -> None:
     assert (await bench.remote())["status"] == "active"
     assert await bench.fact("integration_intent") is None
     assert (await bench.fact("integration"))["integration_id"] == link["integration_id"]
-    assert [each.code for each in bench.desk.current()] == []
+    assert [each.code for each in bench.tracker.current()] == []
 
 
 async def cut_off(
@@ -180,7 +180,7 @@ async def test_secrets_of_a_removed_store_are_forgotten_in_time(tmp_path: Path) 
         await looked_after(bench)
         assert bench.secrets() == []
         assert bench.ledger.vault.get("main/webhook_secrets") is None
-        assert [each.code for each in bench.desk.current()] == ["integration.removed"]
+        assert [each.code for each in bench.tracker.current()] == ["integration.removed"]
 
 
 async def test_closing_the_storefront_for_a_new_integration_is_told_with_why(

@@ -118,10 +118,10 @@ async def test_a_damaged_file_is_set_aside_and_a_new_one_begun(
         rebuilt = await ledger.read(lambda connection: facts.get_fact(connection, "", "rebuilt"))
         assert rebuilt == {"at_ms": clock.at_ms, "set_aside": ledger.rebuilt_from.name}
         assert await ledger.deliver(delivery())
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        assert [each.code for each in desk.current()] == ["ledger.rebuilt"]
-        assert ledger.rebuilt_from.name in desk.current()[0].text
-        await desk.settle()
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        assert [each.code for each in tracker.current()] == ["ledger.rebuilt"]
+        assert ledger.rebuilt_from.name in tracker.current()[0].text
+        await tracker.settle()
     async with opened(tmp_path) as ledger:
         assert ledger.rebuilt_from is None
 

@@ -68,15 +68,15 @@ async def test_waiting_orders_come_oldest_first(tmp_path: Path) -> None:
 async def test_a_problem_that_is_over_is_remembered_and_forgotten(tmp_path: Path) -> None:
     clock = StoppedClock(NOW)
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        desk.open("pos.offline", "main", detail="off")
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        tracker.open("pos.offline", "main", detail="off")
         clock.forward(60)
-        desk.close("pos.offline", "main")
-        desk.open("pos.offline", "main", detail="off")
+        tracker.close("pos.offline", "main")
+        tracker.open("pos.offline", "main", detail="off")
         clock.forward(30)
-        desk.close("pos.offline", "main")
-        desk.open("pos.offline", "main", detail="off")
-        await desk.settle()
+        tracker.close("pos.offline", "main")
+        tracker.open("pos.offline", "main", detail="off")
+        await tracker.settle()
         past = await ledger.read(lambda db: past_problems(db, ended_after=0))
         assert [(each.code, each.store, each.until - each.since) for each in past] == [
             ("pos.offline", "main", 60_000),

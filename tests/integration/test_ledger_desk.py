@@ -13,96 +13,96 @@ from tillbridge.ledger.writer import Storage
 async def test_a_problem_outlives_a_restart_with_its_words(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        desk.open("pos.offline", "main", detail="no heartbeat {since}")
-        await desk.settle()
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        tracker.open("pos.offline", "main", detail="no heartbeat {since}")
+        await tracker.settle()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        (problem,) = desk.current()
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        (problem,) = tracker.current()
         assert problem.text == "The till takes no orders now: no heartbeat {since}"
         assert problem.since == clock.at_ms
-        assert desk.is_open("pos.offline", "main")
-        desk.close("pos.offline", "main")
-        await desk.settle()
+        assert tracker.is_open("pos.offline", "main")
+        tracker.close("pos.offline", "main")
+        await tracker.settle()
         assert await ledger.read(open_problems) == ()
 
 
 async def test_only_transitions_are_logged_and_the_detail_keeps_up(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
         with capture_logs() as logs:
-            desk.close("pos.offline", "main")
+            tracker.close("pos.offline", "main")
             for detail in ("a", "a", "b"):
-                desk.open("pos.offline", "main", detail=detail)
+                tracker.open("pos.offline", "main", detail=detail)
                 clock.forward(60)
-            desk.open("pos.offline", "other", detail="a")
-            desk.close("pos.offline", "main")
-            desk.close("pos.offline", "main")
+            tracker.open("pos.offline", "other", detail="a")
+            tracker.close("pos.offline", "main")
+            tracker.close("pos.offline", "main")
         assert [(line["event"], line["store"]) for line in logs] == [
             ("problem.opened", "main"),
             ("problem.opened", "other"),
             ("problem.closed", "main"),
         ]
-        desk.open("pos.offline", "other", detail="b")
-        await desk.settle()
+        tracker.open("pos.offline", "other", detail="b")
+        await tracker.settle()
         (kept,) = await ledger.read(open_problems)
-        assert kept == desk.current()[0]
+        assert kept == tracker.current()[0]
         assert (kept.store, kept.detail) == ("other", {"detail": "b"})
 
 
 async def test_two_of_a_kind_are_told_apart_by_their_subject(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        desk.open("order.not_written", "main", "ord_1", order="ord_1", detail="x")
-        desk.open("order.not_written", "main", "ord_2", order="ord_2", detail="x")
-        desk.close("order.not_written", "main", "ord_1")
-        await desk.settle()
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        tracker.open("order.not_written", "main", "ord_1", order="ord_1", detail="x")
+        tracker.open("order.not_written", "main", "ord_2", order="ord_2", detail="x")
+        tracker.close("order.not_written", "main", "ord_1")
+        await tracker.settle()
         assert [each.subject for each in await ledger.read(open_problems)] == ["ord_2"]
 
 
 async def test_a_code_nobody_has_written_words_for_is_a_mistake(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
         with pytest.raises(KeyError):
-            desk.open("no.such_code")
+            tracker.open("no.such_code")
         with pytest.raises(KeyError):
-            desk.close("no.such_code")
+            tracker.close("no.such_code")
 
 
 async def test_a_missing_field_does_not_hide_the_problem(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        desk.open("pos.offline", "main")
-        assert desk.current()[0].text == "The till takes no orders now: ?"
-        await desk.settle()
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        tracker.open("pos.offline", "main")
+        assert tracker.current()[0].text == "The till takes no orders now: ?"
+        await tracker.settle()
 
 
 async def test_what_happens_while_nothing_can_be_written_is_written_later(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
         ledger._storage_changed(Storage("disk I/O error"))
-        desk.open("pos.offline", "main", detail="x")
-        await desk.settle()
-        assert {each.code for each in desk.current()} == {"ledger.unwritable", "pos.offline"}
+        tracker.open("pos.offline", "main", detail="x")
+        await tracker.settle()
+        assert {each.code for each in tracker.current()} == {"ledger.unwritable", "pos.offline"}
         assert await ledger.read(open_problems) == ()
         ledger._storage_changed(Storage())
-        await desk.settle()
+        await tracker.settle()
         assert [each.code for each in await ledger.read(open_problems)] == ["pos.offline"]
 
 
 async def test_an_unwritable_ledger_of_yesterday_is_no_problem_of_today(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        desk.open("ledger.unwritable", detail="x")
-        await desk.settle()
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        tracker.open("ledger.unwritable", detail="x")
+        await tracker.settle()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        assert desk.current() == ()
-        await desk.settle()
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        assert tracker.current() == ()
+        await tracker.settle()
         assert await ledger.read(open_problems) == ()

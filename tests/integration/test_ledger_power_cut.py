@@ -107,7 +107,7 @@ async def test_nothing_is_acknowledged_while_the_disk_refuses(fault: str, tmp_pa
 async def test_a_full_disk_is_told_and_forgotten_when_there_is_room(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
         told: list[Storage] = []
         again = asyncio.Event()
         ledger.on_writable_changed(told.append)
@@ -126,7 +126,7 @@ async def test_a_full_disk_is_told_and_forgotten_when_there_is_room(tmp_path: Pa
         assert refused in {4, 5}, "a batch is committed whole or not at all"
         assert not ledger.writable
         assert told == [Storage("database or disk is full")]
-        assert [each.code for each in desk.current()] == ["ledger.unwritable"]
+        assert [each.code for each in tracker.current()] == ["ledger.unwritable"]
         again.clear()
         raise_limit = ledger.write(lambda connection: None)
         with pytest.raises(LedgerUnwritable):
@@ -134,7 +134,7 @@ async def test_a_full_disk_is_told_and_forgotten_when_there_is_room(tmp_path: Pa
         await set_most_pages(ledger.write, 1_000_000)
         await asyncio.wait_for(again.wait(), 20)
         assert ledger.writable
-        assert desk.current() == ()
+        assert tracker.current() == ()
         assert await ledger.deliver(delivery(body=b"b" * 100_000))
 
 

@@ -211,7 +211,7 @@ async def test_a_back_up_of_a_newer_program_is_refused(tmp_path: Path) -> None:
 async def test_the_data_folder_stays_within_its_budget(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
         for number in range(4):
             clock.forward(3600)
             saved = await ledger.back_up()
@@ -219,19 +219,19 @@ async def test_the_data_folder_stays_within_its_budget(tmp_path: Path) -> None:
                 file.truncate(40 << 20)
             os.utime(saved, (number, number))
         newest = back_ups(tmp_path)[0]
-        await keep_budget(ledger, desk, BridgeSettings(disk_budget_mib=100))
+        await keep_budget(ledger, tracker, BridgeSettings(disk_budget_mib=100))
         assert len(back_ups(tmp_path)) == 2
         assert back_ups(tmp_path)[0] == newest
-        assert not desk.current()
+        assert not tracker.current()
         with (tmp_path / "ledger.db-huge").open("wb") as file:
             file.truncate(200 << 20)
-        await keep_budget(ledger, desk, BridgeSettings(disk_budget_mib=100))
+        await keep_budget(ledger, tracker, BridgeSettings(disk_budget_mib=100))
         assert back_ups(tmp_path) == [newest]
-        assert [each.code for each in desk.current()] == ["disk.over_budget"]
+        assert [each.code for each in tracker.current()] == ["disk.over_budget"]
         (tmp_path / "ledger.db-huge").unlink()
-        await keep_budget(ledger, desk, BridgeSettings(disk_budget_mib=100))
-        assert not desk.current()
-        await desk.settle()
+        await keep_budget(ledger, tracker, BridgeSettings(disk_budget_mib=100))
+        assert not tracker.current()
+        await tracker.settle()
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="needs root")

@@ -58,14 +58,14 @@ async def test_what_a_partial_answer_says_is_told_until_a_full_push_is_taken_who
             "garbage", "/menus$", method="POST", when="after", status=200, body=json.dumps(answer)
         )
         await pushed(house)
-        assert house.desk.opened["menu.taken_in_part", ""] == {
+        assert house.tracker.opened["menu.taken_in_part", ""] == {
             "detail": "the picture of Dish 1 is missing"
         }
         house.pos.menu = dishes(3, p2={"price": 150})
         await house.flow.push_again()
-        assert house.desk.codes == {"menu.taken_in_part"}
+        assert house.tracker.codes == {"menu.taken_in_part"}
         await house.flow.push_full()
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_push_by_hand_sends_what_was_refused_and_removes_nothing(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ async def held(house: CatalogueHouse, *, left: int = 5) -> None:
     await house.calls()
     house.pos.menu = dishes(left)
     await house.flow.push_again()
-    assert "menu.held" in house.desk.codes
+    assert "menu.held" in house.tracker.codes
 
 
 async def test_a_dismissed_change_is_not_offered_again(tmp_path: Path) -> None:
@@ -21,9 +21,9 @@ async def test_a_dismissed_change_is_not_offered_again(tmp_path: Path) -> None:
         await held(house)
         hold = await house.flow.dismiss(by="page:anna")
         assert hold is not None
-        assert "menu.held" not in house.desk.codes
+        assert "menu.held" not in house.tracker.codes
         await house.flow.push_again()
-        assert "menu.held" not in house.desk.codes, "the same export is the same change"
+        assert "menu.held" not in house.tracker.codes, "the same export is the same change"
         assert len(await house.on_sale()) == 20
         assert await house.calls() == []
 
@@ -34,7 +34,7 @@ async def test_another_change_is_looked_at_anew(tmp_path: Path) -> None:
         await house.flow.dismiss(by="page:anna")
         house.pos.menu = dishes(4)
         await house.flow.push_again()
-        assert "menu.held" in house.desk.codes
+        assert "menu.held" in house.tracker.codes
 
 
 async def test_what_was_dismissed_may_be_released_after_all(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
 
 
 def set_aside(life: Life) -> list[OpenProblem]:
-    return [each for each in life.desk.current() if each.code == "order.set_aside"]
+    return [each for each in life.tracker.current() if each.code == "order.set_aside"]
 
 
 def poisoned(function: Callable[..., Any], is_poison: Callable[..., bool]) -> Callable[..., Any]:

@@ -91,7 +91,7 @@ async def test_a_refusal_in_the_tills_words_goes_to_paper_at_once(
         await life.until_told("ord_1", "accepted")
         assert paper.marked == [("ord_1", NOT_IN_TILL)]
         await life.until(lambda: "order.not_in_till" in life.problems())
-        (problem,) = [each for each in life.desk.current() if each.code == "order.not_in_till"]
+        (problem,) = [each for each in life.tracker.current() if each.code == "order.not_in_till"]
         assert "unknown payment method" in problem.text
 
 
@@ -209,10 +209,10 @@ async def test_a_crash_before_anybody_was_told_is_made_good(house: House, paper:
     async with house.life() as life:
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
-        life.desk.close("order.not_in_till", "main", "ord_1")  # as if it had never been opened
+        life.tracker.close("order.not_in_till", "main", "ord_1")  # as if it had never been opened
     async with house.life() as life:
         await life.until(lambda: "order.not_in_till" in life.problems())
-        (problem,) = [each for each in life.desk.current() if each.code == "order.not_in_till"]
+        (problem,) = [each for each in life.tracker.current() if each.code == "order.not_in_till"]
         assert "the till is off" in problem.text
 
 
@@ -225,7 +225,7 @@ async def test_a_crash_after_somebody_has_typed_it_leaves_no_problem(
         await life.until_told("ord_1", "accepted")
         await life.flow.done("ord_1", "typed", by="page:anna")
         # as if its end had not reached the disk
-        life.desk.open("order.not_in_till", "main", "ord_1", order="ord_1", why="?")
+        life.tracker.open("order.not_in_till", "main", "ord_1", order="ord_1", why="?")
     async with house.life() as life:
         await life.until(lambda: "order.not_in_till" not in life.problems())
 

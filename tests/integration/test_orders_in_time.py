@@ -188,7 +188,7 @@ async def test_another_currency_is_told_once_for_all_orders_until_it_is_mended(
     async with house.life() as life:
         await life.order("ord_1", order_number="1001", currency="EUR")
         await life.until_told("ord_1", "accepted")
-        (problem,) = life.desk.current()
+        (problem,) = life.tracker.current()
         assert problem.text == (
             "Order 1001 is in EUR, but the store is set up in USD: none of its prices can be "
             "checked."
@@ -196,7 +196,7 @@ async def test_another_currency_is_told_once_for_all_orders_until_it_is_mended(
         assert 'set currency = "EUR" for the store main' in problem.fix
         await life.order("ord_2", order_number="1002", currency="EUR")
         await life.until_told("ord_2", "accepted")
-        (problem,) = life.desk.current()
+        (problem,) = life.tracker.current()
         assert problem.text.startswith("2 orders are in EUR")
         assert "(1001, 1002)" in problem.text
     house.currency = "EUR"
@@ -212,7 +212,7 @@ async def test_another_currency_that_somebody_has_seen_is_no_problem(
         await life.order("ord_1", currency="EUR")
         await life.until_told("ord_1", "accepted")
         if how == "seen":
-            present = life.desk.current()
+            present = life.tracker.current()
             await life.ledger.write(lambda each: see(each, present, 1, by="anna"))
         else:
             house.clock.both_s = 25 * 3600
@@ -241,7 +241,7 @@ async def test_what_the_till_says_of_itself_is_handed_on_once(house: House) -> N
     house.till.advice = (Advice("Tips get lost.", "Switch Tips on."),)
     async with house.life() as life:
         await life.until(lambda: house.effects.closed == ["Hall has no open session."])
-        (problem,) = life.desk.current()
+        (problem,) = life.tracker.current()
         assert (problem.code, problem.fix) == ("pos.setup", "Switch Tips on.")
         assert "Tips get lost." in problem.text
         house.till.closed, house.till.advice = "", ()

@@ -141,7 +141,7 @@ async def test_the_younger_of_two_tickets_is_cancelled_and_reported(house: House
         house.till.listed = [record(1), record(2)]
         await life.until(lambda: "order.ticket_taken_back" in life.problems())
         assert [each.live for each in house.till.listed] == [True, False]
-        (problem,) = (each for each in life.desk.current() if each.code.startswith("order."))
+        (problem,) = (each for each in life.tracker.current() if each.code.startswith("order."))
         assert "record 2" in problem.text
         await life.ledger.write(lambda db: see(db, [problem], house.clock.now_ms(), by="anna"))
         await life.until(lambda: "order.ticket_taken_back" not in life.problems())
@@ -155,7 +155,7 @@ async def test_a_second_ticket_that_staff_has_begun_is_left_to_a_person(house: H
     async with house.life() as life:
         await life.order("ord_1")
         await life.until(lambda: "order.duplicate" in life.problems())
-        (problem,) = (each for each in life.desk.current() if each.code == "order.duplicate")
+        (problem,) = (each for each in life.tracker.current() if each.code == "order.duplicate")
         for part in ("record 1", "record 2", "The kitchen has it."):
             assert part in problem.text
         assert "record 2" in problem.fix
@@ -231,7 +231,7 @@ async def test_a_ticket_that_the_till_does_not_give_back_is_told_in_its_own_word
         await life.until_told("ord_1", "accepted")
         await life.flow.cancel("ord_1", ReasonCode.OTHER)
         await life.until(lambda: "order.not_withdrawn" in life.problems())
-        (problem,) = (e for e in life.desk.current() if e.code == "order.not_withdrawn")
+        (problem,) = (e for e in life.tracker.current() if e.code == "order.not_withdrawn")
         assert problem.text.endswith("may still have its ticket: Staff has settled it.")
         assert problem.fix == "Tell the kitchen not to make it. Give the money back in Odoo."
 

@@ -207,7 +207,7 @@ async def test_a_call_that_is_refused_is_not_repeated_and_stays_a_problem_of_tha
         await refused_accept(house, life, failure)
         await life.order("ord_2", order_number="8")
         await life.until_told("ord_2", "accepted")
-        (problem,) = life.desk.current()
+        (problem,) = life.tracker.current()
         assert problem.text == (
             f"The ordering service refused the call accept for order 7: {failure.text} "
             f"({failure.status} {failure.code})"
@@ -328,7 +328,7 @@ async def test_orders_that_the_bridge_gave_up_are_a_problem_until_somebody_has_s
         house.till.on_write = None
     async with house.life() as life:
         await life.until(lambda: "pos.offline" not in life.problems())
-        (problem,) = life.desk.current()
+        (problem,) = life.tracker.current()
         assert problem.text.endswith(
             "because the till could not be reached (1003, 1004; 36.80 USD)."
         )
@@ -372,7 +372,7 @@ async def test_an_accept_that_waited_for_hours_for_an_integration_is_a_persons_b
     house.service.fails = None
     async with house.life() as life:
         await life.until(lambda: "service.refused" in life.problems())
-        (problem,) = life.desk.current()
+        (problem,) = life.tracker.current()
         assert "refused the call accept for order 7: it waited 180 minutes" in problem.text
         assert house.service.calls == []
         await life.order("ord_2")

@@ -174,7 +174,7 @@ async def test_a_write_that_finds_the_till_offline_is_told_although_probes_are_g
         await life.order("ord_1")
         await life.until(lambda: "pos.offline" in life.problems())
         await asyncio.sleep(0.15)  # three good probes
-        (told,) = [each for each in life.desk.current() if each.code == "pos.offline"]
+        (told,) = [each for each in life.tracker.current() if each.code == "pos.offline"]
         assert told.text == "The till takes no orders now: no such folder"
         assert told.fix.startswith("Mount the share. Orders wait"), "the cause's own remedy"
         assert house.effects.presence == ["online", "offline"]

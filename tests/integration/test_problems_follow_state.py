@@ -93,9 +93,9 @@ def test_a_report_about_one_subject_leaves_the_others_alone() -> None:
 async def test_the_desk_knows_before_whoever_wrote_goes_on(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
         rung: list[int] = []
-        desk.on_change(lambda: rung.append(len(desk.current())))
+        tracker.on_change(lambda: rung.append(len(tracker.current())))
 
         def found(*subjects: str) -> Awaitable[None]:
             def job(connection: Connection) -> None:
@@ -106,10 +106,10 @@ async def test_the_desk_knows_before_whoever_wrote_goes_on(tmp_path: Path) -> No
 
         with capture_logs() as logs:
             await found("ord_1")
-            assert desk.is_open("order.held", "main", "ord_1")
+            assert tracker.is_open("order.held", "main", "ord_1")
             await found("ord_1")
             await asyncio.gather(found("ord_1", "ord_2"), found("ord_2"))
-            assert not desk.is_open("order.held", "main", "ord_1")
+            assert not tracker.is_open("order.held", "main", "ord_1")
         assert [(each["event"], each["subject"]) for each in logs] == [
             ("problem.opened", "ord_1"),
             ("problem.opened", "ord_2"),
@@ -117,14 +117,14 @@ async def test_the_desk_knows_before_whoever_wrote_goes_on(tmp_path: Path) -> No
         ]
         assert rung == [1, 2, 1], "nothing has changed where the same is found again"
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        assert [each.subject for each in desk.current()] == ["ord_2"]
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        assert [each.subject for each in tracker.current()] == ["ord_2"]
 
 
 async def test_what_is_rolled_back_was_never_reported(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
 
         def fail(connection: Connection) -> None:
             report(connection, ALL, [Found("order.held", "ord_1")], 1)
@@ -137,31 +137,31 @@ async def test_what_is_rolled_back_was_never_reported(tmp_path: Path) -> None:
             ledger.write(work), ledger.write(fail), return_exceptions=True
         )
         assert isinstance(outcomes[1], RuntimeError)
-        assert [each.subject for each in desk.current()] == ["ord_2"]
+        assert [each.subject for each in tracker.current()] == ["ord_2"]
 
 
 async def test_state_in_memory_is_reported_to_the_desk_in_the_same_way(tmp_path: Path) -> None:
     clock = StoppedClock()
     scope = Scope("main", frozenset({"pos.update_unreadable"}))
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        desk.open("pos.offline", "main")
-        desk.report(
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        tracker.open("pos.offline", "main")
+        tracker.report(
             scope, [Found("pos.update_unreadable", "a"), Found("pos.update_unreadable", "b")]
         )
-        desk.report(scope, [Found("pos.update_unreadable", "b")])
-        assert [each.subject for each in desk.current()] == ["", "b"]
+        tracker.report(scope, [Found("pos.update_unreadable", "b")])
+        assert [each.subject for each in tracker.current()] == ["", "b"]
         with pytest.raises(ValueError, match="outside the scope"):
-            desk.report(scope, [Found("pos.offline")])
-        desk.report(scope, [])
-        assert [each.code for each in desk.current()] == ["pos.offline"]
-        await desk.settle()
+            tracker.report(scope, [Found("pos.offline")])
+        tracker.report(scope, [])
+        assert [each.code for each in tracker.current()] == ["pos.offline"]
+        await tracker.settle()
 
 
 async def test_a_half_character_in_a_detail_is_no_reason_to_lose_the_write(tmp_path: Path) -> None:
     clock = StoppedClock()
     async with opened(tmp_path, clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
         found = [Found("order.held", "ord_1", {"order": "half \ud83c"})]
         await ledger.write(lambda connection: report(connection, ALL, found, 1))
-        assert desk.current()[0].detail == {"order": "half ?"}
+        assert tracker.current()[0].detail == {"order": "half ?"}

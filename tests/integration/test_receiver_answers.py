@@ -231,15 +231,15 @@ async def test_several_bad_signatures_are_a_problem_until_a_good_one(tmp_path: P
                 await house.send(b"strange", secret="wrong")
                 house.clock.forward(400)
             await house.send(b"strange", secret="wrong")
-            assert not house.desk.is_open("receiver.bad_signature", "main"), "too long apart"
+            assert not house.tracker.is_open("receiver.bad_signature", "main"), "too long apart"
             await house.send(b"strange", secret="wrong")
             house.clock.forward(100)
             await house.send(b"strange", secret="wrong")
-            assert house.desk.is_open("receiver.bad_signature", "main")
+            assert house.tracker.is_open("receiver.bad_signature", "main")
             await house.send(event(), store="other", secret="wrong")
-            assert not house.desk.is_open("receiver.bad_signature", "other")
+            assert not house.tracker.is_open("receiver.bad_signature", "other")
             await house.send(event())
-            assert not house.desk.is_open("receiver.bad_signature", "main")
+            assert not house.tracker.is_open("receiver.bad_signature", "main")
         refused = [line for line in logs if line["event"] == "delivery.refused"]
         assert {(line["store"], line["reason"]) for line in refused} == {
             ("main", "signature"),
@@ -251,18 +251,18 @@ async def test_several_bad_signatures_are_a_problem_until_a_good_one(tmp_path: P
 async def test_when_all_of_the_last_deliveries_are_refused_no_order_arrives(tmp_path: Path) -> None:
     async with receiving(tmp_path) as house:
         for _hour in range(3):
-            assert house.desk.current() == ()
+            assert house.tracker.current() == ()
             await house.send(event(), secret="wrong")
             house.clock.forward(3600)
-        (told,) = house.desk.current()
+        (told,) = house.tracker.current()
         assert told.code == "receiver.all_refused"
         assert "All of the last 3 deliveries were refused" in told.text
         assert "rotate-secret main" in told.fix
         await house.send(event(), secret="wrong")
-        (told,) = house.desk.current()
+        (told,) = house.tracker.current()
         assert told.detail["count"] == 4
         await house.send(event())
-        assert house.desk.current() == ()
+        assert house.tracker.current() == ()
 
 
 async def test_strangers_who_do_not_come_again_are_let_go_after_a_day(tmp_path: Path) -> None:
@@ -270,10 +270,10 @@ async def test_strangers_who_do_not_come_again_are_let_go_after_a_day(tmp_path: 
         for _ in range(3):
             await house.send(b"strange", secret="wrong")
         await house.receiver.let_go()
-        assert house.desk.is_open("receiver.bad_signature", "main")
+        assert house.tracker.is_open("receiver.bad_signature", "main")
         house.clock.forward(86_401)
         await house.receiver.let_go()
-        assert house.desk.current() == ()
+        assert house.tracker.current() == ()
 
 
 async def test_what_the_internet_invents_does_not_reach_the_log(tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ async def test_an_address_that_is_taken_is_told_with_the_remedy(tmp_path: Path) 
             listen=f"127.0.0.1:{house.receiver.port}", public_url="https://store.example"
         )
         second = Receiver(
-            settings, {}, house.ledger, house.desk, clock=house.clock, wake=lambda store: None
+            settings, {}, house.ledger, house.tracker, clock=house.clock, wake=lambda store: None
         )
         with pytest.raises(ConfigError, match=r"\[receiver\]"):
             await second.start()

@@ -124,7 +124,7 @@ async def test_connections_renewed_all_the_time_keep_no_delivery_out(tmp_path: P
             await asyncio.sleep(0.3)
             for _ in range(20):
                 assert (await house.send(event())).status == 200
-            assert house.desk.is_open("receiver.crowded")
+            assert house.tracker.is_open("receiver.crowded")
         finally:
             over = True
             await asyncio.gather(*strangers)

@@ -88,14 +88,14 @@ async def test_a_broken_pair_keeps_the_old_one_and_is_told(tmp_path: Path, broke
             other, _key = make_pair(tmp_path, name="other")
             path.write_bytes(other.read_bytes())
         look(house)
-        assert house.desk.is_open("receiver.certificate_broken")
+        assert house.tracker.is_open("receiver.certificate_broken")
         async with connected(house) as (reader, writer, after):
             assert after == before
             assert await deliver(reader, writer) == 200
 
         make_pair(tmp_path)
         look(house)
-        assert not house.desk.is_open("receiver.certificate_broken")
+        assert not house.tracker.is_open("receiver.certificate_broken")
         async with connected(house) as (_reader, _writer, renewed):
             assert renewed != before
 
@@ -107,8 +107,8 @@ async def test_the_end_of_the_certificate_is_told_two_weeks_before(tmp_path: Pat
         for left, ending, expired in ((20, False, False), (13, True, False), (-1, False, True)):
             house.clock.at_ms = certificate._ends_ms - left * DAY_MS
             look(house)
-            assert house.desk.is_open("receiver.certificate_ending") is ending
-            assert house.desk.is_open("receiver.certificate_expired") is expired
+            assert house.tracker.is_open("receiver.certificate_ending") is ending
+            assert house.tracker.is_open("receiver.certificate_expired") is expired
 
 
 async def test_a_receiver_does_not_start_with_a_broken_pair(tmp_path: Path) -> None:

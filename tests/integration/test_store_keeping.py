@@ -39,7 +39,7 @@ async def test_a_persons_pause_is_not_undone_by_the_till_that_comes_back(tmp_pat
         await after.pos_back()
         assert (await after.closure()).by == "anna"
         assert await bench.status() == "inactive"
-        assert bench.desk.is_open("store.paused_by_staff", "main")
+        assert bench.tracker.is_open("store.paused_by_staff", "main")
         assert (await after.resume(by="anna")).who is None
         assert await bench.status() == "active"
 
@@ -130,7 +130,7 @@ async def test_the_schedule_opens_and_closes_and_yields_to_a_person(tmp_path: Pa
         keeper.follow(plan)
         await keeper.settle()
         assert await bench.status() == "inactive"
-        assert bench.desk.current() == ()
+        assert bench.tracker.current() == ()
         assert (await keeper.resume(by="anna")).who is None
         await keeper.settle()
         assert await bench.status() == "active"
@@ -290,7 +290,7 @@ async def test_the_hours_of_the_last_life_count_while_the_file_is_bad(tmp_path: 
         await second.recall()
         await second._step()
         assert [plan(bench.service.clock.now_ms()).closed for plan in plans] == [True, True]
-        assert bench.desk.is_open("store.file_unreadable", "main")
+        assert bench.tracker.is_open("store.file_unreadable", "main")
 
 
 # -- taxes
@@ -320,10 +320,10 @@ async def test_items_whose_taxes_differ_are_told_until_they_agree(tmp_path: Path
         fact = await tax_rounds(bench).check()
         (told,) = fact["differences"]
         assert told.startswith("the till says 7 % on 2 items, the service says 8.25 %; first: ")
-        assert bench.desk.is_open("tax.differs", "main")
+        assert bench.tracker.is_open("tax.differs", "main")
         await accepted(bench, margherita="8.25", calzone="8.25")
         assert (await tax_rounds(bench).check())["differences"] == []
-        assert not bench.desk.is_open("tax.differs", "main")
+        assert not bench.tracker.is_open("tax.differs", "main")
 
 
 async def test_orders_count_until_the_taxes_change_or_newer_ones_agree(tmp_path: Path) -> None:
@@ -335,11 +335,11 @@ async def test_orders_count_until_the_taxes_change_or_newer_ones_agree(tmp_path:
         good = '{"prices_include_tax": false, "tax_breakdown": [{"rate": 2, "amount": 5}]}'
         rounds.order_came(bad, "17")
         await rounds._step()
-        assert bench.desk.is_open("tax.differs", "main")
+        assert bench.tracker.is_open("tax.differs", "main")
         for number in range(5):
             rounds.order_came(good, str(number))
         await rounds._step()
-        assert not bench.desk.is_open("tax.differs", "main")
+        assert not bench.tracker.is_open("tax.differs", "main")
 
 
 async def test_taxes_are_read_once_a_day_not_at_every_start(tmp_path: Path) -> None:

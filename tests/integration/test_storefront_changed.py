@@ -56,7 +56,7 @@ async def test_a_fresh_integration_is_told_the_whole_menu(tmp_path: Path, restar
         assert await sync(house) == ["POST menus"]
         await matches(house, dishes(6))
         assert await sync(house) == []
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_the_guard_still_compares_after_a_fresh_integration(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ async def test_the_guard_still_compares_after_a_fresh_integration(tmp_path: Path
         await sync(house, dishes(40))
         await house.integrated("int_2")
         assert await sync(house, dishes(10)) == []
-        assert "menu.held" in house.desk.codes
+        assert "menu.held" in house.tracker.codes
         assert await house.ask(get_fact, "last_synced_at") is None
         assert await house.ask(get_fact, "menu_pending") == 40
 
@@ -95,7 +95,7 @@ async def test_another_address_or_store_forgets_what_the_storefront_has(
         await sync(house)
         assert service.items.keys() == dishes(6).items.keys()
         assert await house.ask(get_fact, "menu_pending") == 0
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_an_integration_that_is_the_same_costs_nothing(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ async def test_a_change_refused_for_a_category_the_service_lost_leads_to_a_full_
         await sync(house)
         assert service.items.keys() == changed.items.keys()
         assert service.calls == ["batch", "full"]
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 async def test_a_batch_refused_whole_leads_to_one_full_push(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ async def test_a_batch_refused_whole_leads_to_one_full_push(tmp_path: Path) -> N
         await sync(house, changed)
         assert "POST menus" in await sync(house)
         await matches(house, changed)
-        assert not house.desk.opened
+        assert not house.tracker.opened
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -1,7 +1,6 @@
 """A merchant's consent, with a real redirect into a real listener and a real vault."""
 
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ class Bench:
     ledger: Ledger
     clock: HandClock
     store: StoreLink
-    desk: ConsentFlow
+    tracker: ConsentFlow
     redirect_uri: str
 
 
@@ -42,10 +41,10 @@ async def consenting(folder: Path, *, secret: str = "sandbox-secret") -> AsyncIt
             driver.running.base_url, App("app_123", lambda: secret, redirect_uri), clock=clock
         )
         store = link.store(VaultTokenStore(ledger.vault, "main", driver.running.base_url))
-        desk = ConsentFlow(link, {"main": store.tokens}, ledger, clock=clock)
+        tracker = ConsentFlow(link, {"main": store.tokens}, ledger, clock=clock)
         await driver.control("POST", "/consent", {"auto": True})
         try:
-            yield Bench(driver, ledger, clock, store, desk, redirect_uri)
+            yield Bench(driver, ledger, clock, store, tracker, redirect_uri)
         finally:
             await link.close()
             await ledger.close()
@@ -58,8 +57,8 @@ async def browse(url: str) -> tuple[int, str]:
 
 async def test_a_merchant_consents_and_the_tokens_are_kept_encrypted(tmp_path: Path) -> None:
     async with consenting(tmp_path) as bench:
-        async with listening(bench.redirect_uri, bench.desk) as told:
-            request = bench.desk.begin("main", email="owner@example.net")
+        async with listening(bench.redirect_uri, bench.tracker) as told:
+            request = bench.tracker.begin("main", email="owner@example.net")
             status, page = await browse(request.url)
             assert await told == "main"
         assert status == 200
@@ -83,9 +82,9 @@ async def test_a_merchant_consents_and_the_tokens_are_kept_encrypted(tmp_path: P
 async def test_a_forged_redirect_gets_a_page_and_the_real_one_still_works(tmp_path: Path) -> None:
     async with (
         consenting(tmp_path) as bench,
-        listening(bench.redirect_uri, bench.desk) as told,
+        listening(bench.redirect_uri, bench.tracker) as told,
     ):
-        request = bench.desk.begin("main", email="owner@example.net")
+        request = bench.tracker.begin("main", email="owner@example.net")
         status, page = await browse(f"{bench.redirect_uri}?code=x&state=<script>")
         assert status == 400
         assert "<script>" not in page
@@ -96,38 +95,38 @@ async def test_a_forged_redirect_gets_a_page_and_the_real_one_still_works(tmp_pa
 
 async def test_a_state_is_good_once(tmp_path: Path) -> None:
     async with consenting(tmp_path) as bench:
-        request = bench.desk.begin("main")
+        request = bench.tracker.begin("main")
         with pytest.raises(Refused) as refused:
-            await bench.desk.finish(code="wrong", state=request.state)
+            await bench.tracker.finish(code="wrong", state=request.state)
         assert refused.value.code == "auth.invalid_grant"
         with pytest.raises(ConsentRefused):
-            await bench.desk.finish(code="wrong", state=request.state)
+            await bench.tracker.finish(code="wrong", state=request.state)
 
 
 async def test_a_new_link_voids_the_earlier_one(tmp_path: Path) -> None:
     async with consenting(tmp_path) as bench:
-        earlier = bench.desk.begin("main")
-        bench.desk.begin("main")
+        earlier = bench.tracker.begin("main")
+        bench.tracker.begin("main")
         with pytest.raises(ConsentRefused):
-            await bench.desk.finish(code="x", state=earlier.state)
+            await bench.tracker.finish(code="x", state=earlier.state)
 
 
 async def test_a_state_lasts_ten_minutes_by_the_monotonic_clock(tmp_path: Path) -> None:
     async with consenting(tmp_path) as bench:
-        request = bench.desk.begin("main")
+        request = bench.tracker.begin("main")
         bench.clock.wall_ms += 10**9
-        assert bench.desk.awaits(request.state)
+        assert bench.tracker.awaits(request.state)
         bench.clock.seconds += 601
         with pytest.raises(ConsentRefused, match="took too long"):
-            await bench.desk.finish(code="x", state=request.state)
+            await bench.tracker.finish(code="x", state=request.state)
 
 
 async def test_a_merchant_who_says_no_is_told_so(tmp_path: Path) -> None:
     async with (
         consenting(tmp_path) as bench,
-        listening(bench.redirect_uri, bench.desk) as told,
+        listening(bench.redirect_uri, bench.tracker) as told,
     ):
-        request = bench.desk.begin("main")
+        request = bench.tracker.begin("main")
         status, _page = await browse(
             f"{bench.redirect_uri}?error=access_denied&state={request.state}"
         )
@@ -138,8 +137,8 @@ async def test_a_merchant_who_says_no_is_told_so(tmp_path: Path) -> None:
 
 async def test_a_wrong_client_secret_is_said_so_without_showing_it(tmp_path: Path) -> None:
     async with consenting(tmp_path, secret="planted-s3cret") as bench:
-        async with listening(bench.redirect_uri, bench.desk) as told:
-            await browse(bench.desk.begin("main", email="owner@example.net").url)
+        async with listening(bench.redirect_uri, bench.tracker) as told:
+            await browse(bench.tracker.begin("main", email="owner@example.net").url)
             with pytest.raises(Refused) as refused:
                 await told
         assert refused.value.code == "auth.invalid_client"
@@ -157,10 +156,10 @@ def test_only_this_machine_listens_for_the_redirect(uri: str) -> None:
 async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     async with (
         consenting(tmp_path) as bench,
-        listening(bench.redirect_uri, bench.desk),
+        listening(bench.redirect_uri, bench.tracker),
     ):
         with pytest.raises(BridgeError, match=r"listen on 127\.0\.0\.1"):
-            async with listening(bench.redirect_uri, bench.desk):
+            async with listening(bench.redirect_uri, bench.tracker):
                 pass
 
 

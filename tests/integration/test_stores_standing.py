@@ -48,7 +48,7 @@ RULES = PauseRules(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)
 class Bench:
     service: Linked
     ledger: Ledger
-    desk: ProblemTracker
+    tracker: ProblemTracker
     own: list[tuple[str, str, str]] = field(default_factory=list)
 
     def context(self, **changes: object) -> StoreContext:
@@ -66,7 +66,7 @@ class Bench:
             pos=None,
             service=self.service.client,
             ledger=self.ledger,
-            problems=self.desk,
+            problems=self.tracker,
             clock=self.service.clock,
             public_url="http://127.0.0.1:8088/",
         )
@@ -85,7 +85,7 @@ class Bench:
     def pauser(self, keeper: StoreStatusReconciler | None = None) -> PosPause:
         return PosPause(
             keeper or self.keeper(),
-            supervisor=Supervisor("main", self.desk),
+            supervisor=Supervisor("main", self.tracker),
             clock=self.service.clock,
             rules=RULES,
         )
@@ -110,12 +110,12 @@ async def standing(
 ) -> AsyncIterator[Bench]:
     async with linked(settings, limits=Limits(max_attempts=attempts)) as service:
         ledger = await Ledger.open(folder, clock=service.clock)
-        desk = await ProblemTracker.start(ledger, clock=service.clock)
+        tracker = await ProblemTracker.start(ledger, clock=service.clock)
         try:
             await service.sign_in()
-            yield Bench(service, ledger, desk)
+            yield Bench(service, ledger, tracker)
         finally:
-            await desk.settle()
+            await tracker.settle()
             await ledger.close()
 
 
@@ -271,13 +271,13 @@ async def test_an_absent_pos_pauses_the_store_and_its_return_resumes_it(tmp_path
         bench.service.clock.pass_s(2)
         await pauser.pos_is(online=False)
         assert await bench.status() == "inactive"
-        assert bench.desk.is_open("store.paused", "main")
+        assert bench.tracker.is_open("store.paused", "main")
         assert (await bench.fact("standing"))["pos_away"]["by"] == "bridge"
         await pauser.pos_is(online=True)
         bench.service.clock.pass_s(6)
         await pauser.pos_is(online=True)
         assert await bench.status() == "active"
-        assert not bench.desk.is_open("store.paused", "main")
+        assert not bench.tracker.is_open("store.paused", "main")
         assert "pos_away" not in await bench.fact("standing")
 
 
@@ -325,7 +325,7 @@ async def test_a_store_the_merchant_closed_stays_closed(tmp_path: Path) -> None:
         await pauser.pos_is(online=True)
         assert await bench.status() == "inactive"
         assert "pos_away" not in await bench.fact("standing")
-        assert bench.desk.is_open("store.paused_elsewhere", "main")
+        assert bench.tracker.is_open("store.paused_elsewhere", "main")
 
 
 async def test_a_pause_that_could_not_be_told_is_told_later(tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ async def test_a_pause_that_could_not_be_told_is_told_later(tmp_path: Path) -> N
         await bench.service.fault("error", "/st_main/status", method="PUT", status=503)
         await pauser.pos_is(online=False)
         assert (await bench.fact("standing"))["telling"] == "inactive"
-        assert not bench.desk.is_open("store.paused", "main")
+        assert not bench.tracker.is_open("store.paused", "main")
         await pauser.pos_is(online=False)  # not hammered
         assert await bench.status() == "active"
         restarted = bench.keeper()
@@ -381,7 +381,7 @@ async def test_a_person_opens_a_store_whose_pos_came_and_went(tmp_path: Path) ->
             await pauser.pos_is(online=True)
         assert await bench.status() == "inactive"
         assert "comes and goes" in (await keeper.closure()).reason
-        (problem,) = bench.desk.current()
+        (problem,) = bench.tracker.current()
         assert "comes and goes" in problem.text
         await keeper.resume(by="anna")
         await pauser.opened_by_person()
@@ -408,7 +408,7 @@ async def test_a_till_that_is_closed_closes_the_store_until_it_opens(tmp_path: P
         assert await bench.status() == "inactive"
         stands = await keeper.closure()
         assert (stands.who, stands.reason) == (Who.POS_CLOSED, "Hall has no open session.")
-        (problem,) = bench.desk.current()
+        (problem,) = bench.tracker.current()
         assert problem.code == "store.closed_in_till"
         assert "Hall has no open session." in problem.text
         await pauser.pos_is(online=False)
@@ -416,7 +416,7 @@ async def test_a_till_that_is_closed_closes_the_store_until_it_opens(tmp_path: P
         after = bench.pauser()
         await after.pos_is(online=True)
         assert await bench.status() == "active"
-        assert not bench.desk.current()
+        assert not bench.tracker.current()
 
 
 async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
@@ -426,7 +426,7 @@ async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
         await bench.service.integrate()
         pauser = PosPause(
             bench.keeper(),
-            supervisor=Supervisor("main", bench.desk),
+            supervisor=Supervisor("main", bench.tracker),
             clock=bench.service.clock,
             rules=PauseRules(pause_after_s=0),
         )
@@ -436,8 +436,8 @@ async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
 
 def service_watch(bench: Bench) -> LinkMonitor:
     clock = bench.service.clock
-    reach = ServiceReach(bench.desk, clock=clock)
-    return LinkMonitor("main", bench.ledger, bench.desk, reach, clock=clock)
+    reach = ServiceReach(bench.tracker, clock=clock)
+    return LinkMonitor("main", bench.ledger, bench.tracker, reach, clock=clock)
 
 
 async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> None:
@@ -447,21 +447,21 @@ async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> 
         gone = Refused("no", code="store.not_integrated", status=404)
         revoked = ConsentLost("no", code="auth.consent_revoked", status=403)
         watch.seen(Contact("stores.list", ok=False, failure=down))
-        assert bench.desk.is_open("service.unreachable")
+        assert bench.tracker.is_open("service.unreachable")
         watch.seen(Contact("menus.push", ok=True, failure=gone))
-        assert not bench.desk.is_open("service.unreachable")
-        assert bench.desk.is_open("integration.missing", "main")
+        assert not bench.tracker.is_open("service.unreachable")
+        assert bench.tracker.is_open("integration.missing", "main")
         watch.seen(Contact("menus.push", ok=True, failure=revoked))
-        assert bench.desk.is_open("consent.revoked", "main")
+        assert bench.tracker.is_open("consent.revoked", "main")
         ended = ConsentLost("no", code="auth.invalid_grant", status=400)
         watch.seen(Contact("menus.push", ok=False, failure=ended))
-        assert not bench.desk.is_open("consent.revoked", "main")
-        assert bench.desk.is_open("consent.expired", "main")
+        assert not bench.tracker.is_open("consent.revoked", "main")
+        assert bench.tracker.is_open("consent.expired", "main")
         watch.seen(Contact("stores.list", ok=True))
-        assert not bench.desk.is_open("consent.expired", "main")
-        assert bench.desk.is_open("integration.missing", "main")
+        assert not bench.tracker.is_open("consent.expired", "main")
+        assert bench.tracker.is_open("integration.missing", "main")
         watch.seen(Contact("integrations.create", ok=True))
-        assert bench.desk.current() == ()
+        assert bench.tracker.current() == ()
         await watch.close()
         assert await bench.fact("service_contact") == {"ok_at": bench.service.clock.now_ms()}
 
@@ -469,8 +469,8 @@ async def test_calls_open_and_close_the_problems_of_the_link(tmp_path: Path) -> 
 async def test_a_store_is_read_once_nothing_was_called_for_a_while(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
         clock = Clock()
-        reach = ServiceReach(bench.desk, clock=clock)
-        watch = LinkMonitor("main", bench.ledger, bench.desk, reach, clock=clock)
+        reach = ServiceReach(bench.tracker, clock=clock)
+        watch = LinkMonitor("main", bench.ledger, bench.tracker, reach, clock=clock)
         reads: list[float] = []
         revoked = ConsentLost("no", code="auth.consent_revoked", status=403)
 
@@ -480,20 +480,20 @@ async def test_a_store_is_read_once_nothing_was_called_for_a_while(tmp_path: Pat
             raise revoked
 
         began = clock.monotonic()
-        scheduler = Scheduler(clock, Supervisor("", bench.desk))
+        scheduler = Scheduler(clock, Supervisor("", bench.tracker))
         scheduler.every("idle_read", 0.3, partial(watch.read_if_idle, read, 0.3), first_s=0.3)
         scheduler.start()
         for _call in range(4):  # a busy store is not read
             await asyncio.sleep(0.1)
             watch.seen(Contact("items.change", ok=True))
         assert reads == []
-        assert not bench.desk.is_open("consent.revoked", "main")
+        assert not bench.tracker.is_open("consent.revoked", "main")
         called = clock.monotonic()
         await asyncio.sleep(0.8)
         scheduler.stop()
         assert 2 <= len(reads) <= 3, "and goes on after a failure"
         assert 0.2 < reads[0] - called < 0.6, began
-        assert bench.desk.is_open("consent.revoked", "main")
+        assert bench.tracker.is_open("consent.revoked", "main")
         await watch.close()
 
 
@@ -505,9 +505,9 @@ async def test_a_fresh_token_that_is_refused_is_a_problem_until_a_call_works(
         watch = service_watch(bench)
         refused = Unauthorised("no", code="auth.invalid_token", status=401)
         watch.seen(Contact("menus.push", ok=True, failure=refused))
-        assert bench.desk.is_open("service.token_refused", "main")
+        assert bench.tracker.is_open("service.token_refused", "main")
         watch.seen(Contact("menus.push", ok=True))
-        assert bench.desk.current() == ()
+        assert bench.tracker.current() == ()
         await watch.close()
 
 
@@ -540,7 +540,7 @@ async def test_a_consent_whose_days_are_over_is_a_problem_also_while_it_is_honou
         keeper = bench.service.store.tokens
         assert await keeper.access_token()  # the service refreshes it all the same
         await count_down(
-            "main", keeper, bench.ledger, bench.desk, clock=bench.service.clock, warn_days=2
+            "main", keeper, bench.ledger, bench.tracker, clock=bench.service.clock, warn_days=2
         )
-        assert bench.desk.is_open("consent.ending", "main") is warned
-        assert not bench.desk.is_open("consent.expired", "main")
+        assert bench.tracker.is_open("consent.ending", "main") is warned
+        assert not bench.tracker.is_open("consent.expired", "main")

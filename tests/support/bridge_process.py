@@ -1,11 +1,11 @@
 """The real program as a process: start it, read its log, kill it, ask it."""
 
 import asyncio
-import random
 import contextlib
 import inspect
 import json
 import os
+import random
 import signal
 import socket
 import sys

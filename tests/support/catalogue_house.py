@@ -91,7 +91,7 @@ class CatalogueHouse:
     pos: ShelfPos
     flow: CatalogueFlow
     ledger: Ledger
-    desk: Desk
+    tracker: Desk
     clock: WallClock
     linked: Linked
     rebuild: Callable[..., CatalogueFlow]
@@ -143,7 +143,7 @@ async def catalogue_house(
     tmp_path: Path, sandbox: SandboxSettings | None = None, **assumptions: object
 ) -> AsyncIterator[CatalogueHouse]:
     """A connected store whose flow a test drives round by round."""
-    clock, desk, pos = WallClock(), Desk(), ShelfPos()
+    clock, tracker, pos = WallClock(), Desk(), ShelfPos()
     async with linked(sandbox) as bench:
         await bench.integrate()
         ledger = await Ledger.open(tmp_path / "data", clock=clock)
@@ -162,13 +162,13 @@ async def catalogue_house(
                         pos=pos,
                         service=service,
                         ledger=ledger,
-                        problems=desk,
+                        problems=tracker,
                         clock=clock,
                         base_url=base_url,
                     )
                 )
 
-            house = CatalogueHouse(pos, build(), ledger, desk, clock, bench, build)
+            house = CatalogueHouse(pos, build(), ledger, tracker, clock, bench, build)
             await house.calls()
             yield house
         finally:

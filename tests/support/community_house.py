@@ -30,7 +30,7 @@ class CommunityHouse:
     hall: Hall
     flow: CommunityFlow
     ledger: Ledger
-    desk: ProblemTracker
+    tracker: ProblemTracker
     receiver: Receiver
     woken: list[str]
     clock: WallClock
@@ -46,7 +46,7 @@ class CommunityHouse:
         return dict(found)
 
     def problems(self) -> list[tuple[str, str]]:
-        return [(each.code, each.subject) for each in self.desk.current()]
+        return [(each.code, each.subject) for each in self.tracker.current()]
 
     async def send(self, event_type: str, data: object, **more: object) -> str:
         """Let the service deliver an event; return what the receiver answered."""
@@ -69,13 +69,13 @@ async def community_house(
     clock = WallClock()
     async with hall_of(replace(settings, webhook_retry_delays_s=(3600,))) as hall:
         ledger = await Ledger.open(folder, clock=clock)
-        desk = await ProblemTracker.start(ledger, clock=clock)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
         woken: list[str] = []
         receiver = Receiver(
             ReceiverSettings(listen="127.0.0.1:0", public_url="http://127.0.0.1:1"),
             {"main": "loc-1"},
             ledger,
-            desk,
+            tracker,
             clock=clock,
             wake=woken.append,
             communities={KEY: "com_food_hall"},
@@ -93,7 +93,7 @@ async def community_house(
             CommunitySettings.model_validate({"community_id": "com_food_hall", **community}),
             CommunityCalls(caller, "com_food_hall", secret_field="secret"),
             ledger,
-            desk,
+            tracker,
             clock,
             lambda: {"main": "st_main"},
         )
@@ -102,11 +102,11 @@ async def community_house(
         flow = CommunityFlow(context, hours, public_url=receiver.url)
         flow.subscriber.on_secret = receiver.refresh_community
         try:
-            yield CommunityHouse(hall, flow, ledger, desk, receiver, woken, clock)
+            yield CommunityHouse(hall, flow, ledger, tracker, receiver, woken, clock)
         finally:
             await receiver.stop(1)
             await link.close()
-            await desk.settle()
+            await tracker.settle()
             await ledger.close()
 
 

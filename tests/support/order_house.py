@@ -251,9 +251,9 @@ class House:
         """One life of the process: it ends like a kill, without a word to anybody."""
         ledger = await Ledger.open(self.data_dir, clock=self.clock)
         task = None
-        desk = await ProblemTracker.start(ledger, clock=self.clock)
+        tracker = await ProblemTracker.start(ledger, clock=self.clock)
         try:
-            books = OrderRepository(STORE, ledger, desk, self.clock)
+            books = OrderRepository(STORE, ledger, tracker, self.clock)
             peers = OrderPeers(
                 cast("PosRunner", self.till),
                 cast("ServiceClient", self.service),
@@ -262,12 +262,12 @@ class House:
             )
             flow = OrdersFlow(self.settings, books, peers)
             task = asyncio.create_task(flow.run())
-            yield Life(self, ledger, desk, flow, task)
+            yield Life(self, ledger, tracker, flow, task)
         finally:
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-            await desk.settle()
+            await tracker.settle()
             await ledger.close()
 
     def delivery(self, event_type: str, data: object, event_id: str = "") -> Delivery:
@@ -287,7 +287,7 @@ class House:
 class Life:
     house: House
     ledger: Ledger
-    desk: ProblemTracker
+    tracker: ProblemTracker
     flow: OrdersFlow
     task: asyncio.Task[None]
 
@@ -342,4 +342,4 @@ class Life:
                 await asyncio.sleep(0.005)
 
     def problems(self) -> set[str]:
-        return {each.code for each in self.desk.current()}
+        return {each.code for each in self.tracker.current()}

@@ -35,7 +35,7 @@ class Answer:
 class ReceiverHouse:
     receiver: Receiver
     ledger: Ledger
-    desk: ProblemTracker
+    tracker: ProblemTracker
     clock: StoppedClock
     woken: list[str] = field(default_factory=list)
 
@@ -135,7 +135,7 @@ async def receiving(
         await ledger.write(
             lambda connection: put_fact(connection, "main", "service_store_id", "st_main", at=0)
         )
-        desk = await ProblemTracker.start(ledger, clock=clock)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
         woken: list[str] = []
         receiver = Receiver(
             ReceiverSettings.model_validate(
@@ -143,7 +143,7 @@ async def receiving(
             ),
             {"main": "loc-1", "other": "loc-2", "new": "loc-3"},
             ledger,
-            desk,
+            tracker,
             clock=clock,
             wake=woken.append,
             success_status=success_status,
@@ -151,7 +151,7 @@ async def receiving(
         )
         await receiver.start()
         try:
-            yield ReceiverHouse(receiver, ledger, desk, clock, woken)
+            yield ReceiverHouse(receiver, ledger, tracker, clock, woken)
         finally:
             await receiver.stop(2)
-            await desk.settle()
+            await tracker.settle()

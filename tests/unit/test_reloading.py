@@ -74,13 +74,13 @@ def test_every_key_that_counts_at_once_exists(key: str) -> None:
 class House:
     """A configuration file, and what was applied of it."""
 
-    def __init__(self, folder: Path, desk: ProblemTracker) -> None:
+    def __init__(self, folder: Path, tracker: ProblemTracker) -> None:
         self.path = folder / "bridge.toml"
         self.write("")
         self.applied: list[tuple[str, ...]] = []
-        self.desk = desk
+        self.tracker = tracker
         self.refuse = False
-        self.reloader = Reloader(load(self.path), desk, self.apply, clock=StoppedClock())
+        self.reloader = Reloader(load(self.path), tracker, self.apply, clock=StoppedClock())
 
     def write(self, change: str, to: str = "") -> None:
         self.path.write_text(SAMPLE.replace(change, to) if change else SAMPLE, "utf-8")
@@ -91,16 +91,16 @@ class House:
         self.applied.append(change.live)
 
     def problems(self) -> dict[str, dict[str, Any]]:
-        return {each.code: dict(each.detail) for each in self.desk.current()}
+        return {each.code: dict(each.detail) for each in self.tracker.current()}
 
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator["House"]:
     clock = StoppedClock()
     async with opened(tmp_path / "data", clock) as ledger:
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        yield House(tmp_path, desk)
-        await desk.settle()
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        yield House(tmp_path, tracker)
+        await tracker.settle()
 
 
 async def test_what_waits_for_a_restart_is_named_until_it_is_as_before(house: House) -> None:

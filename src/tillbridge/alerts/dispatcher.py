@@ -67,7 +67,7 @@ class AlertDispatcher:
         channels: Sequence[Channel],
         manner: Manner,
         ledger: Ledger,
-        desk: ProblemTracker,
+        tracker: ProblemTracker,
         *,
         clock: Clock,
         about: Callable[[str], Awaitable[About]],
@@ -75,13 +75,13 @@ class AlertDispatcher:
         self._channels = channels
         self._manner = manner
         self._ledger = ledger
-        self._desk = desk
+        self._tracker = tracker
         self._clock = clock
         self._about = about
         self._episodes: Mapping[Key, Episode] = {}
         self._acknowledged: frozenset[Key] = frozenset()
         self._looked_at: float | None = None
-        supervisor = Supervisor("", desk)
+        supervisor = Supervisor("", tracker)
         self._follower = Worker("alerts", self._follow, supervisor, clock)
         self._senders = {
             channel.name: Worker(
@@ -99,10 +99,10 @@ class AlertDispatcher:
     async def run(self) -> None:
         """Follow and send, until cancelled."""
         await self._recall()
-        self._desk.on_change(self.look)
-        for code in (each for each in self._desk.current() if each.code == NOT_SENT):
+        self._tracker.on_change(self.look)
+        for code in (each for each in self._tracker.current() if each.code == NOT_SENT):
             if code.subject not in self._senders:  # a channel that is configured no more
-                self._desk.close(NOT_SENT, code.store, code.subject)
+                self._tracker.close(NOT_SENT, code.store, code.subject)
         self.look()
         async with asyncio.TaskGroup() as tasks:
             for worker in (self._follower, *self._senders.values()):
@@ -118,7 +118,7 @@ class AlertDispatcher:
         passed = 0.0 if self._looked_at is None else now - self._looked_at
         self._looked_at = now
         rules = self._manner.rules
-        self._episodes = follow(before, self._desk.current(), self._acknowledged, passed, rules)
+        self._episodes = follow(before, self._tracker.current(), self._acknowledged, passed, rules)
         if _outline(before) != _outline(self._episodes):
             await self._store()
         for sender in self._senders.values():
@@ -144,13 +144,13 @@ class AlertDispatcher:
             if failure is not None:
                 return self._failed(name, failure)
             self._failures.pop(name, None)
-            self._desk.close(NOT_SENT, subject=name)
+            self._tracker.close(NOT_SENT, subject=name)
         return None
 
     def _failed(self, channel: str, failure: BridgeError) -> float:
         """Report that the channel failed; return in how many seconds it is tried again."""
         failures = self._failures[channel] = self._failures.get(channel, 0) + 1
-        self._desk.open(
+        self._tracker.open(
             NOT_SENT, subject=channel, way=channel, detail=failure.text, remedy=failure.fix
         )
         wait_s: float = min(_RETRY_CAP_S, self._manner.retry_first_s * 2 ** (failures - 1))
@@ -210,7 +210,7 @@ class AlertDispatcher:
             )
             self._acknowledged = frozenset(
                 key_of(each)
-                for each in self._desk.current()
+                for each in self._tracker.current()
                 if acknowledgement(fact, each) is not None
             )
 

@@ -23,7 +23,7 @@ class CommunityContext:
     settings: CommunitySettings
     calls: CommunityCalls
     ledger: Ledger
-    desk: ProblemTracker
+    tracker: ProblemTracker
     clock: Clock
     members: Members
 

@@ -69,7 +69,7 @@ class CommunityFlow:
             _Periodic("children", self.orders.look_for_children, _CHILDREN_S),
         )
         self._periodic = {each.name: each for each in periodic}
-        supervisor = Supervisor(context.key, context.desk)
+        supervisor = Supervisor(context.key, context.tracker)
         self._events = Worker("events", self._take_in, supervisor, context.clock)
         self._rounds = Worker("community", self._do_what_is_due, supervisor, context.clock)
         self.workers = (self._events, self._rounds)
@@ -117,7 +117,7 @@ class CommunityFlow:
             await step()
         except ServiceError as failure:
             log.debug("community.step_failed", community=context.name, step=name)
-            context.desk.open(
+            context.tracker.open(
                 "community.unavailable",
                 context.key,
                 name,
@@ -128,7 +128,7 @@ class CommunityFlow:
             return failure
         except LedgerError as failure:
             return failure  # the ledger reports the disk itself
-        context.desk.close("community.unavailable", context.key, name)
+        context.tracker.close("community.unavailable", context.key, name)
         return None
 
 

@@ -165,7 +165,7 @@ class Hours:
             return
         wanted = digest(body)
         if (await self._pushed()).get(store, {}).get("digest") == wanted:
-            self._context.desk.close(_PROBLEM, self._context.key, store)
+            self._context.tracker.close(_PROBLEM, self._context.key, store)
         elif self._in_vain.get(store) != wanted:
             try:
                 await self._push(store, service_id, body)
@@ -185,7 +185,7 @@ class Hours:
             put_fact(connection, context.key, "hours", known, at=at)
 
         await context.ledger.write(note)
-        context.desk.close(_PROBLEM, context.key, store)
+        context.tracker.close(_PROBLEM, context.key, store)
         log.info("community.hours_pushed", community=context.name, store=store)
 
     async def _pushed(self) -> dict[str, Any]:
@@ -227,7 +227,7 @@ class Hours:
         )
 
     def _report(self, store: str, failure: BridgeError) -> None:
-        self._context.desk.open(
+        self._context.tracker.open(
             _PROBLEM,
             self._context.key,
             store,

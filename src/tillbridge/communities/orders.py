@@ -158,15 +158,15 @@ class ParentOrders:
             for each in await context.ledger.read(read)
             if is_missing(each, ours, before=before)
         }
-        for problem in context.desk.current():
+        for problem in context.tracker.current():
             if (
                 problem.code == _MISSING
                 and problem.store == context.key
                 and problem.subject not in missing
             ):
-                context.desk.close(_MISSING, context.key, problem.subject)
+                context.tracker.close(_MISSING, context.key, problem.subject)
         for order_id, each in missing.items():
-            context.desk.open(
+            context.tracker.open(
                 _MISSING, context.key, order_id, order=order_id, parent=each.parent_id
             )
 

@@ -184,7 +184,7 @@ class Subscriber:
                 await asyncio.to_thread(self._prove)
                 await self._context.calls.unsubscribe(webhook_id)
             await self._make()
-            self._context.desk.close("community.bad_signature", self._context.key)
+            self._context.tracker.close("community.bad_signature", self._context.key)
 
     async def test(self) -> Tested | None:
         """Let the service send a test delivery, and watch for it; None: there is no subscription.
@@ -246,9 +246,9 @@ class Subscriber:
         if attempt is not None and not attempt.succeeded:
             attempt = (await self._test(webhook_id)).attempt or attempt
         if attempt is None or attempt.succeeded:
-            context.desk.close("community.deliveries_failing", context.key)
+            context.tracker.close("community.deliveries_failing", context.key)
             return
-        context.desk.open(
+        context.tracker.open(
             "community.deliveries_failing",
             context.key,
             community=context.name,

@@ -54,10 +54,10 @@ class Supervisor:
     """Runs the steps of one store (`store` "" for the bridge's own), and reports what fails."""
 
     def __init__(
-        self, store: str, desk: Desk, *, monotonic: Callable[[], float] = time.monotonic
+        self, store: str, tracker: Desk, *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         self.store = store
-        self._desk = desk
+        self._tracker = tracker
         self._monotonic = monotonic
         self._failing: dict[tuple[str, str], str] = {}
 
@@ -104,20 +104,20 @@ class Supervisor:
             self._failing[step, order] = detail
             log.error("step.failed", store=self.store, step=step, order=order, exc_info=failure)
         if order:
-            self._desk.open(
+            self._tracker.open(
                 ORDER_SET_ASIDE, self.store, order, order=order, step=step, detail=detail
             )
         else:
-            self._desk.open(_code(step), self.store, step, step=step, detail=detail)
+            self._tracker.open(_code(step), self.store, step, step=step, detail=detail)
 
     def works(self, step: str, *, order: str = "") -> None:
         """Report that a step works (again); nothing where it never failed."""
         if self._failing.pop((step, order), None) is not None:
             log.info("step.works_again", store=self.store, step=step, order=order)
         if not order:
-            self._desk.close(_code(step), self.store, step)
+            self._tracker.close(_code(step), self.store, step)
         elif not any(each == order for _step, each in self._failing):
-            self._desk.close(ORDER_SET_ASIDE, self.store, order)
+            self._tracker.close(ORDER_SET_ASIDE, self.store, order)
 
 
 class _EndedError(RuntimeError):

@@ -17,26 +17,26 @@ from tillbridge.core.log import learn_secret
 from tillbridge.core.problems import Severity
 from tillbridge.core.spans import waiting
 from tillbridge.core.supervision import Step
-from tillbridge.daemon.compose import Building
+from tillbridge.daemon.compose import Composition
 from tillbridge.daemon.status_page import reached_at
 from tillbridge.ledger.snapshot import take_snapshot
 
 _SELF_CHECK_S = 5.0
 
 
-def steps(building: Building, *, receiver_url: Callable[[], str]) -> Mapping[str, Step]:
+def steps(composition: Composition, *, receiver_url: Callable[[], str]) -> Mapping[str, Step]:
     """Plan the heartbeat, and return what runs for alerts; it is supervised."""
-    house = building.house
-    alerts = house.settings.alerts
+    services = composition.services
+    alerts = services.settings.alerts
     running: dict[str, Step] = {}
-    if channels := channels_of(alerts, house.base_dir):
+    if channels := channels_of(alerts, services.base_dir):
         dispatcher = AlertDispatcher(
             channels,
             manner_of(alerts),
-            house.ledger,
-            house.desk,
-            clock=house.clock,
-            about=partial(_about, building),
+            services.ledger,
+            services.tracker,
+            clock=services.clock,
+            about=partial(_about, composition),
         )
         running["alerts"] = dispatcher.run
     if alerts.heartbeat_url is not None:
@@ -45,9 +45,9 @@ def steps(building: Building, *, receiver_url: Callable[[], str]) -> Mapping[str
             alerts.heartbeat_url,
             every_s=alerts.heartbeat_s,
             fail=alerts.heartbeat_fail,
-            is_well=partial(_is_well, building, receiver_url),
+            is_well=partial(_is_well, composition, receiver_url),
         )
-        beat.plan(building.bridge.scheduler)
+        beat.plan(composition.bridge.scheduler)
     return running
 
 
@@ -75,20 +75,20 @@ def probes_of(alerts: AlertSettings, base_dir: Path) -> list[Channel | Heartbeat
     return found
 
 
-async def _about(building: Building, store: str) -> About:
-    rooms = building.stores.get(store)
-    if rooms is None:
+async def _about(composition: Composition, store: str) -> About:
+    found = composition.stores.get(store)
+    if found is None:
         return About(who=store.partition("/")[2])
-    house = building.house
-    snapshot = (await house.ledger.read(take_snapshot)).store(store)
+    services = composition.services
+    snapshot = (await services.ledger.read(take_snapshot)).store(store)
     oldest = snapshot.oldest_waiting_at
-    oldest_s = None if oldest is None else (house.clock.now_ms() - oldest) / 1000
-    return About(await rooms.title() or store, waiting(snapshot.waiting, oldest_s))
+    oldest_s = None if oldest is None else (services.clock.now_ms() - oldest) / 1000
+    return About(await found.title() or store, waiting(snapshot.waiting, oldest_s))
 
 
-async def _is_well(building: Building, receiver_url: Callable[[], str]) -> bool:
+async def _is_well(composition: Composition, receiver_url: Callable[[], str]) -> bool:
     """Return whether deliveries are taken: the ledger writes, and the receiver answers itself."""
-    if not building.house.ledger.writable:
+    if not composition.services.ledger.writable:
         return False
     parts = urlsplit(receiver_url())
     tls = None

@@ -1,4 +1,4 @@
-"""What commands do while no daemon runs: the same rooms, with the ledger's lock held."""
+"""What commands do while no daemon runs: the same services, with the ledger's lock held."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -12,7 +12,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Dispatcher
 from tillbridge.daemon.audited import audited
-from tillbridge.daemon.compose import built
+from tillbridge.daemon.compose import composed
 from tillbridge.daemon.connecting import Wanted, begin_consent, begin_signup, integrate
 from tillbridge.daemon.operations import Operations
 from tillbridge.operations.audit_trail import AuditTrail
@@ -27,19 +27,19 @@ async def alone(loaded: LoadedSettings, *, user: str = "") -> AsyncIterator[Cont
 
     Raises LedgerLocked while one runs.
     """
-    async with built(loaded) as building:
-        trail = AuditTrail(building.house.ledger, building.house.clock)
+    async with composed(loaded) as composition:
+        trail = AuditTrail(composition.services.ledger, composition.services.clock)
         with acting_as(Actor(f"command:{user or '?'}", Role.TECHNICIAN)):
-            yield audited(Operations(building), trail)
+            yield audited(Operations(composition), trail)
 
 
 async def perform_alone(
     loaded: LoadedSettings, name: str, arguments: Mapping[str, Any], *, user: str = ""
 ) -> Answer:
     """Do an operation without a daemon. Raises LedgerLocked while one runs."""
-    async with built(loaded) as building:
-        trail = AuditTrail(building.house.ledger, building.house.clock)
-        bridge = Bridge(building, Operations(building).status)
+    async with composed(loaded) as composition:
+        trail = AuditTrail(composition.services.ledger, composition.services.clock)
+        bridge = Bridge(composition, Operations(composition).status)
         actor = Actor(f"command:{user or '?'}", Role.TECHNICIAN)
         return await Dispatcher(bridge, trail).perform(name, arguments, actor)
 
@@ -66,13 +66,15 @@ async def connect_alone(
     `choose` is given the merchant's stores where there are several, and returns an id, or "".
     """
     store = wanted.store
-    async with built(loaded, [store]) as building:
+    async with composed(loaded, [store]) as composition:
         redirect_uri = loaded.settings.service.redirect_uri
-        async with listening(redirect_uri, building.consents) as consented:
+        async with listening(redirect_uri, composition.consents) as consented:
             if signing_up is None:
-                request = begin_consent(building, wanted)
+                request = begin_consent(composition, wanted)
             else:
-                request = await begin_signup(building, store, signing_up.form, signing_up.flow_type)
+                request = await begin_signup(
+                    composition, store, signing_up.form, signing_up.flow_type
+                )
             invite(request)
             try:
                 async with asyncio.timeout(wait_s):
@@ -82,7 +84,7 @@ async def connect_alone(
                     _("Nobody consented in time."),
                     fix=_("Try again when the merchant is there."),
                 ) from None
-        answer = await integrate(building.stores[store], wanted)
+        answer = await integrate(composition.stores[store], wanted)
         if "choose" in answer and (store_id := choose(answer["choose"])):
-            answer = await integrate(building.stores[store], replace(wanted, store_id=store_id))
+            answer = await integrate(composition.stores[store], replace(wanted, store_id=store_id))
         return answer

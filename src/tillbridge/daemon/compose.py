@@ -1,4 +1,4 @@
-"""Builds the house: the ledger, the link to the service, and the rooms of every store."""
+"""Composes the bridge: the ledger, the link to the service, and what each store needs."""
 
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -17,7 +17,7 @@ from tillbridge.core.log import learn_secret
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.supervision import Supervisor
-from tillbridge.daemon.store_services import House, StoreRooms
+from tillbridge.daemon.store_services import BridgeServices, StoreServices
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.vault import Vault, client_secret_for
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Building:
-    """The house with its stores, nothing running yet."""
+class Composition:
+    """The bridge with its stores, nothing running yet."""
 
     bridge: BridgeContext
-    house: House
-    stores: dict[str, StoreRooms]
+    services: BridgeServices
+    stores: dict[str, StoreServices]
     consents: ConsentFlow
-    communities: "dict[str, CommunityRooms]" = field(default_factory=dict)
+    communities: "dict[str, CommunityServices]" = field(default_factory=dict)
 
 
 @asynccontextmanager
-async def built(
+async def composed(
     loaded: LoadedSettings, names: Iterable[str] | None = None
-) -> AsyncIterator[Building]:
+) -> AsyncIterator[Composition]:
     """Build everything (of these stores only), and close it in order at the end.
 
     Raises ConfigError, LedgerLocked, LedgerError.
@@ -57,20 +57,20 @@ async def built(
     async with AsyncExitStack() as open_things:
         ledger = await Ledger.open(loaded.data_dir, clock=clock)
         open_things.push_async_callback(ledger.close)
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        open_things.push_async_callback(desk.settle)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        open_things.push_async_callback(tracker.settle)
         link = service_link(loaded, ledger.vault, clock)
         open_things.push_async_callback(link.close)
         bridge = BridgeContext(
             settings=settings,
             base_dir=loaded.base_dir,
             ledger=ledger,
-            problems=desk,
-            scheduler=Scheduler(clock, Supervisor("", desk)),
+            problems=tracker,
+            scheduler=Scheduler(clock, Supervisor("", tracker)),
             metrics=Metrics(),
             clock=clock,
         )
-        house = House(bridge, link, FolderEvents(), ServiceReach(desk, clock=clock))
+        services = BridgeServices(bridge, link, FolderEvents(), ServiceReach(tracker, clock=clock))
         stores = {}
         openings = {
             name: StoreOpening(name, settings.stores[name], loaded.base_dir)
@@ -79,21 +79,23 @@ async def built(
         ends = clock.monotonic() + OPENS_WITHIN_S  # for all of them, beside each other
         for name, opening in openings.items():
             left_s = max(0.0, ends - clock.monotonic())
-            tills = await opening.pos(left_s, desk.report)
-            rooms = StoreRooms(name, house, opening, tills)
-            open_things.push_async_callback(rooms.close)
-            await rooms.connected()
-            stores[name] = rooms
-        keepers = {name: rooms.tokens for name, rooms in stores.items()}
+            tills = await opening.pos(left_s, tracker.report)
+            found = StoreServices(name, services, opening, tills)
+            open_things.push_async_callback(found.close)
+            await found.connected()
+            stores[name] = found
+        keepers = {name: found.tokens for name, found in stores.items()}
         consents = ConsentFlow(link, keepers, ledger, clock=clock)
-        communities = _communities(house, stores) if names is None else {}
-        yield Building(bridge, house, stores, consents, communities)
+        communities = _communities(services, stores) if names is None else {}
+        yield Composition(bridge, services, stores, consents, communities)
 
 
-def _communities(house: House, stores: dict[str, StoreRooms]) -> "dict[str, CommunityRooms]":
-    if not house.settings.communities:
+def _communities(
+    services: BridgeServices, stores: dict[str, StoreServices]
+) -> "dict[str, CommunityServices]":
+    if not services.settings.communities:
         return {}
-    return build(house, stores)
+    return build(services, stores)
 
 
 def service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceLink:
@@ -138,16 +140,18 @@ def service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceL
     )
 
 
-class CommunityRooms:
+class CommunityServices:
     """Everything of one community; `stores` are those of this bridge, by their local names."""
 
-    def __init__(self, name: str, house: House, stores: Mapping[str, StoreRooms]) -> None:
-        settings = house.settings.communities[name]
-        assumed = house.settings.assumptions
+    def __init__(
+        self, name: str, services: BridgeServices, stores: Mapping[str, StoreServices]
+    ) -> None:
+        settings = services.settings.communities[name]
+        assumed = services.settings.assumptions
         members = settings.stores or list(stores)
-        link = house.link.app(
+        link = services.link.app(
             audience=assumed.community_audience,
-            on_contact=partial(house.metrics.called, f"communities/{name}"),
+            on_contact=partial(services.metrics.called, f"communities/{name}"),
         )
         self.name = name
         context = CommunityContext(
@@ -158,19 +162,19 @@ class CommunityRooms:
                 settings.community_id,
                 secret_field=assumed.subscription_secret_field,
             ),
-            house.ledger,
-            house.desk,
-            house.clock,
+            services.ledger,
+            services.tracker,
+            services.clock,
             partial(_ids, stores, members),
         )
-        files = {each: StoreFiles.of(stores[each].settings, house.base_dir) for each in members}
+        files = {each: StoreFiles.of(stores[each].settings, services.base_dir) for each in members}
         with_files = {each: found for each, found in files.items() if found.paths()}
         hours = Hours(
             context,
             with_files if settings.push_hours else {},
             hours_field=assumed.override_hours_field,
         )
-        self.flow = CommunityFlow(context, hours, public_url=house.settings.receiver.public_url)
+        self.flow = CommunityFlow(context, hours, public_url=services.settings.receiver.public_url)
 
     @property
     def key(self) -> str:
@@ -182,10 +186,14 @@ class CommunityRooms:
         return {f"{self.key} {each.name}": each.run() for each in self.flow.workers}
 
 
-def build(house: House, stores: Mapping[str, StoreRooms]) -> dict[str, CommunityRooms]:
-    """Return the rooms of every community of the configuration, by name."""
-    return {name: CommunityRooms(name, house, stores) for name in house.settings.communities}
+def build(
+    services: BridgeServices, stores: Mapping[str, StoreServices]
+) -> dict[str, CommunityServices]:
+    """Return the services of every community of the configuration, by name."""
+    return {
+        name: CommunityServices(name, services, stores) for name in services.settings.communities
+    }
 
 
-def _ids(stores: Mapping[str, StoreRooms], members: list[str]) -> dict[str, str | None]:
+def _ids(stores: Mapping[str, StoreServices], members: list[str]) -> dict[str, str | None]:
     return {name: stores[name].service_store_id for name in members}

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import tillbridge
-from tillbridge.daemon.compose import Building
-from tillbridge.daemon.store_services import House
+from tillbridge.daemon.compose import Composition
+from tillbridge.daemon.store_services import BridgeServices
 from tillbridge.ledger.database import LEDGER_FILE
 from tillbridge.ledger.pushes import push_counts
 from tillbridge.ledger.snapshot import StoreFigures, take_figures, take_snapshot
@@ -20,15 +20,15 @@ from tillbridge.web.ports import Answer
 class Condition:
     """The condition of a bridge; `running_since` (ms) is None where no daemon runs."""
 
-    def __init__(self, building: Building, running_since: int | None) -> None:
-        self._building = building
+    def __init__(self, composition: Composition, running_since: int | None) -> None:
+        self._composition = composition
         self._running_since = running_since
-        self._house = building.house
-        self._counted = CountedFigures(building.house)
+        self._services = composition.services
+        self._counted = CountedFigures(composition.services)
 
     async def document(self) -> Answer:
         """Return the status document."""
-        return document(await self._facts(), self._house.clock.now_ms())
+        return document(await self._facts(), self._services.clock.now_ms())
 
     async def overview(self) -> Answer:
         """Return the status document with the chain, the day and what waits."""
@@ -36,23 +36,23 @@ class Condition:
         from tillbridge.ledger.day import read_day  # noqa: PLC0415 -- see above
         from tillbridge.web.overview import overview  # noqa: PLC0415 -- see above
 
-        now = self._house.clock.now_ms()
+        now = self._services.clock.now_ms()
         facts = await self._facts()
-        day = await self._house.ledger.read(lambda connection: read_day(connection, now))
+        day = await self._services.ledger.read(lambda connection: read_day(connection, now))
         return overview(document(facts, now), facts, day, now)
 
     async def _facts(self) -> BridgeFacts:
-        house = self._house
-        snapshot = await house.ledger.read(take_snapshot)
+        services = self._services
+        snapshot = await services.ledger.read(take_snapshot)
         figures = await self._counted.figures()
         running = self._running_since is not None
-        seen = {name: rooms.orders.pos_seen_at for name, rooms in self._building.stores.items()}
+        seen = {name: found.orders.pos_seen_at for name, found in self._composition.stores.items()}
         return BridgeFacts(
             version=tillbridge.__version__,
             running=running,
-            adapters={name: each.pos.adapter for name, each in house.settings.stores.items()},
+            adapters={name: each.pos.adapter for name, each in services.settings.stores.items()},
             stores=snapshot.stores,
-            problems=house.desk.current(),
+            problems=services.tracker.current(),
             pid=os.getpid() if running else None,
             started_at=self._running_since,
             facts=snapshot.facts,
@@ -60,11 +60,11 @@ class Condition:
             figures=figures,
             tills={
                 name: adapters_of(each.pos_adapter[0], (each.order_adapter or (None,))[0])
-                for name, each in house.settings.stores.items()
+                for name, each in services.settings.stores.items()
             },
             pos_seen={name: at for name, at in seen.items() if at is not None},
             communities={
-                name: each.community_id for name, each in house.settings.communities.items()
+                name: each.community_id for name, each in services.settings.communities.items()
             },
         )
 
@@ -76,9 +76,9 @@ _TIMES_AS_LONG = 100  # as counting took, they stay as they are
 class CountedFigures:
     """The figures by store, from the ledger. Used from the event loop."""
 
-    def __init__(self, house: House) -> None:
-        self._ledger = house.ledger
-        self._clock = house.clock
+    def __init__(self, services: BridgeServices) -> None:
+        self._ledger = services.ledger
+        self._clock = services.clock
         self._counted: Mapping[str, StoreFigures] = {}
         self._fresh_until = float("-inf")
 
@@ -99,12 +99,12 @@ class CountedFigures:
 _FILES = ("", "-wal", "-shm")
 
 
-async def measures(house: House) -> dict[str, Any]:
+async def measures(services: BridgeServices) -> dict[str, Any]:
     """Return `pushes` (store, state, count), `ledger_bytes` and `ledger_writable`."""
     return {
-        "pushes": await house.ledger.read(push_counts),
-        "ledger_bytes": _size(house.ledger.data_dir / LEDGER_FILE),
-        "ledger_writable": house.ledger.writable,
+        "pushes": await services.ledger.read(push_counts),
+        "ledger_bytes": _size(services.ledger.data_dir / LEDGER_FILE),
+        "ledger_writable": services.ledger.writable,
     }
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.daemon.compose import Building
-from tillbridge.daemon.store_services import StoreRooms
+from tillbridge.daemon.compose import Composition
+from tillbridge.daemon.store_services import StoreServices
 from tillbridge.service.types import Store
 from tillbridge.stores.consent import ConsentRequest, answer_callback
 from tillbridge.stores.integration import Integrated
@@ -38,17 +38,17 @@ class _Connection:
     answer: Answer = field(default_factory=lambda: {"done": False})
 
 
-def begin_consent(building: Building, wanted: Wanted) -> ConsentRequest:
+def begin_consent(composition: Composition, wanted: Wanted) -> ConsentRequest:
     """Return the address for the merchant."""
-    settings = building.house.settings
+    settings = composition.services.settings
     email = wanted.email
     if not email and settings.assumptions.authorize_email:
         email = settings.stores[wanted.store].notification_email or ""
-    return building.consents.begin(wanted.store, email=email or None)
+    return composition.consents.begin(wanted.store, email=email or None)
 
 
 async def begin_signup(
-    building: Building, store: str, form: Mapping[str, str], flow_type: str
+    composition: Composition, store: str, form: Mapping[str, str], flow_type: str
 ) -> ConsentRequest:
     """Sign the merchant up and return the address; raises ConfigError for a form with faults."""
     # Once in a store's life.
@@ -65,27 +65,27 @@ async def begin_signup(
     if faults:
         first = faults[0]
         raise ConfigError(f"--{first.field}: {first.text}", fix=first.fix)
-    location_id = building.house.settings.stores[store].location_id
+    location_id = composition.services.settings.stores[store].location_id
     wanted = request_of(form, location_id=location_id, flow_type=flow_type)
-    return await building.consents.sign_up(store, wanted)
+    return await composition.consents.sign_up(store, wanted)
 
 
-async def integrate(rooms: StoreRooms, wanted: Wanted) -> Answer:
+async def integrate(found: StoreServices, wanted: Wanted) -> Answer:
     """Integrate the store and return what to tell; raises BridgeError.
 
     Where the merchant has several stores and nobody said which, the answer holds `choose`.
     """
     try:
         if wanted.store_id:
-            await rooms.integrator.choose(wanted.store_id)
-        work = rooms.integrator.reintegrate if wanted.reintegrate else rooms.integrator.integrate
+            await found.integrator.choose(wanted.store_id)
+        work = found.integrator.reintegrate if wanted.reintegrate else found.integrator.integrate
         done = await work()
     except SeveralStores as several:
         return {**_failed(several), "choose": [_choice(store) for store in several.stores]}
-    await rooms.connected()
-    rooms.integrating.look()
+    await found.connected()
+    found.integrating.look()
     if not done.secret_known:
-        return _without_secret(rooms, done)
+        return _without_secret(found, done)
     if done.created:
         text = _("The store {store} is connected.")
     elif done.changed:
@@ -95,13 +95,13 @@ async def integrate(rooms: StoreRooms, wanted: Wanted) -> Answer:
     return {
         "done": True,
         "ok": True,
-        "text": text.format(store=rooms.name, changed=", ".join(done.changed)),
+        "text": text.format(store=found.name, changed=", ".join(done.changed)),
         "store_id": done.store_id,
-        "webhook_url": rooms.webhook_url,
+        "webhook_url": found.webhook_url,
     }
 
 
-def _without_secret(rooms: StoreRooms, done: Integrated) -> Answer:
+def _without_secret(found: StoreServices, done: Integrated) -> Answer:
     """Tell that a store was taken over, whose secret cannot be read again."""
     changed = ", ".join(done.changed)
     text = (
@@ -112,13 +112,13 @@ def _without_secret(rooms: StoreRooms, done: Integrated) -> Answer:
     return {
         "done": True,
         "ok": True,
-        "text": text.format(store=rooms.name, changed=changed),
+        "text": text.format(store=found.name, changed=changed),
         "fix": _(
             "Its webhook secret cannot be read again, and until there is a new one orders are "
             "refused. Get one with: tillbridge integration rotate-secret {store}"
-        ).format(store=rooms.name),
+        ).format(store=found.name),
         "store_id": done.store_id,
-        "webhook_url": rooms.webhook_url,
+        "webhook_url": found.webhook_url,
         "rotate": True,
     }
 
@@ -127,28 +127,28 @@ class Connecting:
     """Connections while the daemon runs: its status listener takes the merchant's return."""
 
     def __init__(
-        self, building: Building, on_connected: Callable[[StoreRooms], Awaitable[None]]
+        self, composition: Composition, on_connected: Callable[[StoreServices], Awaitable[None]]
     ) -> None:
-        self._building = building
+        self._composition = composition
         self._on_connected = on_connected
         self._known: dict[str, _Connection] = {}  # by state, the oldest first
         self._working: set[asyncio.Task[None]] = set()
 
     def begin(self, wanted: Wanted) -> Answer:
         """Return `url` and `state`."""
-        return self._begun(begin_consent(self._building, wanted), wanted)
+        return self._begun(begin_consent(self._composition, wanted), wanted)
 
     async def sign_up(self, store: str, form: Mapping[str, str], flow_type: str) -> Answer:
         """Return `url` and `state`, and `as_login` where the merchant exists. BridgeError else."""
-        request = await begin_signup(self._building, store, form, flow_type)
+        request = await begin_signup(self._composition, store, form, flow_type)
         return {**self._begun(request, Wanted(store)), "as_login": request.as_login}
 
     async def choose(self, wanted: Wanted) -> Answer:
         """Go on with a store of the merchant that a person chose. Raises BridgeError."""
-        rooms = self._building.stores[wanted.store]
-        answer = await integrate(rooms, wanted)
+        found = self._composition.stores[wanted.store]
+        answer = await integrate(found, wanted)
         if answer["ok"]:
-            await self._on_connected(rooms)
+            await self._on_connected(found)
         return answer
 
     def _begun(self, request: ConsentRequest, wanted: Wanted) -> Answer:
@@ -170,7 +170,7 @@ class Connecting:
     async def returned(self, query: Mapping[str, str]) -> CallbackAnswer:
         """Take the merchant's return from the service."""
         known = self._known.get(query.get("state", ""))
-        told = await answer_callback(self._building.consents, query)
+        told = await answer_callback(self._composition.consents, query)
         if told.store is None:
             failure = told.failure or BridgeError(_("That did not work."))
             if known is not None:
@@ -182,12 +182,12 @@ class Connecting:
         return CallbackAnswer(ok=True, text=_("Thank you! You can close this page."))
 
     async def _finish(self, store: str, known: _Connection | None) -> None:
-        rooms = self._building.stores[store]
+        found = self._composition.stores[store]
         wanted = Wanted(store) if known is None else known.wanted
         try:
-            answer = await integrate(rooms, wanted)
+            answer = await integrate(found, wanted)
             if answer["ok"]:
-                await self._on_connected(rooms)
+                await self._on_connected(found)
         except BridgeError as failure:
             answer = _failed(failure)
         if known is not None:

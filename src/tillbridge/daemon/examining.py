@@ -17,7 +17,7 @@ from tillbridge.config import LoadedSettings, Settings, StoreSettings
 from tillbridge.config.toml import read_file
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
-from tillbridge.daemon.compose import Building, service_link
+from tillbridge.daemon.compose import Composition, service_link
 from tillbridge.diagnostics.apart import UnwaitedThreads, apart
 from tillbridge.diagnostics.checkup import examination
 from tillbridge.diagnostics.subject import StoreSubject, Subject, Telling
@@ -35,36 +35,36 @@ from tillbridge.web.stopped import status_from_ledger
 
 
 def running_subject(
-    building: Building,
+    composition: Composition,
     loaded: LoadedSettings,
     receiver: Receiver,
     status: Callable[[], Awaitable[Mapping[str, Any]]],
 ) -> Subject:
     """Return the bridge that runs in this process."""
-    house = building.house
+    services = composition.services
     return Subject(
-        settings=house.settings,
+        settings=services.settings,
         config_path=loaded.path,
-        base_dir=house.base_dir,
-        data_dir=house.ledger.data_dir,
-        clock=house.clock,
-        snapshot=lambda: house.ledger.read(take_snapshot),
+        base_dir=services.base_dir,
+        data_dir=services.ledger.data_dir,
+        clock=services.clock,
+        snapshot=lambda: services.ledger.read(take_snapshot),
         stores={
             name: StoreSubject(
                 name,
-                rooms.settings,
-                rooms.tokens,
-                rooms.client,
-                rooms.service_store_id,
-                _parts(rooms.tills),
+                found.settings,
+                found.tokens,
+                found.client,
+                found.service_store_id,
+                _parts(found.tills),
             )
-            for name, rooms in building.stores.items()
+            for name, found in composition.stores.items()
         },
         running=True,
         status=status,
-        telling=_telling(house.settings, house.base_dir),
+        telling=_telling(services.settings, services.base_dir),
         echo=receiver.echo,
-        writable=house.ledger.writable,
+        writable=services.ledger.writable,
     )
 
 

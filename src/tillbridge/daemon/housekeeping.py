@@ -44,7 +44,7 @@ async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None
 _MIB = 1024 * 1024
 
 
-async def keep_budget(ledger: Ledger, desk: ProblemTracker, settings: BridgeSettings) -> None:
+async def keep_budget(ledger: Ledger, tracker: ProblemTracker, settings: BridgeSettings) -> None:
     """Keep the data folder within what it may take; tell where that cannot be done."""
     budget = settings.disk_budget_mib
     try:
@@ -55,9 +55,9 @@ async def keep_budget(ledger: Ledger, desk: ProblemTracker, settings: BridgeSett
     if trimmed.gone:
         log.info("disk.trimmed", gone=trimmed.gone, used_mib=trimmed.used // _MIB)
     if trimmed.used > budget * _MIB:
-        desk.open("disk.over_budget", used=-(-trimmed.used // _MIB), budget=budget)
+        tracker.open("disk.over_budget", used=-(-trimmed.used // _MIB), budget=budget)
     else:
-        desk.close("disk.over_budget")
+        tracker.close("disk.over_budget")
 
 
 _DAY_MS = 86_400_000
@@ -67,7 +67,7 @@ async def count_down(
     store: str,
     keeper: TokenKeeper,
     ledger: Ledger,
-    desk: ProblemTracker,
+    tracker: ProblemTracker,
     *,
     clock: Clock,
     warn_days: float,
@@ -75,17 +75,17 @@ async def count_down(
     """Open or close the problems that the calendar alone decides; to be called now and then."""
     tokens = await keeper.tokens()
     if tokens is None:
-        desk.open("consent.missing", store)
+        tracker.open("consent.missing", store)
         return
-    desk.close("consent.missing", store)
+    tracker.close("consent.missing", store)
     now = clock.now_ms()
     await note_consent(ledger, store, tokens, at_ms=now)
     left_ms = tokens.consent_expires_at_ms - now
     # That it has ended is the service's to say: some refresh a consent for longer than seven days.
     if left_ms <= warn_days * _DAY_MS and keeper.lost is None:
-        desk.open("consent.ending", store, left=days_left(left_ms))
+        tracker.open("consent.ending", store, left=days_left(left_ms))
     else:
-        desk.close("consent.ending", store)
+        tracker.close("consent.ending", store)
 
 
 _BRIEF_MS = 30_000  # a restart is no outage

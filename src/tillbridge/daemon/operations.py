@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.daemon.compose import Building
+from tillbridge.daemon.compose import Composition
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
-from tillbridge.daemon.store_services import StoreRooms
+from tillbridge.daemon.store_services import StoreServices
 from tillbridge.web.ports import Answer
 
 if TYPE_CHECKING:
@@ -22,15 +22,15 @@ class Operations:
 
     def __init__(
         self,
-        building: Building,
+        composition: Composition,
         connecting: Connecting | None = None,
         *,
         running_since: int | None = None,
     ) -> None:
-        self._building = building
+        self._composition = composition
         self._connecting = connecting
         self._running_since = running_since
-        self._house = building.house
+        self._services = composition.services
         self.diagnostics = DiagnosticOperations()
         # Made by the daemon, where there is a page on which to set things up.
         self.make_setup: Callable[[], SetupOperations] | None = None
@@ -40,7 +40,7 @@ class Operations:
         # Only where somebody asks.
         from tillbridge.daemon.condition import Condition  # noqa: PLC0415 -- (as above)
 
-        return Condition(self._building, self._running_since)
+        return Condition(self._composition, self._running_since)
 
     @cached_property
     def setup(self) -> "SetupOperations":
@@ -58,7 +58,7 @@ class Operations:
         # Only where somebody measures.
         from tillbridge.daemon.condition import measures  # noqa: PLC0415 -- see above
 
-        return {"status": await self.status(), **await measures(self._house)}
+        return {"status": await self.status(), **await measures(self._services)}
 
     async def overview(self) -> Answer:
         """Return the status document with the chain, the day and what waits."""
@@ -68,17 +68,17 @@ class Operations:
         self, store: str, *, reintegrate: bool, store_id: str = "", email: str = ""
     ) -> Answer:
         """Begin to connect a store."""
-        self._rooms(store)
+        self._store(store)
         return self._daemon().begin(Wanted(store, reintegrate, store_id, email))
 
     async def connect_choose(self, store: str, *, store_id: str, reintegrate: bool) -> Answer:
         """Go on with a store of the merchant."""
-        self._rooms(store)
+        self._store(store)
         return await self._daemon().choose(Wanted(store, reintegrate, store_id))
 
     async def signup(self, store: str, *, form: Mapping[str, str], flow_type: str) -> Answer:
         """Begin to sign a merchant up."""
-        self._rooms(store)
+        self._store(store)
         return await self._daemon().sign_up(store, form, flow_type)
 
     async def connect_result(self, state: str) -> Answer:
@@ -87,14 +87,14 @@ class Operations:
 
     # -- inside
 
-    def _rooms(self, store: str) -> StoreRooms:
-        rooms = self._building.stores.get(store)
-        if rooms is None:
+    def _store(self, store: str) -> StoreServices:
+        found = self._composition.stores.get(store)
+        if found is None:
             raise ConfigError(
                 _("There is no store {store}.").format(store=store),
-                fix=_("There are: {names}.").format(names=", ".join(self._building.stores)),
+                fix=_("There are: {names}.").format(names=", ".join(self._composition.stores)),
             )
-        return rooms
+        return found
 
     def _daemon(self) -> Connecting:
         if self._connecting is None:

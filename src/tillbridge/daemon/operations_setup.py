@@ -39,11 +39,11 @@ class SetupOperations:
     def __init__(
         self,
         place: SetupContext,
-        desk: ProblemTracker,
+        tracker: ProblemTracker,
         standing: Callable[[Draft], Awaitable[Mapping[str, Finding]]] | None = None,
     ) -> None:
         self._place = place
-        self._desk = desk
+        self._tracker = tracker
         self._standing = standing
         self._sign_in = SignIn(place)
         self._till = TillPreview(place)

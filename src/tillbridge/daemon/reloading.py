@@ -81,21 +81,21 @@ class Reloader:
     def __init__(
         self,
         loaded: LoadedSettings,
-        desk: ProblemTracker,
+        tracker: ProblemTracker,
         apply: Callable[[LoadedSettings, Change], None],
         *,
         clock: Clock,
     ) -> None:
         self._started_with = loaded
         self._counts = loaded
-        self._desk = desk
+        self._tracker = tracker
         self._apply = apply
         self._seen = _mark(loaded.path)
         self._requested = False
-        self.worker = Worker("configuration", self._look, Supervisor("", desk), clock)
+        self.worker = Worker("configuration", self._look, Supervisor("", tracker), clock)
         self.worker.wake_in(_LOOK_EVERY_S)
         for code in (_UNUSABLE, _RESTART):  # the last run's: this one has read the file
-            desk.close(code)
+            tracker.close(code)
 
     def reload(self) -> None:
         """Read the file now."""
@@ -121,17 +121,17 @@ class Reloader:
                 self._apply(fresh, change)
         except ConfigError as failure:
             log.error("config.unusable", detail=failure.text)
-            self._desk.open(_UNUSABLE, detail=failure.text, remedy=failure.fix)
+            self._tracker.open(_UNUSABLE, detail=failure.text, remedy=failure.fix)
             return
-        self._desk.close(_UNUSABLE)
+        self._tracker.close(_UNUSABLE)
         if change.live:
             self._counts = _with(self._counts, fresh, change.live)
         waiting = compare(self._counts.settings, fresh.settings).restart
         log.info("config.read_anew", counts=change.live, after_restart=waiting)
         if waiting:
-            self._desk.open(_RESTART, keys=_shown(waiting))
+            self._tracker.open(_RESTART, keys=_shown(waiting))
         else:
-            self._desk.close(_RESTART)
+            self._tracker.close(_RESTART)
 
 
 def _with(counts: LoadedSettings, fresh: LoadedSettings, keys: Collection[str]) -> LoadedSettings:

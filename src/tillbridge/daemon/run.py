@@ -31,7 +31,7 @@ from tillbridge.core.restart import RestartController
 from tillbridge.core.supervision import Supervisor
 from tillbridge.daemon import alerting, self_checks
 from tillbridge.daemon.audited import audited
-from tillbridge.daemon.compose import Building, built
+from tillbridge.daemon.compose import Composition, composed
 from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.examining import running_subject
 from tillbridge.daemon.housekeeping import count_down, forget, keep_budget, keep_downtime
@@ -48,7 +48,7 @@ from tillbridge.daemon.status_page import (
     reached_at,
     redirect_listener,
 )
-from tillbridge.daemon.store_services import StoreRooms
+from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import watchdog_of
 from tillbridge.diagnostics.port_holder import taken_by
 from tillbridge.fleet.report import StatusSender
@@ -79,8 +79,8 @@ async def live(
 ) -> None:
     """Run the bridge until `restarts` ends it. Raises BridgeError."""
     log.info("bridge.starting", version=tillbridge.__version__, pid=os.getpid())
-    async with built(loaded) as building:
-        life = _Life(building, loaded, restarts, manager)
+    async with composed(loaded) as composition:
+        life = _Daemon(composition, loaded, restarts, manager)
         async with life.listening(address):
             try:
                 await supervise(life.tasks(), restarts.end, on_stop=life.drain)
@@ -89,9 +89,9 @@ async def live(
     log.info("bridge.stopped")
 
 
-def _serving(building: Building) -> str:
+def _serving(composition: Composition) -> str:
     """Return what `systemctl status` shows."""
-    return _("Serving {stores}").format(stores=", ".join(building.stores))
+    return _("Serving {stores}").format(stores=", ".join(composition.stores))
 
 
 def _holder(failure: OSError, port: int) -> str:
@@ -108,57 +108,57 @@ def _note_running(
     put_fact(connection, "", "running", fact, at=at)
 
 
-class _Life:
+class _Daemon:
     """The daemon between its start and its end."""
 
     def __init__(
         self,
-        building: Building,
+        composition: Composition,
         loaded: LoadedSettings,
         restarts: "RestartController",
         manager: ServiceManager,
     ) -> None:
-        house = building.house
+        services = composition.services
         self._loaded = loaded
         self._restarts = restarts
         self._manager = manager
-        self._building = building
-        self._house = house
-        self._settings = house.settings
-        self._bridge = house.settings.bridge  # as it counts now
+        self._composition = composition
+        self._services = services
+        self._settings = services.settings
+        self._bridge = services.settings.bridge  # as it counts now
         self._page: StatusListener | None = None
-        self._reloader = Reloader(loaded, house.desk, self._reloaded, clock=house.clock)
-        self._started_at = house.clock.now_ms()
-        self._scheduler = building.bridge.scheduler
-        self._connecting = Connecting(building, self._connected)
-        self._operations = Operations(building, self._connecting, running_since=self._started_at)
-        self._setup = SetupBeside(loaded, house, self._operations, restarts)
+        self._reloader = Reloader(loaded, services.tracker, self._reloaded, clock=services.clock)
+        self._started_at = services.clock.now_ms()
+        self._scheduler = composition.bridge.scheduler
+        self._connecting = Connecting(composition, self._connected)
+        self._operations = Operations(composition, self._connecting, running_since=self._started_at)
+        self._setup = SetupBeside(loaded, services, self._operations, restarts)
         self._receiver = Receiver(
             receiver_settings(loaded),
             {name: store.location_id for name, store in self._settings.stores.items()},
-            house.ledger,
-            house.desk,
-            clock=house.clock,
+            services.ledger,
+            services.tracker,
+            clock=services.clock,
             wake=self._deliveries_arrived,
             success_status=self._settings.assumptions.delivery_success_status,
             communities={
-                rooms.key: self._settings.communities[name].community_id
-                for name, rooms in building.communities.items()
+                found.key: self._settings.communities[name].community_id
+                for name, found in composition.communities.items()
             },
         )
-        self._receiver.count_in(house.metrics)
-        for store in building.stores.values():
+        self._receiver.count_in(services.metrics)
+        for store in composition.stores.values():
             store.integrator.on_secret_expected = self._receiver.expect
             store.integrator.on_secret = self._receiver.refresh
             store.on_recalled = partial(self._connected, store)
         self._operations.diagnostics = DiagnosticOperations(
-            Examined(self._subject, self._operations.status, loaded, house.clock)
+            Examined(self._subject, self._operations.status, loaded, services.clock)
         )
         self._operations.make_setup = lambda: self._setup.open(self._receiver.echo)
-        self._by_key = {rooms.key: rooms for rooms in building.communities.values()}
-        for rooms in self._by_key.values():
-            rooms.flow.subscriber.on_secret = self._receiver.refresh_community
-            rooms.flow.subscriber.on_secret_expected = self._receiver.expect
+        self._by_key = {found.key: found for found in composition.communities.values()}
+        for found in self._by_key.values():
+            found.flow.subscriber.on_secret = self._receiver.refresh_community
+            found.flow.subscriber.on_secret_expected = self._receiver.expect
 
     @asynccontextmanager
     async def listening(self, address: HeldAddress) -> AsyncIterator[None]:
@@ -173,11 +173,11 @@ class _Life:
             self._scheduler.start()
             listeners.callback(self._scheduler.stop)
             self._restarts.ready()
-            forget_failed_start(self._house.ledger.data_dir)
-            log.info("bridge.ready", stores=list(self._building.stores))
-            self._manager.ready(_serving(self._building))
+            forget_failed_start(self._services.ledger.data_dir)
+            log.info("bridge.ready", stores=list(self._composition.stores))
+            self._manager.ready(_serving(self._composition))
             if self._manager.watchdog_s is not None:
-                watchdog = watchdog_of(self._manager, self._building)
+                watchdog = watchdog_of(self._manager, self._composition)
                 watchdog.start(self._manager.watchdog_s)
                 listeners.callback(watchdog.stop)
             on_hangup(self._reloader.reload)
@@ -189,20 +189,20 @@ class _Life:
 
         What every store depends on ends the bridge where it dies; the rest is begun again.
         """
-        supervised = Supervisor("", self._house.desk).tasks
+        supervised = Supervisor("", self._services.tracker).tasks
         tasks: dict[str, Coroutine[Any, Any, object]] = {
-            "events": self._house.events.run(),
+            "events": self._services.events.run(),
             "ledger": self._until_damaged(),
             "configuration": self._reloader.worker.run(),
             **self._receiver.tasks(),
         }
-        for rooms in self._building.stores.values():
-            tasks |= rooms.tasks()
-        for community in self._building.communities.values():
+        for found in self._composition.stores.values():
+            tasks |= found.tasks()
+        for community in self._composition.communities.values():
             tasks |= community.tasks()
         if self._settings.alerts.are_wanted:
             tasks |= supervised(
-                alerting.steps(self._building, receiver_url=lambda: self._receiver.url)
+                alerting.steps(self._composition, receiver_url=lambda: self._receiver.url)
             )
         if self._page is not None:
             tasks |= self._page.tasks()
@@ -211,7 +211,7 @@ class _Life:
     def _subject(self) -> "Subject":
         """Return this bridge, to be examined."""
         return running_subject(
-            self._building, self._loaded, self._receiver, self._operations.status
+            self._composition, self._loaded, self._receiver, self._operations.status
         )
 
     def _deliveries_arrived(self, key: str) -> None:
@@ -219,7 +219,7 @@ class _Life:
         if (community := self._by_key.get(key)) is not None:
             community.flow.deliveries_arrived()
         else:
-            self._building.stores[key].orders.deliveries_arrived()
+            self._composition.stores[key].orders.deliveries_arrived()
 
     async def _until_damaged(self) -> None:
         """Wait for the ledger to be found damaged; the next start sets it aside and goes on."""
@@ -229,7 +229,7 @@ class _Life:
             if storage.damaged and not damaged.done():
                 damaged.set_result(storage.failure)
 
-        self._house.ledger.on_writable_changed(look)
+        self._services.ledger.on_writable_changed(look)
         raise LedgerError(_("The ledger is damaged: {detail}").format(detail=await damaged))
 
     async def drain(self) -> None:
@@ -244,7 +244,7 @@ class _Life:
             async with asyncio.timeout(drain_s):
                 await self._receiver.stop(drain_s / 2)
                 await asyncio.gather(
-                    *(rooms.orders.drain() for rooms in self._building.stores.values())
+                    *(found.orders.drain() for found in self._composition.stores.values())
                 )
         except TimeoutError:
             # What is cut off now is taken up at the next start.
@@ -252,7 +252,7 @@ class _Life:
 
     async def note_running(self, *, stopped: bool) -> None:
         """Write down since when the bridge runs, or that it has stopped, for `status`."""
-        at = self._house.clock.now_ms()
+        at = self._services.clock.now_ms()
         fact: dict[str, Any] = {
             "pid": os.getpid(),
             "started_at": self._started_at,
@@ -260,16 +260,18 @@ class _Life:
         }
         if stopped:
             fact["stopped_at"] = at
-        with contextlib.suppress(LedgerError):  # it is for people only, and the desk has told them
-            await self._house.ledger.write(
+        with contextlib.suppress(
+            LedgerError
+        ):  # it is for people only, and the problem is open already
+            await self._services.ledger.write(
                 partial(_note_running, fact=fact, addresses=self._addresses(), at=at)
             )
 
     def _addresses(self) -> dict[str, str | None]:
         """Return what evidence is bound to: seen at another address it proves nothing."""
         stores = {
-            f"store_id/{name}": rooms.service_store_id
-            for name, rooms in self._building.stores.items()
+            f"store_id/{name}": found.service_store_id
+            for name, found in self._composition.stores.items()
         }
         return {
             "base_url": self._settings.service.base_url,
@@ -283,14 +285,14 @@ class _Life:
         listen = self._settings.status_page.listen
         callback_path = path_on_status_page(redirect_uri, listen)
         token = new_token()
-        trail = AuditTrail(self._house.ledger, self._house.clock)
-        bridge = Bridge(self._building, self._operations.status, is_running=True)
+        trail = AuditTrail(self._services.ledger, self._services.clock)
+        bridge = Bridge(self._composition, self._operations.status, is_running=True)
         page = StatusListener(
             audited(self._operations, trail),
             Dispatcher(bridge, trail),
             token=token,
-            metrics=self._house.metrics,
-            clock=self._house.clock,
+            metrics=self._services.metrics,
+            clock=self._services.clock,
             access=access_rules(self._settings.status_page, self._loaded.base_dir),
             on_change=self._on_change,
             merchant=MerchantReturn(callback_path, self._connecting.returned)
@@ -317,33 +319,35 @@ class _Life:
                     redirect_listener(redirect_uri, self._connecting.returned)
                 )
             url = f"http://{reached_at(address)}:{port}"
-            opened.enter_context(announced(self._house.ledger.data_dir, url=url, token=token))
+            opened.enter_context(announced(self._services.ledger.data_dir, url=url, token=token))
             yield
 
     def _on_change(self, callback: Callable[[], None]) -> None:
         """Call `callback` whenever something may look different: a commit, or a disk that fails."""
-        self._house.ledger.on_written(callback)
-        self._house.ledger.on_writable_changed(lambda _storage: callback())
+        self._services.ledger.on_written(callback)
+        self._services.ledger.on_writable_changed(lambda _storage: callback())
         self._setup.changes.subscribe(callback)
 
     def _plan_housekeeping(self) -> None:
-        house, plan = self._house, self._scheduler
-        plan.every("forget", _HOUR_S, lambda: forget(house.ledger, self._bridge, house.clock))
+        services, plan = self._services, self._scheduler
+        plan.every("forget", _HOUR_S, lambda: forget(services.ledger, self._bridge, services.clock))
         plan.every(
-            "keep_budget", _HOUR_S, lambda: keep_budget(house.ledger, house.desk, self._bridge)
+            "keep_budget",
+            _HOUR_S,
+            lambda: keep_budget(services.ledger, services.tracker, self._bridge),
         )
         plan.every("count_down_consents", _HOUR_S, self._count_down_consents)
-        self_checks.plan(self._building.bridge, house.reach, self._subject)
+        self_checks.plan(self._composition.bridge, services.reach, self._subject)
         self._receiver.plan(plan)
-        for store in self._building.stores.values():
+        for store in self._composition.stores.values():
             store.plan(plan)
             if not store.opening.is_complete:
                 begin = partial(self._begin_anew, store)
                 plan.every(f"{store.name}.open", _OPEN_AGAIN_S, begin, first_s=_OPEN_AGAIN_S)
         if self._settings.fleet.is_wanted:
-            StatusSender(self._building.bridge, self._operations.status).plan()
+            StatusSender(self._composition.bridge, self._operations.status).plan()
 
-    async def _begin_anew(self, store: StoreRooms) -> None:
+    async def _begin_anew(self, store: StoreServices) -> None:
         """Compose the bridge again once an adapter that was not open can be."""
         if store.opening.can_be_complete():
             log.info("adapter.can_be_opened", store=store.name)
@@ -358,27 +362,27 @@ class _Life:
             self._bridge = fresh.settings.bridge
             set_level(self._bridge.log_level)
         finally:
-            self._manager.ready(_serving(self._building))
+            self._manager.ready(_serving(self._composition))
 
     async def _count_down_consents(self) -> None:
-        for rooms in self._building.stores.values():
-            await self._count_down(rooms)
+        for found in self._composition.stores.values():
+            await self._count_down(found)
 
-    async def _count_down(self, rooms: StoreRooms) -> None:
+    async def _count_down(self, found: StoreServices) -> None:
         await count_down(
-            rooms.name,
-            rooms.tokens,
-            self._house.ledger,
-            self._house.desk,
-            clock=self._house.clock,
+            found.name,
+            found.tokens,
+            self._services.ledger,
+            self._services.tracker,
+            clock=self._services.clock,
             warn_days=self._settings.service.consent_warn_days,
         )
 
-    async def _connected(self, rooms: StoreRooms) -> None:
+    async def _connected(self, found: StoreServices) -> None:
         """Go on with a new consent: the new secret counts, and what waited is told."""
-        await self._receiver.refresh(rooms.name)
-        await self._count_down(rooms)
-        rooms.service_back()
+        await self._receiver.refresh(found.name)
+        await self._count_down(found)
+        found.service_back()
 
 
 def on_end(stop: Callable[[], object]) -> None:

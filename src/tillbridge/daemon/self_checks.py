@@ -82,14 +82,14 @@ class ServiceProbe:
         self,
         ask: "Callable[[], Awaitable[Asked]]",
         reach: ServiceReach,
-        desk: ProblemTracker,
+        tracker: ProblemTracker,
         *,
         every_s: float,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._ask = ask
         self._reach = reach
-        self._desk = desk
+        self._tracker = tracker
         self._every_s = every_s
         self._jitter = jitter
 
@@ -98,7 +98,7 @@ class ServiceProbe:
         asked = await self._ask()
         again = self._reach.probed(answers=asked.answers, fix=asked.fix)
         if asked.skew_s is not None:
-            self._desk.report(CLOCK, asked.clock_problems())
+            self._tracker.report(CLOCK, asked.clock_problems())
         if again:
             return min(_AGAIN_S, self._every_s)
         return self._every_s * (0.9 + 0.2 * self._jitter())
@@ -115,18 +115,18 @@ async def ask_service(base_url: str) -> "Asked":
 class DiskCheck:
     """Looks at the room on the disk, and writes into the bridge's own folders."""
 
-    def __init__(self, data_dir: Path, desk: ProblemTracker) -> None:
+    def __init__(self, data_dir: Path, tracker: ProblemTracker) -> None:
         self._data_dir = data_dir
-        self._desk = desk
+        self._tracker = tracker
 
     async def look(self) -> None:
         """Look once."""
         from tillbridge.diagnostics.apart import apart  # noqa: PLC0415 -- with the first look
 
         found = await apart(partial(disk_problems, self._data_dir))
-        if self._desk.is_open("ledger.unwritable"):  # one cause is one problem
+        if self._tracker.is_open("ledger.unwritable"):  # one cause is one problem
             found = [each for each in found if each.subject != str(self._data_dir)]
-        self._desk.report(DISK, found)
+        self._tracker.report(DISK, found)
 
 
 def disk_problems(data_dir: Path) -> list[Found]:
@@ -154,7 +154,7 @@ class AddressProbe:
         self,
         look: Callable[[], Awaitable["Judgement"]],
         ledger: Ledger,
-        desk: ProblemTracker,
+        tracker: ProblemTracker,
         *,
         clock: Clock,
         every_s: float,
@@ -162,7 +162,7 @@ class AddressProbe:
     ) -> None:
         self._look = look
         self._ledger = ledger
-        self._desk = desk
+        self._tracker = tracker
         self._clock = clock
         self._every_s = every_s
         self._jitter = jitter
@@ -175,14 +175,14 @@ class AddressProbe:
         if judgement.reachable:
             self._failed = 0
             self._tell(reached=True, cause=judgement.cause)
-            self._desk.close(CODE, "")
+            self._tracker.close(CODE, "")
             await self._note(judgement.cause)
         elif judgement.reachable is False:
             self._failed += 1
             if self._failed < _IN_A_ROW:
                 return min(_AGAIN_S, self._every_s)
             self._tell(reached=False, cause=judgement.cause)
-            self._desk.open(CODE, "", detail=judgement.text, remedy=judgement.fix)
+            self._tracker.open(CODE, "", detail=judgement.text, remedy=judgement.fix)
         # Without a verdict what was known stands.
         return self._every_s * (0.9 + 0.2 * self._jitter())
 

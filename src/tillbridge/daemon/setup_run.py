@@ -35,7 +35,7 @@ from tillbridge.daemon.status_page import (
     reached_at,
     redirect_listener,
 )
-from tillbridge.daemon.store_services import House
+from tillbridge.daemon.store_services import BridgeServices
 from tillbridge.daemon.watchdog import Watchdog
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
@@ -70,8 +70,8 @@ async def set_up(
     async with AsyncExitStack() as opened:
         ledger = await Ledger.open(fresh.data_dir, clock=clock)
         opened.push_async_callback(ledger.close)
-        desk = await ProblemTracker.start(ledger, clock=clock)
-        opened.push_async_callback(desk.settle)
+        tracker = await ProblemTracker.start(ledger, clock=clock)
+        opened.push_async_callback(tracker.settle)
         redirect_uri = _redirect_uri(fresh)
         changes = ChangeSignal()
         ledger.on_written(changes.notify)
@@ -82,9 +82,9 @@ async def set_up(
             restarts,
             redirect_uri,
             changes,
-            partial(trial_receiver, ledger, desk, clock),
+            partial(trial_receiver, ledger, tracker, clock),
         )
-        setup = SetupOperations(place, desk)
+        setup = SetupOperations(place, tracker)
         opened.push_async_callback(setup.close)
         trail = AuditTrail(ledger, clock)
         token = new_token()
@@ -240,12 +240,12 @@ class SetupBeside:
     def __init__(
         self,
         loaded: LoadedSettings,
-        house: House,
+        services: BridgeServices,
         operations: Operations,
         restarts: "RestartController",
     ) -> None:
         self._loaded = loaded
-        self._house = house
+        self._services = services
         self._operations = operations
         self._restarts = restarts
         self._opened: SetupOperations | None = None
@@ -255,18 +255,18 @@ class SetupBeside:
         """Return the operations; `echo` is the receiver's."""
         from tillbridge.setup.file import SetupContext  # noqa: PLC0415 -- see above
 
-        house = self._house
+        services = self._services
         place = SetupContext(
             self._loaded.path,
-            house.ledger,
-            house.clock,
+            services.ledger,
+            services.clock,
             self._restarts,
-            house.settings.service.redirect_uri,
+            services.settings.service.redirect_uri,
             self.changes,
-            partial(trial_receiver, house.ledger, house.desk, house.clock),
+            partial(trial_receiver, services.ledger, services.tracker, services.clock),
             echo,
         )
-        self._opened = SetupOperations(place, house.desk, self._stands)
+        self._opened = SetupOperations(place, services.tracker, self._stands)
         return self._opened
 
     async def close(self) -> None:
@@ -278,7 +278,7 @@ class SetupBeside:
     async def connecting(self, connecting: Connecting) -> AsyncIterator[None]:
         """Connect the store that the last life has written, beside everything else."""
         store, self._restarts.to_connect = self._restarts.to_connect, ""
-        if store not in self._house.settings.stores:
+        if store not in self._services.settings.stores:
             yield
             return
         task = asyncio.create_task(_connect(connecting, store), name="setup.connect")
@@ -293,12 +293,12 @@ class SetupBeside:
         from tillbridge.ledger.snapshot import take_snapshot  # noqa: PLC0415 -- see above
         from tillbridge.setup.running import findings_of  # noqa: PLC0415 -- see above
 
-        stores = self._house.settings.stores
-        snapshot = await self._house.ledger.read(take_snapshot)
+        stores = self._services.settings.stores
+        snapshot = await self._services.ledger.read(take_snapshot)
         return findings_of(
             await self._operations.overview(),
             draft.store if draft.store in stores else next(iter(stores)),
-            base_url=self._house.settings.service.base_url,
+            base_url=self._services.settings.service.base_url,
             delivered=snapshot.last_delivery_at is not None,
         )
 

@@ -1,4 +1,4 @@
-"""One store's rooms: its link to the service, its POS, its menu and its orders, wired together."""
+"""One store's services: its link to the service, its POS, its menu and its orders, composed."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from tillbridge.stores.vault import VaultTokenStore
 
 
 @dataclass(frozen=True, slots=True)
-class House:
+class BridgeServices:
     """What all stores share: their context, and what only the composition hands on."""
 
     bridge: BridgeContext
@@ -67,7 +67,7 @@ class House:
         return self.bridge.ledger
 
     @property
-    def desk(self) -> ProblemTracker:
+    def tracker(self) -> ProblemTracker:
         """The problems that are open."""
         return self.bridge.problems
 
@@ -82,30 +82,34 @@ class House:
         return self.bridge.clock
 
 
-class StoreRooms:
+class StoreServices:
     """Everything of one store. Made by the daemon, and by commands that work without it.
 
     `opening` is done: `tills` are the adapters that came of it.
     """
 
-    def __init__(self, name: str, house: House, opening: StoreOpening, tills: StorePos) -> None:
-        settings = house.settings.stores[name]
+    def __init__(
+        self, name: str, services: BridgeServices, opening: StoreOpening, tills: StorePos
+    ) -> None:
+        settings = services.settings.stores[name]
         self.name = name
         self.settings = settings
         self.service_store_id: str | None = None
         # Awaited when a new ledger has learnt of the store again.
         self.on_recalled: Callable[[], Awaitable[None]] | None = None
-        self._ledger = house.ledger
-        self._public_url = house.settings.receiver.public_url
+        self._ledger = services.ledger
+        self._public_url = services.settings.receiver.public_url
         self._well = False
-        self._clock = house.clock
+        self._clock = services.clock
         self._settled_at: float | None = None  # monotonic seconds
-        self._settle_least_s = house.settings.service.reintegrate_settle_s
-        self._watch = LinkMonitor(name, house.ledger, house.desk, house.reach, clock=house.clock)
+        self._settle_least_s = services.settings.service.reintegrate_settle_s
+        self._watch = LinkMonitor(
+            name, services.ledger, services.tracker, services.reach, clock=services.clock
+        )
         self._gate = IntegrationGate(name, self.service_back)
-        link = house.link.store(
-            VaultTokenStore(house.ledger.vault, name, house.settings.service.base_url),
-            bodies=_order_bodies(house.settings),
+        link = services.link.store(
+            VaultTokenStore(services.ledger.vault, name, services.settings.service.base_url),
+            bodies=_order_bodies(services.settings),
             on_contact=self._seen,
             hindrance=self._gate.refusal,
         )
@@ -113,9 +117,9 @@ class StoreRooms:
         self.client = link.client
         self.opening = opening
         self.tills = tills
-        self.context = StoreContext(house.bridge, name, self.tills, link.client)
+        self.context = StoreContext(services.bridge, name, self.tills, link.client)
         self.integrator = Integrator(
-            self.context, rules=_integration_rules(house.settings), gate=self._gate
+            self.context, rules=_integration_rules(services.settings), gate=self._gate
         )
         self.integrating = IntegrationWorker(
             self.context,
@@ -123,12 +127,12 @@ class StoreRooms:
                 self.context,
                 self.integrator,
                 self._gate,
-                applied=APPLIED[house.settings.service.integration_changes],
+                applied=APPLIED[services.settings.service.integration_changes],
                 settles_in_s=self._settles_in_s,
                 on_read=self._store_read,
             ),
             link.tokens,
-            check_s=house.settings.service.integration_check_s,
+            check_s=services.settings.service.integration_check_s,
             after_round=self._recall,
         )
         self.catalogue = CatalogueFlow(self.context)
@@ -138,7 +142,9 @@ class StoreRooms:
         self.integrator.on_own_action = self.standing.own_action
         self.orders = OrdersFlow(
             settings,
-            OrderRepository(name, house.ledger, house.desk, house.clock, house.metrics),
+            OrderRepository(
+                name, services.ledger, services.tracker, services.clock, services.metrics
+            ),
             OrderPeers(
                 self.tills.orders,
                 link.client,
@@ -146,14 +152,14 @@ class StoreRooms:
                     name,
                     self.catalogue,
                     self.standing.pauser,
-                    AuditTrail(house.ledger, house.clock),
+                    AuditTrail(services.ledger, services.clock),
                 ),
                 self.tills.fallback,
             ),
-            late_report_s=house.settings.service.late_report_s,
+            late_report_s=services.settings.service.late_report_s,
         )
 
-        self._sources = ChangeSources(name, settings, self.tills, house.events)
+        self._sources = ChangeSources(name, settings, self.tills, services.events)
         self._sources.subscribe(self.catalogue, self.orders)
         self._sources.watch(self.standing.files(), self.standing.files_changed)
         self.orders.on_taken_in(self.standing.taken_in)
@@ -319,7 +325,7 @@ class Effects:
         """Synchronise the menu again."""
         self._catalogue.resync()
 
-    def pos_offline(self, detail: str) -> None:  # noqa: ARG002 -- the problem desk has it already
+    def pos_offline(self, detail: str) -> None:  # noqa: ARG002 -- the problem is open already
         """Begin to count towards a pause."""
         self._pauser.pos_went()
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tillbridge.core.log import get_logger
-from tillbridge.daemon.compose import Building
+from tillbridge.daemon.compose import Composition
 from tillbridge.daemon.service_manager import ServiceManager
 
 log = get_logger()
@@ -88,11 +88,11 @@ class Watchdog:
             self._manager.alive()
 
 
-def watchdog_of(manager: ServiceManager, building: Building) -> Watchdog:
+def watchdog_of(manager: ServiceManager, composition: Composition) -> Watchdog:
     """Return the watchdog of this bridge."""
     # Without a beat it is ended by SIGABRT: the log then has what each thread was at.
     faulthandler.enable()
-    bridge = building.bridge
+    bridge = composition.bridge
     unwritable_at = 0.0
 
     def checks() -> list[ProgressCheck]:
@@ -102,7 +102,7 @@ def watchdog_of(manager: ServiceManager, building: Building) -> Watchdog:
         # The time in which nothing could be taken in, because the disk refused, does not count.
         behind = {
             name: None if since is None else max(since, unwritable_at)
-            for name, store in building.stores.items()
+            for name, store in composition.stores.items()
             for since in (store.orders.behind_since,)
         }
         return [

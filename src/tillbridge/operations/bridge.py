@@ -11,8 +11,8 @@ from tillbridge.core.i18n import _
 if TYPE_CHECKING:
     from tillbridge.config import Settings
     from tillbridge.core.operation import Answer
-    from tillbridge.daemon.compose import Building, CommunityRooms
-    from tillbridge.daemon.store_services import StoreRooms
+    from tillbridge.daemon.compose import CommunityServices, Composition
+    from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.problems import ProblemTracker
     from tillbridge.service.link import ServiceLink
@@ -26,62 +26,62 @@ class Bridge:
 
     def __init__(
         self,
-        building: "Building",
+        composition: "Composition",
         status: "Callable[[], Awaitable[Answer]]",
         *,
         is_running: bool = False,
     ) -> None:
-        self._building = building
+        self._composition = composition
         self.status = status
         self.is_running = is_running
 
     @property
     def settings(self) -> "Settings":
         """The whole configuration."""
-        return self._building.bridge.settings
+        return self._composition.bridge.settings
 
     @property
     def ledger(self) -> "Ledger":
         """The bridge's ledger."""
-        return self._building.bridge.ledger
+        return self._composition.bridge.ledger
 
     @property
     def clock(self) -> Clock:
         """The one clock."""
-        return self._building.bridge.clock
+        return self._composition.bridge.clock
 
     @property
     def problems(self) -> "ProblemTracker":
         """The problems that are open."""
-        return self._building.bridge.problems
+        return self._composition.bridge.problems
 
     @property
-    def stores(self) -> "Mapping[str, StoreRooms]":
+    def stores(self) -> "Mapping[str, StoreServices]":
         """The stores by their names."""
-        return self._building.stores
+        return self._composition.stores
 
     @property
-    def communities(self) -> "Mapping[str, CommunityRooms]":
+    def communities(self) -> "Mapping[str, CommunityServices]":
         """The communities by their names."""
-        return self._building.communities
+        return self._composition.communities
 
     @property
     def base_dir(self) -> Path:
         """Where paths in the settings count from."""
-        return self._building.bridge.base_dir
+        return self._composition.bridge.base_dir
 
     @property
     def link(self) -> "ServiceLink":
         """The way to the ordering service, for what is no store's."""
-        return self._building.house.link
+        return self._composition.services.link
 
-    def store(self, name: str) -> "StoreRooms":
+    def store(self, name: str) -> "StoreServices":
         """Return a store. Raises ConfigError, which names those there are."""
-        found = self._building.stores.get(name)
+        found = self._composition.stores.get(name)
         if found is None:
             raise ConfigError(
                 _("There is no store {store}.").format(store=name),
-                fix=_("There are: {names}.").format(names=", ".join(self._building.stores)),
+                fix=_("There are: {names}.").format(names=", ".join(self._composition.stores)),
             )
         return found
 

@@ -311,8 +311,8 @@ async def webhook_remake(bridge: "Bridge", community: Community) -> Answer:
 
 
 def _flow(bridge: "Bridge", name: str) -> "CommunityFlow":
-    rooms = bridge.communities.get(name)
-    if rooms is None:
+    found = bridge.communities.get(name)
+    if found is None:
         there = ", ".join(bridge.communities)
         raise ConfigError(
             _("There is no community {name}.").format(name=name),
@@ -320,7 +320,7 @@ def _flow(bridge: "Bridge", name: str) -> "CommunityFlow":
             if there
             else _("Add a table [communities.{name}]; see docs/communities.md.").format(name=name),
         )
-    return rooms.flow
+    return found.flow
 
 
 async def _records(flow: "CommunityFlow") -> "list[Record]":

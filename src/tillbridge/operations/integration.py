@@ -8,7 +8,7 @@ from tillbridge.core.operation import Answer, operation
 from tillbridge.operations.arguments import StoreName
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.store_services import StoreRooms
+    from tillbridge.daemon.store_services import StoreServices
     from tillbridge.operations.bridge import Bridge
     from tillbridge.service.types import Integration, IntegrationRequest
     from tillbridge.stores.integration import Integrated
@@ -25,8 +25,8 @@ async def show(bridge: "Bridge", store: StoreName) -> Answer:
     from tillbridge.ledger.orders import open_orders
     from tillbridge.stores.integration_plan import Kind, costs_of
 
-    rooms = bridge.store(store)
-    seen = await rooms.integrator.look()
+    found = bridge.store(store)
+    seen = await found.integrator.look()
     told = await bridge.ledger.read(
         lambda db: (
             get_fact(db, store, "webhook_secret") or {},
@@ -49,7 +49,7 @@ async def show(bridge: "Bridge", store: StoreName) -> Answer:
         "removed_since": _iso(removed.get("at")),
         "open_orders": waiting,
         "rotation_costs": list(costs_of(Kind.ROTATE))
-        if rooms.integrator.new_secret_takes_new_integration
+        if found.integrator.new_secret_takes_new_integration
         else [],
     }
 
@@ -68,11 +68,11 @@ async def apply(bridge: "Bridge", store: StoreName) -> Answer:
     """Do what the plan says."""
     from tillbridge.stores.integration_plan import Kind
 
-    rooms = bridge.store(store)
-    before = await rooms.integrator.look()
+    found = bridge.store(store)
+    before = await found.integrator.look()
     if before.plan.kind is Kind.WAIT:
         return {"ok": False, "text": _waits(before), "changed": []}
-    done = await rooms.integrator.apply(frozenset(Kind) - {Kind.WAIT})
+    done = await found.integrator.apply(frozenset(Kind) - {Kind.WAIT})
     if done is None:
         return {"ok": False, "text": _waits(before), "changed": []}
     if done.created:
@@ -81,24 +81,24 @@ async def apply(bridge: "Bridge", store: StoreName) -> Answer:
         text = _("Changed: {changed}.")
     else:
         text = _("Nothing had to change: the service has it as configured.")
-    return await _after(rooms, done, text)
+    return await _after(found, done, text)
 
 
 @operation("integration.rotate_secret", role=Role.TECHNICIAN)
 async def rotate_secret(bridge: "Bridge", store: StoreName) -> Answer:
     """Get a new webhook secret."""
-    rooms = bridge.store(store)
-    done = await rooms.integrator.rotate()
+    found = bridge.store(store)
+    done = await found.integrator.rotate()
     text = _("The webhook secret is new. Deliveries signed with the old one are still taken.")
-    return await _after(rooms, done, text)
+    return await _after(found, done, text)
 
 
 @operation("integration.remove", role=Role.TECHNICIAN)
 async def remove(bridge: "Bridge", store: StoreName) -> Answer:
     """Take the store off this bridge."""
-    rooms = bridge.store(store)
-    await rooms.integrator.remove()
-    rooms.integrating.look()
+    found = bridge.store(store)
+    await found.integrator.remove()
+    found.integrating.look()
     text = _(
         "The store {store} is taken off this bridge: no orders arrive, and nothing is pushed. "
         "Bring it back with: tillbridge connect {store}"
@@ -109,18 +109,18 @@ async def remove(bridge: "Bridge", store: StoreName) -> Answer:
 @operation("integration.reintegrate", role=Role.TECHNICIAN)
 async def reintegrate(bridge: "Bridge", store: StoreName) -> Answer:
     """Remove the integration and make it anew."""
-    rooms = bridge.store(store)
-    done = await rooms.integrator.reintegrate()
-    return await _after(rooms, done, _("The store {store} is integrated anew."))
+    found = bridge.store(store)
+    done = await found.integrator.reintegrate()
+    return await _after(found, done, _("The store {store} is integrated anew."))
 
 
-async def _after(rooms: "StoreRooms", done: "Integrated", text: str) -> Answer:
-    await rooms.connected()
-    rooms.integrating.look()
+async def _after(found: "StoreServices", done: "Integrated", text: str) -> Answer:
+    await found.connected()
+    found.integrating.look()
     changed = list(done.changed)
     return {
         "ok": True,
-        "text": text.format(store=rooms.name, changed=", ".join(changed)),
+        "text": text.format(store=found.name, changed=", ".join(changed)),
         "store_id": done.store_id,
         "created": done.created,
         "changed": changed,

@@ -30,7 +30,7 @@ async def take_off(
     """
     from tillbridge.menu.off_sale import is_item, name_of_item
 
-    rooms, now = bridge.store(store), bridge.clock.now_ms()
+    found, now = bridge.store(store), bridge.clock.now_ms()
     if not await bridge.ledger.read(lambda connection: is_item(connection, store, item)):
         raise BridgeError(
             _("The menu has no item {item}.").format(item=item),
@@ -38,7 +38,7 @@ async def take_off(
         )
     if until is not None and until <= now:
         raise ConfigError(_("That time is over."), fix=_("Give a time to come, or none at all."))
-    await rooms.catalogue.take_off(item, until=until, by=current_actor().who)
+    await found.catalogue.take_off(item, until=until, by=current_actor().who)
     text = (
         _("{item} is off sale until it is restored.")
         if until is None

@@ -50,13 +50,13 @@ async def push(bridge: "Bridge", store: StoreName, *, full: Full = False) -> Ans
 
     Example: tillbridge menu push main --full
     """
-    rooms = bridge.store(store)
-    if rooms.service_store_id is None:
+    found = bridge.store(store)
+    if found.service_store_id is None:
         raise BridgeError(
             _("The store {store} is not connected to the service yet.").format(store=store),
             fix=_("Run: tillbridge connect {store}").format(store=store),
         )
-    report = await (rooms.catalogue.push_full() if full else rooms.catalogue.push_again())
+    report = await (found.catalogue.push_full() if full else found.catalogue.push_again())
     return _pushed(report, _open_problem(bridge, store))
 
 

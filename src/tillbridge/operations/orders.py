@@ -8,7 +8,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.store_services import StoreRooms
+    from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.models import OrderRow
     from tillbridge.operations.bridge import Bridge
 
@@ -93,8 +93,8 @@ async def retry(bridge: "Bridge", order: OrderId) -> Answer:
 
     Example: tillbridge orders retry ord_123
     """
-    row, rooms = await _found(bridge, order)
-    text = await rooms.orders.retry(row.order_id, by=current_actor().who)
+    row, found = await _found(bridge, order)
+    text = await found.orders.retry(row.order_id, by=current_actor().who)
     return {"ok": True, "text": bridge.later(text)}
 
 
@@ -121,9 +121,9 @@ async def cancel(
     """
     from tillbridge.model.order import ReasonCode
 
-    row, rooms = await _found(bridge, order)
+    row, found = await _found(bridge, order)
     code = ReasonCode(reason_code.value)
-    text = await rooms.orders.cancel(row.order_id, code, by=current_actor().who)
+    text = await found.orders.cancel(row.order_id, code, by=current_actor().who)
     return {"ok": True, "text": bridge.later(text)}
 
 
@@ -148,12 +148,12 @@ async def done(
 
     Example: tillbridge orders done ord_123 --how typed
     """
-    row, rooms = await _found(bridge, order)
-    text = await rooms.orders.done(row.order_id, how.value, by=current_actor().who)
+    row, found = await _found(bridge, order)
+    text = await found.orders.done(row.order_id, how.value, by=current_actor().who)
     return {"ok": True, "text": bridge.later(text)}
 
 
-async def _found(bridge: "Bridge", name: str) -> "tuple[OrderRow, StoreRooms]":
+async def _found(bridge: "Bridge", name: str) -> "tuple[OrderRow, StoreServices]":
     from tillbridge.ledger.orders import find_called
     from tillbridge.orders.problems import the_one
 

@@ -10,7 +10,7 @@ from tillbridge.core.spans import clock_time
 from tillbridge.operations.arguments import Full, StoreName, until_of_store
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.store_services import StoreRooms
+    from tillbridge.daemon.store_services import StoreServices
     from tillbridge.operations.bridge import Bridge
     from tillbridge.stores.closure import StoreClosure
     from tillbridge.stores.settings import SettingsFlow
@@ -25,13 +25,13 @@ async def show(bridge: "Bridge", store: StoreName) -> Answer:
 
     Example: tillbridge store show main
     """
-    rooms = bridge.store(store)
-    keeper = rooms.standing.keeper
+    found = bridge.store(store)
+    keeper = found.standing.keeper
     return {
         **_standing(await keeper.closure()),
         "next_change_at": _iso(keeper.next_change_ms()),
-        "settings": _settings(rooms),
-        "tax": _tax(await rooms.standing.tax.known()),
+        "settings": _settings(found),
+        "tax": _tax(await found.standing.tax.known()),
     }
 
 
@@ -45,11 +45,11 @@ async def plan(bridge: "Bridge", store: StoreName, *, full: Full = False) -> Ans
     """
     from tillbridge.stores.settings import settings_lines
 
-    rooms = bridge.store(store)
-    plan = await _flow(rooms).plan(full=full)
+    found = bridge.store(store)
+    plan = await _flow(found).plan(full=full)
     return {
         "body": plan.part,
-        "lines": settings_lines(plan.part, plan.accepted, rooms.settings.currency),
+        "lines": settings_lines(plan.part, plan.accepted, found.settings.currency),
         "unsaid": list(plan.unsaid),
         "notes": list(plan.notes),
     }
@@ -123,11 +123,11 @@ async def resume(bridge: "Bridge", store: StoreName, *, by: By = None) -> Answer
     """
     from tillbridge.stores.closure import Who
 
-    rooms = await _connected(bridge, store)
-    keeper = rooms.standing.keeper
+    found = await _connected(bridge, store)
+    keeper = found.standing.keeper
     try:
         stands = await keeper.resume(by=by or current_actor().name)
-        await rooms.standing.pauser.opened_by_person()
+        await found.standing.pauser.opened_by_person()
         stands = await keeper.closure() if stands.who is Who.POS_AWAY else stands
     except ServiceError as failure:
         return {**_not_told(failure), **_standing(await keeper.closure())}
@@ -146,12 +146,12 @@ async def tax(bridge: "Bridge", store: StoreName) -> Answer:
     return {"ok": not found["differences"], **found}
 
 
-def _settings(rooms: "StoreRooms") -> Answer | None:
+def _settings(found: "StoreServices") -> Answer | None:
     from datetime import UTC, datetime
 
     from tillbridge.model.hours import zone_of
 
-    flow = rooms.standing.settings
+    flow = found.standing.settings
     if flow is None:
         return None
     hours, today = flow.hours, None
@@ -161,26 +161,26 @@ def _settings(rooms: "StoreRooms") -> Answer | None:
     return {"files": [str(path) for path in flow.files.paths()], "hours_today": today}
 
 
-def _flow(rooms: "StoreRooms") -> "SettingsFlow":
-    flow = rooms.standing.settings
+def _flow(found: "StoreServices") -> "SettingsFlow":
+    flow = found.standing.settings
     if flow is None or not flow.files.paths():
         raise BridgeError(
-            _("The configuration names no file for {store}.").format(store=rooms.name),
+            _("The configuration names no file for {store}.").format(store=found.name),
             fix=_("Set settings_file or hours_file in [stores.{store}]; see docs/store.md.").format(
-                store=rooms.name
+                store=found.name
             ),
         )
     return flow
 
 
-async def _connected(bridge: "Bridge", store: str) -> "StoreRooms":
-    rooms = bridge.store(store)
-    if await rooms.connected_as() is None:
+async def _connected(bridge: "Bridge", store: str) -> "StoreServices":
+    found = bridge.store(store)
+    if await found.connected_as() is None:
         raise BridgeError(
             _("The store {store} is not connected yet.").format(store=store),
             fix=_("Run: tillbridge connect {store}").format(store=store),
         )
-    return rooms
+    return found
 
 
 def _resumed(stands: "StoreClosure") -> str:

@@ -10,7 +10,7 @@ from tillbridge.core.operation import Answer, operation
 from tillbridge.operations.arguments import StoreName
 
 if TYPE_CHECKING:
-    from tillbridge.daemon.store_services import StoreRooms
+    from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.models import AcceptedTable
     from tillbridge.menu.floor_plan import FloorPlan
     from tillbridge.operations.bridge import Bridge
@@ -22,13 +22,13 @@ async def accepted_tables(bridge: "Bridge", store: StoreName) -> Answer:
 
     Example: tillbridge tables list main
     """
-    rooms = bridge.store(store)
-    state = await rooms.catalogue.tables.state()
+    found = bridge.store(store)
+    state = await found.catalogue.tables.state()
     hold = state.hold
     waits = hold is not None and not hold.approved
     return {
-        "title": await rooms.title(),
-        "told": rooms.catalogue.tables.pos_has_tables,
+        "title": await found.title(),
+        "told": found.catalogue.tables.pos_has_tables,
         "held": list(hold.reasons) if hold is not None and waits else [],
         "tables": [_listed(each, state.printed) for each in state.accepted],
     }
@@ -52,13 +52,13 @@ async def push(bridge: "Bridge", store: StoreName) -> Answer:
 
     Example: tillbridge tables push main
     """
-    rooms = _told(bridge, store)
-    if await rooms.connected_as() is None:
+    found = _told(bridge, store)
+    if await found.connected_as() is None:
         raise BridgeError(
             _("The store {store} is not connected yet.").format(store=store),
             fix=_("Run: tillbridge connect {store}").format(store=store),
         )
-    plan = await rooms.catalogue.tables.push_again()
+    plan = await found.catalogue.tables.push_again()
     if plan is None:
         text = _("The floor plan cannot be read; see: tillbridge status")
         return {"ok": False, "text": text}
@@ -95,16 +95,16 @@ async def printed(bridge: "Bridge", store: StoreName, codes: dict[str, str]) -> 
     return {"ok": True, "text": _("Noted."), "dead": list(state.dead)}
 
 
-def _told(bridge: "Bridge", store: str) -> "StoreRooms":
-    rooms = bridge.store(store)
-    if not rooms.catalogue.tables.pos_has_tables:
+def _told(bridge: "Bridge", store: str) -> "StoreServices":
+    found = bridge.store(store)
+    if not found.catalogue.tables.pos_has_tables:
         raise BridgeError(
             _("The till of {store}, as configured, tells no tables.").format(store=store),
             fix=_(
                 "Name the file of its tables in [stores.{store}.pos]; see docs/tables.md."
             ).format(store=store),
         )
-    return rooms
+    return found
 
 
 def _listed(each: "AcceptedTable", printed: Mapping[str, str]) -> Answer:

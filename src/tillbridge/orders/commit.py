@@ -132,7 +132,7 @@ class OrderRepository:
 
     store: str
     ledger: Ledger
-    desk: ProblemTracker
+    tracker: ProblemTracker
     clock: Clock
     metrics: Metrics = field(default_factory=Metrics)
     # Who takes the next work of an order from each change that was committed.
@@ -141,7 +141,7 @@ class OrderRepository:
 
     def __post_init__(self) -> None:
         # The dataclass is frozen; this is its own making.
-        object.__setattr__(self, "supervisor", Supervisor(self.store, self.desk))
+        object.__setattr__(self, "supervisor", Supervisor(self.store, self.tracker))
 
     async def write(self, job: Callable[[Connection], T]) -> T:
         """Write `job`, again and again until it is committed; a full disk is only a matter of time.

@@ -283,7 +283,7 @@ class OrdersFlow:
             lambda connection: orders.open_orders(connection, self._orders.store)
         )
         if self._paper is None:  # the last life had one, perhaps in trouble
-            self._orders.desk.report(Scope(self._orders.store, FALLBACK_CODES), [])
+            self._orders.tracker.report(Scope(self._orders.store, FALLBACK_CODES), [])
         for row in rows:
             self._order_changed(row)
         if rows:
@@ -375,14 +375,14 @@ class OrdersFlow:
         if over:
             log.info("orders.closed", store=self._orders.store, count=len(over))
         await self._report_all()
-        for problem in self._orders.desk.current():
+        for problem in self._orders.tracker.current():
             if (
                 problem.kind.ends is Ends.DAY
                 and problem.code not in OF_ONE | OF_SEVERAL  # they follow from the orders
                 and problem.store == self._orders.store
                 and now_ms - problem.since > _PROBLEM_KEPT_MS
             ):
-                self._orders.desk.close(problem.code, problem.store, problem.subject)
+                self._orders.tracker.close(problem.code, problem.store, problem.subject)
 
 
 def _all_reported(row: OrderRow) -> bool:

@@ -355,13 +355,13 @@ class ServiceNotifier:
 
     def _report_waiting(self) -> None:
         now = self._orders.clock.monotonic()
-        store, desk = self._orders.store, self._orders.desk
+        store, tracker = self._orders.store, self._orders.tracker
         late = any(now - each.since >= _UNREPORTED_AFTER_S for each in self._waiting.values())
-        if late or (self._waiting and desk.is_open(_UNREPORTED, store)):
+        if late or (self._waiting and tracker.is_open(_UNREPORTED, store)):
             found = [Found(_UNREPORTED, detail={"count": len(self._waiting)})]
         else:
             found = []
-        desk.report(Scope(store, frozenset({_UNREPORTED})), found)
+        tracker.report(Scope(store, frozenset({_UNREPORTED})), found)
 
     def _forget(self, order_id: str) -> None:
         self._standings.pop(order_id, None)

@@ -149,7 +149,7 @@ class PosPresence:
 
     def _report_one(self, code: str, detail: Mapping[str, str] | None) -> None:
         found = [] if detail is None else [Found(code, detail=detail)]
-        self._orders.desk.report(Scope(self._orders.store, frozenset({code})), found)
+        self._orders.tracker.report(Scope(self._orders.store, frozenset({code})), found)
 
     def _changed(self, *, first: bool, detail: str) -> None:
         if self.online:

@@ -131,7 +131,7 @@ class TicketReconciler:
         for ticket in tickets:
             if ticket.live:
                 live.setdefault(ticket.key, []).append(ticket)
-        self._orders.desk.report(
+        self._orders.tracker.report(
             Scope(self._orders.store, frozenset({_MANY})), await self._several(live)
         )
         gone = [
@@ -152,7 +152,7 @@ class TicketReconciler:
         """
         another = len(gone) > 1 and not tickets
         detail = {"count": len(gone), "orders": ", ".join(called(row) for row in gone[:_NAMED])}
-        self._orders.desk.report(
+        self._orders.tracker.report(
             Scope(self._orders.store, frozenset({_NONE})),
             [Found(_NONE, detail=detail)] if another else [],
         )

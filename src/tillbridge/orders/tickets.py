@@ -182,7 +182,7 @@ class FallbackPrinter(Tickets):
             event = "fallback.ready" if health.online else "fallback.offline"
             (log.info if health.online else log.warning)(event, store=store, detail=health.detail)
         found = Found("fallback.offline", detail={"detail": health.detail or "?"})
-        self._orders.desk.report(Scope(store, FALLBACK_CODES), [] if health.online else [found])
+        self._orders.tracker.report(Scope(store, FALLBACK_CODES), [] if health.online else [found])
 
 
 def _reason(row: OrderRow) -> str:

@@ -116,7 +116,7 @@ class UpdateReader:
 
     def _report_unreadable(self, bad: Sequence[BadRow]) -> None:
         """Let a person know of news that nobody could understand, for as long as it lies there."""
-        self._orders.desk.report(
+        self._orders.tracker.report(
             Scope(self._orders.store, frozenset({_UNREADABLE})),
             [
                 Found(_UNREADABLE, each.place, {"detail": f"{each.place}: {each.text}"})

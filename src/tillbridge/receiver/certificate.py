@@ -41,9 +41,9 @@ class Files:
 class LiveCertificate:
     """Keeps `context` with the pair that stands in the files. Raises ConfigError at first."""
 
-    def __init__(self, files: Files, desk: ProblemTracker, clock: Clock) -> None:
+    def __init__(self, files: Files, tracker: ProblemTracker, clock: Clock) -> None:
         self._files = files
-        self._desk = desk
+        self._tracker = tracker
         self._clock = clock
         self._seen = files.stamp()
         try:
@@ -71,14 +71,14 @@ class LiveCertificate:
         """Open and close the problems of a certificate that ends."""
         left_ms = self._ends_ms - self._clock.now_ms()
         if left_ms <= 0:
-            self._desk.close("receiver.certificate_ending")
-            self._desk.open("receiver.certificate_expired")
+            self._tracker.close("receiver.certificate_ending")
+            self._tracker.open("receiver.certificate_expired")
             return
-        self._desk.close("receiver.certificate_expired")
+        self._tracker.close("receiver.certificate_expired")
         if left_ms < WARN_DAYS * _DAY_MS:
-            self._desk.open("receiver.certificate_ending", days=left_ms // _DAY_MS)
+            self._tracker.open("receiver.certificate_ending", days=left_ms // _DAY_MS)
         else:
-            self._desk.close("receiver.certificate_ending")
+            self._tracker.close("receiver.certificate_ending")
 
     def plan(self, scheduler: Scheduler) -> None:
         """Let it be looked for a new pair every few seconds."""
@@ -95,14 +95,14 @@ class LiveCertificate:
             self.context.load_cert_chain(self._files.certificate, self._files.key)
         except (OSError, ValueError) as failure:
             detail = _why(failure, self._files)
-            self._desk.open("receiver.certificate_broken", detail=detail)
+            self._tracker.open("receiver.certificate_broken", detail=detail)
             return
         self._ends_ms = ends_ms
         self._close_broken()
         log.info("receiver.certificate_reloaded", days=(ends_ms - self._clock.now_ms()) // _DAY_MS)
 
     def _close_broken(self) -> None:
-        self._desk.close("receiver.certificate_broken")
+        self._tracker.close("receiver.certificate_broken")
 
 
 def _context(files: Files) -> ssl.SSLContext:

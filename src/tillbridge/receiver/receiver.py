@@ -91,7 +91,7 @@ class Receiver:
         settings: ReceiverSettings,
         locations: Mapping[str, str],
         ledger: Ledger,
-        desk: ProblemTracker,
+        tracker: ProblemTracker,
         *,
         clock: Clock,
         wake: Callable[[str], None],
@@ -102,12 +102,12 @@ class Receiver:
         self._locations = locations
         self._communities = communities or {}
         self._ledger = ledger
-        self._desk = desk
+        self._tracker = tracker
         self._clock = clock
         self._certificate: LiveCertificate | None = None
-        self._crowding = Crowding(desk, clock)
+        self._crowding = Crowding(tracker, clock)
         self.echo = Echo()
-        self._refusals = Refusals(desk, clock)
+        self._refusals = Refusals(tracker, clock)
         self._deliveries = Deliveries(
             settings,
             ledger,
@@ -253,7 +253,7 @@ class Receiver:
         )
 
         files = Files(certificate, key)
-        return await asyncio.to_thread(LiveCertificate, files, self._desk, self._clock)
+        return await asyncio.to_thread(LiveCertificate, files, self._tracker, self._clock)
 
 
 async def _awaited(serving: asyncio.Future[None]) -> None:

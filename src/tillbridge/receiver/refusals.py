@@ -28,8 +28,8 @@ _PASSING = {"receiver.bad_signature", "community.bad_signature"}
 class Refusals:
     """Counts refusals by store and reason; each kind is logged at most once a minute."""
 
-    def __init__(self, desk: ProblemTracker, clock: Clock) -> None:
-        self._desk = desk
+    def __init__(self, tracker: ProblemTracker, clock: Clock) -> None:
+        self._tracker = tracker
         self._clock = clock
         self._logged: dict[tuple[str, str], float] = {}
         self._unlogged: dict[tuple[str, str], int] = {}
@@ -68,12 +68,12 @@ class Refusals:
     def good_signature(self, store: str) -> None:
         """Note a signature that matches: the secret is right after all."""
         if self._bad.pop(store, None) is not None or self._is_told(store):
-            self._desk.report(_scope(store), ())
+            self._tracker.report(_scope(store), ())
 
     def let_go(self) -> None:
         """End what is only about strangers who have not come again for a day; call it hourly."""
         now = self._clock.monotonic()
-        for each in self._desk.current():
+        for each in self._tracker.current():
             if each.code not in _PASSING:
                 continue
             bad = self._bad.setdefault(each.store, _Bad())
@@ -81,10 +81,10 @@ class Refusals:
                 bad.times.append(now)
             if now - bad.times[-1] >= _DAY_S:
                 self._bad.pop(each.store)
-                self._desk.close(each.code, each.store)
+                self._tracker.close(each.code, each.store)
 
     def _is_told(self, store: str) -> bool:
-        return any(self._desk.is_open(code, store) for code in _scope(store).codes)
+        return any(self._tracker.is_open(code, store) for code in _scope(store).codes)
 
     def _tell(self, store: str, bad: "_Bad") -> None:
         code, community, name = _problem(store)
@@ -97,7 +97,7 @@ class Refusals:
             detail["community"] = name
         elif bad.real >= _SEVERAL:
             code = ALL_REFUSED
-        self._desk.report(_scope(store), [Found(code, detail=detail)])
+        self._tracker.report(_scope(store), [Found(code, detail=detail)])
 
 
 @dataclass(slots=True)
@@ -119,9 +119,9 @@ def _scope(store: str) -> Scope:
 class Crowding:
     """Counts connections beyond `max_connections`; many within a minute are a problem."""
 
-    def __init__(self, desk: ProblemTracker, clock: Clock) -> None:
+    def __init__(self, tracker: ProblemTracker, clock: Clock) -> None:
         self.metrics = Metrics()
-        self._desk = desk
+        self._tracker = tracker
         self._clock = clock
         self._began = clock.monotonic()
         self._times: deque[float] = deque(maxlen=_CROWDED)
@@ -132,7 +132,7 @@ class Crowding:
         now = self._clock.monotonic()
         self._times.append(now)
         if len(self._times) == _CROWDED and now - self._times[0] <= _CROWDED_WITHIN_S:
-            self._desk.open("receiver.crowded")
+            self._tracker.open("receiver.crowded")
 
     def plan(self, scheduler: Scheduler) -> None:
         """Let the problem be closed once no connection has been surplus for five minutes."""
@@ -143,8 +143,8 @@ class Crowding:
     async def look(self) -> None:
         """Close the problem if no connection has been surplus for five minutes."""
         since = self._times[-1] if self._times else self._began
-        if self._clock.monotonic() - since >= _CALM_S and self._desk.is_open("receiver.crowded"):
-            self._desk.close("receiver.crowded")
+        if self._clock.monotonic() - since >= _CALM_S and self._tracker.is_open("receiver.crowded"):
+            self._tracker.close("receiver.crowded")
 
 
 def _problem(path: str) -> tuple[str, bool, str]:

@@ -92,7 +92,7 @@ class SignIn:
         self._place = place
         self._link: ServiceLink | None = None
         self._access: StoreLink | None = None
-        self._desk: ConsentFlow | None = None
+        self._tracker: ConsentFlow | None = None
         self._of: tuple[str, ...] = ()
 
     def app(self, draft: Draft) -> App:
@@ -142,13 +142,13 @@ class SignIn:
 
     async def returned(self, query: Mapping[str, str]) -> CallbackAnswer:
         """Take the merchant's return; the tokens are then in the vault."""
-        if self._desk is None:
+        if self._tracker is None:
             return CallbackAnswer(
                 ok=False,
                 text=_("Nobody was asked to allow anything here."),
                 fix=_("Begin on the page Set-up."),
             )
-        told = await answer_callback(self._desk, query)
+        told = await answer_callback(self._tracker, query)
         if told.store is None:
             failure = told.failure or BridgeError(_("That did not work."))
             return CallbackAnswer(ok=False, text=failure.text, fix=_("Begin on the page Set-up."))
@@ -179,7 +179,7 @@ class SignIn:
         """Let go of the service."""
         if self._link is not None:
             await self._link.close()
-        self._link = self._access = self._desk = None
+        self._link = self._access = self._tracker = None
         self._of = ()
 
     async def _open(self, draft: Draft) -> None:
@@ -194,13 +194,13 @@ class SignIn:
         access = link.store(VaultTokenStore(place.ledger.vault, draft.store, draft.base_url))
         keepers = {draft.store: access.tokens}
         self._link, self._access = link, access
-        self._desk = ConsentFlow(link, keepers, place.ledger, clock=place.clock)
+        self._tracker = ConsentFlow(link, keepers, place.ledger, clock=place.clock)
         self._of = of
 
     def _consents(self) -> ConsentFlow:
-        if self._desk is None:
+        if self._tracker is None:
             raise BridgeError(_("There is nothing to sign in to yet."), fix=_("Begin anew."))
-        return self._desk
+        return self._tracker
 
     def _secret(self, base_url: str) -> str:
         """Return the app's secret, where it is for the service at `base_url`. Raises ConfigError.
