@@ -93,6 +93,9 @@ class StoreStatusReconciler:
         self._look_every_s = context.bridge.settings.service.store_look_s
         self._looked_at = self._clock.monotonic()
         self._look_due = True
+        self._asked_to_look_at = (
+            -math.inf
+        )  # monotonic; a read that began before knows nothing of it
         self._look_from = 0.0  # monotonic; until then whoever reads the integration may report it
         self._sent_at = -math.inf  # monotonic; when the service last answered a change
         self._not_before = 0.0
@@ -187,6 +190,8 @@ class StoreStatusReconciler:
         With `within_s` it is asked that late, and not at all where `noticed` comes first.
         """
         self._look_due = True
+        if not within_s:
+            self._asked_to_look_at = self._clock.monotonic()
         self._look_from = self._clock.monotonic() + within_s
         self._not_before = 0.0
         self.worker.wake()
@@ -197,7 +202,8 @@ class StoreStatusReconciler:
             if status not in _STATUSES or asked_at <= self._sent_at:
                 return  # it may tell of the time before the last change
             await self._seen(_STATUSES[status], await self._known())
-            self._look_due = False
+            if asked_at >= self._asked_to_look_at:
+                self._look_due = False
             self.worker.wake()
 
     async def settle(self) -> None:
