@@ -93,9 +93,7 @@ class StoreStatusReconciler:
         self._look_every_s = context.bridge.settings.service.store_look_s
         self._looked_at = self._clock.monotonic()
         self._look_due = True
-        self._asked_to_look_at = (
-            -math.inf
-        )  # monotonic; a read that began before knows nothing of it
+        self._asked_to_look_at = -math.inf  # monotonic; a read from before is too old
         self._look_from = 0.0  # monotonic; until then whoever reads the integration may report it
         self._sent_at = -math.inf  # monotonic; when the service last answered a change
         self._not_before = 0.0
@@ -189,10 +187,14 @@ class StoreStatusReconciler:
 
         With `within_s` it is asked that late, and not at all where `noticed` comes first.
         """
+        now = self._clock.monotonic()
+        asked = self._look_due and self._asked_to_look_at > -math.inf
+        if within_s and asked and self._look_from <= now:
+            return  # it is asked at once already
         self._look_due = True
         if not within_s:
-            self._asked_to_look_at = self._clock.monotonic()
-        self._look_from = self._clock.monotonic() + within_s
+            self._asked_to_look_at = now
+        self._look_from = now + within_s
         self._not_before = 0.0
         self.worker.wake()
 
