@@ -1,7 +1,7 @@
 """The store itself through the real daemon: its files, who pauses it, its schedule, its taxes."""
 
-import json
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
