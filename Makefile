@@ -15,7 +15,7 @@ EDITABLE := -e . $(patsubst %/pyproject.toml,-e %,$(ADAPTERS))
 LOCK_BIN := .venv-lock/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench deb deb-test systemd-test reference goldens screenshots windows-bundle lock clean
+.PHONY: help setup demo test check bench deb deb-test systemd-test reference messages goldens screenshots windows-bundle lock clean
 
 help: ## list these targets
 	@echo 'usage: make TARGET [PYTHON=python3.12]'
@@ -52,6 +52,10 @@ systemd-test: setup ## the package under a real systemd: killed, hung, stopped, 
 reference: setup ## the pages that are made from the code (reference of the adapter API, schema of its protocol)
 	$(BIN)/python -m tests.support.adapter_reference > docs/adapters/reference.md
 	$(BIN)/python -m tests.support.process_schema > docs/adapters/process.schema.json
+
+messages: setup ## dist/tillbridge.pot: every text that people read, for translators
+	@mkdir -p dist
+	$(BIN)/python -m tests.support.messages > dist/tillbridge.pot
 
 goldens: setup ## write tests/goldens anew, after a change that is meant (read the difference)
 	$(BIN)/pytest -q --renew-goldens tests/integration/test_goldens.py

@@ -14,7 +14,7 @@ from tillbridge.web.site.book import (
     performs,
 )
 from tillbridge.web.site.communities import blocks
-from tillbridge.web.site.remedies import WORDS, page_of, remedies_of
+from tillbridge.web.site.remedies import page_of, remedies_of
 from tillbridge.web.site.strip import drawn
 
 
@@ -24,7 +24,7 @@ async def _fill(visit: Visit) -> Filled:
         {
             **each,
             "remedies": remedies_of(each),
-            "words": WORDS.get(each["code"], ""),
+            "words": PROBLEMS[each["code"]].fix_on_page,
             "page": page_of(each),
             "ends_when_seen": PROBLEMS[each["code"]].ends_when_seen,
         }
