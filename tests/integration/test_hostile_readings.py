@@ -54,6 +54,7 @@ from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker, open_problems
 from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding, LeftOut
 from tillbridge.model.order import parse_order
 from tillbridge.pos.runner import PosRunner
 from tillbridge.pos.validation import valid_availability
@@ -531,6 +532,17 @@ def test_a_menu_that_is_fine_is_handed_on_as_it_is() -> None:
     found = read(menu)
     assert found == menu
     assert found.items is menu.items
+
+
+def test_facts_of_an_export_are_handed_on_all_of_them() -> None:
+    facts = ExportFacts(
+        encodings={"menu.csv": FileEncoding("utf-8")},
+        left_out=(LeftOut("Water", "zero_price"),),
+        not_offered=("Sauce",),
+        warnings=(ExportWarning("menu.csv", "It is old.", "Export again."),),
+        read_as="Shopify",
+    )
+    assert read(Catalogue.of([GOOD], facts=facts)).facts == facts
 
 
 def test_news_that_cannot_be_kept_is_told_and_the_rest_is_kept() -> None:

@@ -361,7 +361,7 @@ async def test_what_the_pos_tells_from_a_thread_of_its_own_is_heard_in_the_loop(
             threading.Timer(0.1, hear, args=(Change.AVAILABILITY,)).start()
 
     pos = run(Talks())
-    assert pos.tells_changes
+    assert pos.notifies_changes
     pos.on_change(lambda change: heard.put_nowait((change, threading.get_ident())))
     async with asyncio.timeout(10):
         assert await heard.get() == (Change.AVAILABILITY, threading.get_ident())
@@ -373,7 +373,7 @@ async def test_what_the_pos_tells_from_a_thread_of_its_own_is_heard_in_the_loop(
         while len(both) < 2:
             await asyncio.sleep(0.01)
     assert both == [Change.TABLES, Change.AVAILABILITY]
-    assert not run(Till()).tells_changes
+    assert not run(Till()).notifies_changes
     run(Till()).on_change(lambda _change: None)  # nothing to hear, and nothing wrong
 
 

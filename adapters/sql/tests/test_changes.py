@@ -205,7 +205,7 @@ def test_the_bridge_hears_of_a_change_in_its_own_loop(till: SqlRig) -> None:
             adapter="sql",
             ticket_timeout_s=10,
         )
-        assert runner.tells_changes
+        assert runner.notifies_changes
         runner.on_change(heard.put_nowait)
         async with asyncio.timeout(20):
             while await heard.get() is not Change.TABLES:

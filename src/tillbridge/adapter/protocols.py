@@ -204,23 +204,27 @@ class NamesFiles(Protocol):
 
 
 @runtime_checkable
-class TellsChanges(Protocol):
-    """Tells by itself that there is something new, so that it need not be asked all the time.
+class NotifiesChanges(Protocol):
+    """Notifies the bridge of changes, so that it need not be asked all the time.
 
-    It is asked once a minute all the same: what was told at a bad moment is not lost.
+    It is asked once a minute all the same: a notification at a bad moment is not lost. Its first
+    name, `TellsChanges`, means the same.
     """
 
     def on_change(self, hear: Callable[[Change], None]) -> None:
         """Call `hear`, from any thread, whenever something has changed from now on.
 
-        It is said once, by the bridge.
+        The bridge subscribes once.
         """
         ...
 
 
 @runtime_checkable
-class TellsTrouble(Protocol):
-    """Tells what is wrong with the adapter itself, apart from the till; no capability of a till."""
+class ReportsFaults(Protocol):
+    """Reports what is wrong with the adapter itself, not with the till; no capability of a till.
+
+    Its first name, `TellsTrouble`, means the same.
+    """
 
     def trouble(self) -> str:
         """Return what is wrong in one plain sentence, "" while nothing is; answers at once."""
@@ -234,3 +238,8 @@ class Closes(Protocol):
     def close(self) -> None:
         """Let go of it; nothing is asked afterwards. Safe to repeat; answers within a second."""
         ...
+
+
+# The first names of these; adapters that use them work as they are.
+TellsChanges = NotifiesChanges
+TellsTrouble = ReportsFaults

@@ -13,8 +13,7 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.pos.kit import Kit
-    from tillbridge.pos.trial import Trial
+    from tillbridge.pos.kit import Kit, Trial
 from typing import get_args
 
 from tillbridge.core.errors import BridgeError
@@ -64,8 +63,7 @@ def try_adapter(
     """
     from tillbridge.adapter.registration import closing
     from tillbridge.core.log import configure
-    from tillbridge.pos.kit import find_kit
-    from tillbridge.pos.trial import opened, trial_of, trials
+    from tillbridge.pos.kit import find_kit, opened, trial_of, trials
 
     configure("auto", "info")  # what an adapter's program writes to stderr, too
     kit = find_kit(name)
@@ -161,7 +159,7 @@ def _chosen(
     currency: str,
 ) -> _Chosen:
     """Return the options of --sample, of the package's sample, or of a store."""
-    from tillbridge.pos.trial import options_of_sample
+    from tillbridge.pos.kit import options_of_sample
 
     if sample is None and store is None and kit.root is not None and Path(name).is_dir():
         sample = kit.root / "sample.toml"
@@ -326,8 +324,7 @@ def _missing_of(context: typer.Context, store: str) -> tuple[dict[str, Any], Pat
     """
     from tillbridge.adapter import ExportUnreadable, PosFailure, ReadsCatalogue
     from tillbridge.adapter.registration import closing
-    from tillbridge.pos.kit import find_kit
-    from tillbridge.pos.trial import opened
+    from tillbridge.pos.kit import find_kit, opened
 
     loaded = load_settings(context)
     settings = loaded.settings.stores.get(store)

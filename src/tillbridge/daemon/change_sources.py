@@ -37,7 +37,7 @@ class ChangeSources:
         self._polled: list[Callable[[], None]] = []
         self._poll_s = (
             max(settings.pos.poll_s, _ASKED_ALL_THE_SAME_S)
-            if tills.menu.tells_changes
+            if tills.menu.notifies_changes
             else settings.pos.poll_s
         )
 

@@ -22,8 +22,7 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.pos.folder_events import FolderEvents
-from tillbridge.pos.opening import OPENS_WITHIN_S
-from tillbridge.pos.store_pos import StoreOpening
+from tillbridge.pos.store_pos import OPENS_WITHIN_S, StoreOpening
 from tillbridge.service.community_calls import CommunityCalls
 from tillbridge.service.link import App, ServiceLink
 from tillbridge.service.retry import Limits

@@ -1,6 +1,5 @@
 """What an adapter's answers have to be: sizes, ranges and kinds of all that may be in them."""
 
-import dataclasses
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -13,7 +12,7 @@ from tillbridge.model.numbers import parse_decimal
 
 MAX_LINE = 500
 MAX_DESCRIPTION = 20_000
-MAX_URL = 2_000
+MAX_TEXT = 2_000
 MAX_COUNT = 10_000
 MAX_PARTS = 1_000  # categories, groups, variants of one item
 MAX_RATE = 1_000  # percent
@@ -74,7 +73,7 @@ class ItemModel(AnswerModel):
     name: Identifier
     price: Price
     description: Annotated[str, Field(max_length=MAX_DESCRIPTION)]
-    image_url: Annotated[str, Field(max_length=MAX_URL)]
+    image_url: Annotated[str, Field(max_length=MAX_TEXT)]
     available: bool
     snooze_until: Instant | None
     categories: Identifiers
@@ -148,15 +147,6 @@ class UpdateModel(AnswerModel):
     reason: RejectReason | None
     external_ids: Annotated[tuple[Identifier, ...], Field(max_length=MAX_NEWS_ITEMS)]
     message: Any
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class AvailabilityEntry:
-    """One item's availability with its id, in one object as the models want it."""
-
-    external_id: object
-    available: object
-    until: object
 
 
 def words_of(error: Any) -> tuple[str, str]:  # noqa: ANN401 -- pydantic's error

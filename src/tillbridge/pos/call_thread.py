@@ -5,6 +5,7 @@ hangs must not keep the bridge from stopping.
 """
 
 import asyncio
+import contextlib
 import math
 import threading
 import time
@@ -19,26 +20,28 @@ OnHang = Callable[[str, float | None], None]
 
 
 class Call(Generic[T]):
-    """A call that waits for its turn, runs, or is done."""
+    """A call that waits for its turn, runs, or is done.
+
+    One that has run for `hangs_after_s` is reported to `on_hang`, and again when it returns.
+    """
 
     def __init__(
-        self,
-        name: str,
-        function: Callable[[], T],
-        done: asyncio.Future[T],
-        on_returned: Callable[["Call[Any]"], None],
+        self, name: str, function: Callable[[], T], hangs_after_s: float, on_hang: OnHang
     ) -> None:
-        self.name = name
-        self.loop = done.get_loop()
+        self._name = name
         self._function = function
-        self._done = done
-        self._on_returned = on_returned
+        self._hangs_after_s = hangs_after_s
+        self._on_hang = on_hang
+        self._loop = asyncio.get_running_loop()
+        self.done: asyncio.Future[T] = self._loop.create_future()
         self._lock = threading.Lock()
         self._withdrawn = False
         self._returned = False
         self._began: float | None = None  # monotonic seconds
-        self.timer: asyncio.TimerHandle | None = None
-        self.hangs = False
+        self._hangs = False
+        self._timer: asyncio.TimerHandle | None = None
+        if hangs_after_s < math.inf:
+            self._timer = self._loop.call_later(hangs_after_s, self._look)
 
     def withdraw(self) -> bool:
         """Keep the call from running. False where it has begun, and goes on."""
@@ -46,53 +49,48 @@ class Call(Generic[T]):
             self._withdrawn = self._began is None
             return self._withdrawn
 
-    @property
-    def is_over(self) -> bool:
-        """Whether it will not run any more: it has returned, or was withdrawn."""
-        return self._returned or self._withdrawn
-
-    @property
-    def ran_s(self) -> float:
-        """For how long it has run; 0 for one that waits for its turn."""
-        return 0.0 if self._began is None else time.monotonic() - self._began
-
     def run(self) -> None:
         """Run the function in this thread and report to the loop."""
         with self._lock:
             if self._withdrawn:
                 return
             self._began = time.monotonic()
+        outcome: tuple[T | None, BaseException | None]
         try:
-            result = self._function()
+            outcome = (self._function(), None)
         except BaseException as failure:  # noqa: BLE001 -- it is raised where the call is awaited
-            self._report(self._fail, failure)
-        else:
-            self._report(self._succeed, result)
+            outcome = (None, failure)
+        # The loop may have ended meanwhile, and with it everybody who waited.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._return, *outcome)
 
-    def _report(self, how: Callable[[Any], None], what: object) -> None:
-        try:
-            self.loop.call_soon_threadsafe(self._return, how, what)
-        except RuntimeError:  # the loop has ended meanwhile, and with it everybody who waited
-            return
-
-    def _return(self, how: Callable[[Any], None], what: object) -> None:
+    def _return(self, result: Any, failure: BaseException | None) -> None:  # noqa: ANN401 -- of the type T
+        """Hand the outcome to who awaits it (in the loop)."""
         self._returned = True
-        if not self._done.done():
-            how(what)
-        self._on_returned(self)
+        if not self.done.done():
+            if failure is None:
+                self.done.set_result(result)
+            else:
+                self.done.set_exception(_raisable(failure))
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._hangs:
+            self._on_hang(self._name, None)
 
-    def _succeed(self, result: T) -> None:
-        self._done.set_result(result)
-
-    def _fail(self, failure: BaseException) -> None:
-        self._done.set_exception(_raisable(failure))
+    def _look(self) -> None:
+        """Report a call that has run for too long; one that waits for its turn is not at fault."""
+        if self._returned or self._withdrawn:
+            return
+        ran_s = 0.0 if self._began is None else time.monotonic() - self._began
+        if ran_s < self._hangs_after_s:
+            self._timer = self._loop.call_later(self._hangs_after_s - ran_s, self._look)
+            return
+        self._hangs = True
+        self._on_hang(self._name, ran_s)
 
 
 class CallThread:
-    """A daemon thread of its own, started with the first call.
-
-    A call that has run for `hangs_after_s` is reported to `on_hang`, and again when it returns.
-    """
+    """A daemon thread of its own, started with the first call."""
 
     def __init__(
         self,
@@ -107,25 +105,20 @@ class CallThread:
         self._calls: SimpleQueue[Call[Any] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def submit(
-        self, function: Callable[[], T], name: str = ""
-    ) -> tuple[Call[T], asyncio.Future[T]]:
-        """Let `function` run when those before it have; return the call and its outcome."""
+    def submit(self, function: Callable[[], T], name: str = "") -> Call[T]:
+        """Let `function` run when those before it have; return the call, which is `done` once."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
             self._thread.start()
-        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        call = Call(name, function, done, self._has_returned)
-        if self._hangs_after_s < math.inf:
-            call.timer = call.loop.call_later(self._hangs_after_s, self._look, call)
+        call = Call(name, function, self._hangs_after_s, self._on_hang)
         self._calls.put(call)
-        return call, done
+        return call
 
     async def run(self, function: Callable[[], T], name: str = "") -> T:
         """Return what `function` returns; cancelled before its turn, it never runs."""
-        call, done = self.submit(function, name)
+        call = self.submit(function, name)
         try:
-            return await done
+            return await call.done
         except asyncio.CancelledError:
             call.withdraw()
             raise
@@ -138,23 +131,6 @@ class CallThread:
         while (call := self._calls.get()) is not None:
             call.run()
             del call  # a large result must not stay alive until the next call
-
-    def _look(self, call: Call[Any]) -> None:
-        """Report a call that has run for too long; one that waits for its turn is not at fault."""
-        left_s = self._hangs_after_s - call.ran_s
-        if call.is_over:
-            return
-        if left_s > 0:
-            call.timer = call.loop.call_later(left_s, self._look, call)
-            return
-        call.hangs = True
-        self._on_hang(call.name, call.ran_s)
-
-    def _has_returned(self, call: Call[Any]) -> None:
-        if call.timer is not None:
-            call.timer.cancel()
-        if call.hangs:
-            self._on_hang(call.name, None)
 
 
 def _raisable(failure: BaseException) -> Exception:

@@ -37,9 +37,6 @@ class _Listener:
     names: frozenset[str] | None  # None: whatever changes in the folder
     on_hint: Callable[[], None]
 
-    def matches(self, folder: str, name: str) -> bool:
-        return self.folder == folder and (self.names is None or name in self.names)
-
 
 class FolderEvents:
     """Hints to listeners that something may have changed. `run` is one supervised task."""
@@ -153,7 +150,10 @@ class FolderEvents:
             self.renew()
         touched = {os.path.split(path) for path in paths - folders}
         for listener in listeners:
-            if any(listener.matches(*each) for each in touched):
+            if any(
+                listener.folder == folder and (listener.names is None or name in listener.names)
+                for folder, name in touched
+            ):
                 listener.on_hint()
 
     def _no_events(self, failure: Exception) -> None:

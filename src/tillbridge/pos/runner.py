@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -31,17 +32,17 @@ from tillbridge.adapter import (
     ListsTickets,
     MarksTickets,
     NamesFiles,
+    NotifiesChanges,
     PosFailure,
     PosOffline,
     ReadsAvailability,
     ReadsCatalogue,
     ReadsCatalogueChanges,
     ReadsTables,
+    ReportsFaults,
     ReportsHealth,
     TablesReading,
-    TellsChanges,
     TellsTicketUpdates,
-    TellsTrouble,
     TellsUnreadableUpdates,
     Ticket,
     TicketOutcomeUnknown,
@@ -53,12 +54,15 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.supervision import describe
+from tillbridge.pos.answer_models import MAX_LINE
 from tillbridge.pos.call_thread import CallThread
-from tillbridge.pos.storable import storable_rows, valid_failure, valid_line
 from tillbridge.pos.validation import (
+    storable_rows,
+    storable_text,
     valid_availability,
     valid_catalogue,
     valid_changes,
+    valid_failure,
     valid_health,
     valid_listed,
     valid_paths,
@@ -92,22 +96,6 @@ class CallPolicy:
     valid: Callable[[Any], Any] | None = None
     defect: type[ExportUnreadable | PosFailure] = ExportUnreadable
 
-    @property
-    def reads(self) -> bool:
-        """Whether the call is made in the thread for reading, not in that for tickets."""
-        return self.defect is ExportUnreadable
-
-    @property
-    def stated(self) -> tuple[type[Exception], ...]:
-        """The failures that the adapter may state."""
-        return (ExportUnreadable, PosFailure) if self.reads else (PosFailure,)
-
-    def checked(self, operation: str, answer: object) -> Any:  # noqa: ANN401 -- as `valid` makes of it
-        """Return the answer, made usable. Raises TypeError for one that is none."""
-        if not isinstance(answer, self.kind):
-            raise TypeError(f"{operation} returned {type(answer).__name__}")
-        return answer if self.valid is None or answer is None else self.valid(answer)
-
 
 def _call(
     method: Callable[Concatenate[Any, P], T], policy: CallPolicy
@@ -125,6 +113,34 @@ def _call(
 def _can(capability: type) -> property:
     """Return whether the adapter has the capability, as a property."""
     return property(lambda self: isinstance(self._pos, capability), doc=capability.__doc__)
+
+
+def _seconds(capability: type, method: Callable[[Any], float]) -> property:
+    """Return the seconds that the adapter names at once, 0 where it names none, as a property."""
+
+    def seconds(self: "PosRunner") -> float:
+        if not isinstance(self._pos, capability):
+            return 0.0
+        asked = getattr(self._pos, method.__name__)
+        found = self._at_once(method.__name__, lambda: float(asked()), 0.0, _AT_ONCE_S)
+        return max(0.0, found) if math.isfinite(found) else 0.0
+
+    return property(seconds, doc=method.__doc__)
+
+
+def _files(
+    method: Callable[[Any], Sequence[Path]],
+) -> "Callable[[PosRunner], Sequence[Path]]":
+    """Return the adapter's files (or folders), none where it names none, as a method."""
+
+    def paths(self: "PosRunner") -> Sequence[Path]:
+        if not isinstance(self._pos, NamesFiles):
+            return ()
+        named = getattr(self._pos, method.__name__)
+        none: tuple[Path, ...] = ()
+        return self._at_once(method.__name__, lambda: valid_paths(named()), none, _AT_ONCE_S)
+
+    return paths
 
 
 _READS_UPDATES = CallPolicy(Iterable, lambda found: valid_updates(tuple(found)), PosOffline)
@@ -161,7 +177,7 @@ class PosRunner:
         self._hanging: dict[str, str] = {}  # operation -> since when, for people
         self._closed = False
         self._trouble = ""
-        self._reported_trouble: str | None = None
+        self._reported_trouble = None if isinstance(pos, ReportsFaults) else ""
         self._listeners: list[Callable[[Change], None]] = []
         self._reading = self._call_thread("reading", hangs_after_s)
         self._tickets = self._call_thread("tickets", hangs_after_s)
@@ -180,7 +196,7 @@ class PosRunner:
     lists_tickets = _can(ListsTickets)
     tells_updates = _can(TellsTicketUpdates)
     reports_health = _can(ReportsHealth)
-    tells_changes = _can(TellsChanges)
+    notifies_changes = _can(NotifiesChanges)
 
     # -- its methods, as the protocols in `tillbridge.adapter` describe them
 
@@ -235,8 +251,8 @@ class PosRunner:
         if not isinstance(self._pos, ReportsHealth):
             return Health(online=True)
         if self._probe is None or self._probe.done():
-            work = self._work("health", self._pos.health, _HEALTH)
-            _waiting, self._probe = self._tickets.submit(work, "health")
+            work = partial(self._made, _HEALTH, self._pos.health, "health")
+            self._probe = self._tickets.submit(work, "health").done
         probe = self._probe
         done, _pending = await asyncio.wait({probe}, timeout=self._ticket_timeout_s)
         if not done:
@@ -259,11 +275,13 @@ class PosRunner:
         if (asked := getattr(self._pos, operation, None)) is None:
             msg = f"this adapter has no {method.__qualname__}: look before asking"
             raise TypeError(msg)
-        lane = self._reading if policy.reads else self._tickets
-        work = self._work(operation, lambda: asked(*args, **kwargs), policy)
-        call, outcome = lane.submit(work, operation)
+        reads = policy.defect is ExportUnreadable
+        lane = self._reading if reads else self._tickets
+        work = partial(self._made, policy, partial(asked, *args, **kwargs), operation)
+        call = lane.submit(work, operation)
+        outcome = call.done
         try:
-            timeout_s = None if policy.reads else self._ticket_timeout_s
+            timeout_s = None if reads else self._ticket_timeout_s
             done, _pending = await asyncio.wait({outcome}, timeout=timeout_s)
         except asyncio.CancelledError:
             call.withdraw()
@@ -275,7 +293,9 @@ class PosRunner:
             raise (PosOffline if call.withdraw() else policy.defect)(self._no_answer())
         try:
             answer = outcome.result()
-        except policy.stated as failure:
+        except (ExportUnreadable, PosFailure) as failure:
+            if isinstance(failure, ExportUnreadable) and not reads:
+                raise self._defect(operation, failure, policy) from failure
             valid_failure(failure)
             self._works(operation)
             raise
@@ -291,35 +311,16 @@ class PosRunner:
         """The adapter's name, for people."""
         return self._adapter
 
-    @property
-    def hold_older_than_s(self) -> float:
-        """How old an order may be without a person asking for it (seconds); 0 for any age."""
-        return self._seconds(HoldsLateOrders, "hold_older_than_s")
-
-    @property
-    def late_write_s(self) -> float:
-        """How long a write may take effect after its answer was given up (seconds); 0: never."""
-        return self._seconds(WritesLate, "late_write_s")
-
-    def catalogue_files(self) -> Sequence[Path]:
-        """Return the files the menu is read from; none where the adapter names none."""
-        return self._paths("catalogue_files")
-
-    def availability_files(self) -> Sequence[Path]:
-        """Return the files availability is read from; none where the adapter names none."""
-        return self._paths("availability_files")
-
-    def table_files(self) -> Sequence[Path]:
-        """Return the files the tables are read from; none where the adapter names none."""
-        return self._paths("table_files")
-
-    def update_folders(self) -> Sequence[Path]:
-        """Return the folders news of tickets appears in; none where the adapter names none."""
-        return self._paths("update_folders")
+    hold_older_than_s = _seconds(HoldsLateOrders, HoldsLateOrders.hold_older_than_s)
+    late_write_s = _seconds(WritesLate, WritesLate.late_write_s)
+    catalogue_files = _files(NamesFiles.catalogue_files)
+    availability_files = _files(NamesFiles.availability_files)
+    table_files = _files(NamesFiles.table_files)
+    update_folders = _files(NamesFiles.update_folders)
 
     def on_change(self, callback: Callable[[Change], None]) -> None:
         """Call `callback` in the running event loop when the POS reports a change."""
-        if not isinstance(self._pos, TellsChanges):
+        if not isinstance(self._pos, NotifiesChanges):
             return
         self._listeners.append(callback)
         if len(self._listeners) > 1:
@@ -350,32 +351,23 @@ class PosRunner:
     def _call_thread(self, lane: str, hangs_after_s: float) -> CallThread:
         return CallThread(f"{self._store}-{lane}", hangs_after_s=hangs_after_s, on_hang=self.hangs)
 
-    def _work(
-        self, operation: str, call: Callable[[], object], policy: CallPolicy
-    ) -> Callable[[], Any]:
-        """Return what the adapter's thread does for one call."""
+    def _made(self, policy: CallPolicy, call: Callable[[], object], operation: str) -> Any:  # noqa: ANN401 -- as the policy makes of it
+        """Make a call in the adapter's thread, and return its answer made usable.
 
-        def work() -> object:
-            try:
-                return policy.checked(operation, call())
-            finally:
-                self._look_for_trouble()
-
-        return work
-
-    def _paths(self, operation: str) -> Sequence[Path]:
-        if not isinstance(self._pos, NamesFiles):
-            return ()
-        named = getattr(self._pos, operation)
-        none: tuple[Path, ...] = ()
-        return self._at_once(operation, lambda: valid_paths(named()), none, _AT_ONCE_S)
-
-    def _seconds(self, capability: type, operation: str) -> float:
-        if not isinstance(self._pos, capability):
-            return 0.0
-        asked = getattr(self._pos, operation)
-        seconds = self._at_once(operation, lambda: float(asked()), 0.0, _AT_ONCE_S)
-        return max(0.0, seconds) if math.isfinite(seconds) else 0.0
+        Raises TypeError for one that is none.
+        """
+        try:
+            answer = call()
+            if not isinstance(answer, policy.kind):
+                msg = f"{operation} returned {type(answer).__name__}"
+                raise TypeError(msg)
+            return answer if policy.valid is None or answer is None else policy.valid(answer)
+        finally:
+            if isinstance(self._pos, ReportsFaults):
+                try:
+                    self._trouble = storable_text(self._pos.trouble(), MAX_LINE)
+                except Exception:  # noqa: BLE001 -- an adapter's, whatever it is
+                    get_logger().exception("adapter.failed", **self._place("trouble"))
 
     def _at_once(self, operation: str, call: Callable[[], T], otherwise: T, within_s: float) -> T:
         """Return what a call returns that has to answer at once, `otherwise` where it does not.
@@ -469,17 +461,10 @@ class PosRunner:
             found.append(Found("adapter.hangs", subject, hang))
         self._report(Scope(self._store, _CALL_CODES, subject), found)
 
-    def _look_for_trouble(self) -> None:
-        """Ask the adapter what is wrong with itself (in its thread)."""
-        if isinstance(self._pos, TellsTrouble):
-            try:
-                self._trouble = valid_line(self._pos.trouble())
-            except Exception:  # noqa: BLE001 -- an adapter's, whatever it is
-                get_logger().exception("adapter.failed", **self._place("trouble"))
-
     def _report_trouble(self) -> None:
+        """Report what the adapter states of itself, where that has changed."""
         trouble = self._trouble
-        if not isinstance(self._pos, TellsTrouble) or trouble == self._reported_trouble:
+        if trouble == self._reported_trouble:
             return
         self._reported_trouble = trouble
         found = Found(

@@ -1,15 +1,27 @@
-"""A store's POS: one adapter for all, or another one for orders."""
+"""A store's POS: one adapter for all, or another one for orders; how its adapters are opened.
+
+Each adapter is opened in a thread of its own: code of vendors may hang or break while it is opened.
+The store then goes on with a POS that is offline and says why; all other stores do not notice.
+"""
 
 import asyncio
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NoReturn
 
-from tillbridge.adapter import AdapterContext
+from tillbridge.adapter import AdapterContext, Closes, Health, PosOffline
 from tillbridge.config import StoreSettings
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.pos.opening import AdapterOpening, NotOpened
+from tillbridge.core.log import get_logger
+from tillbridge.pos.call_thread import CallThread
+from tillbridge.pos.loader import AdapterNotLoaded, open_adapter
 from tillbridge.pos.runner import PosRunner, Report
+
+log = get_logger()
+
+OPENS_WITHIN_S = 5.0
+"""How long a start waits for all adapters; one that takes longer is used once it is open."""
 
 
 def check_duties(
@@ -51,6 +63,100 @@ class StorePos:
         adapters = (self.menu, self.orders, self.fallback)
         for adapter in {id(each): each for each in adapters}.values():
             if adapter is not None:
+                adapter.close()
+
+
+class NotOpened:
+    """Stands in for an adapter that is not open: a POS that is offline, with the reason."""
+
+    def __init__(self, detail: str, fix: str) -> None:
+        self._detail = detail
+        self._fix = fix
+
+    def health(self) -> Health:
+        """Return that the POS is offline."""
+        return Health(online=False, detail=self._detail, fix=self._fix)
+
+    def _refuse(self, *_args: object) -> NoReturn:
+        """Raise PosOffline: nothing was read, nothing was written, nobody can tell."""
+        raise PosOffline(self._detail, fix=self._fix)
+
+    read_catalogue = write_ticket = find_ticket = write_marked_ticket = _refuse
+
+
+class AdapterOpening:
+    """The opening of one adapter of a store. Used from the event loop."""
+
+    def __init__(
+        self, adapter: str, options: dict[str, Any], context: AdapterContext, *, table: str
+    ) -> None:
+        self.adapter = adapter
+        self._options = options
+        self._context = context
+        self._table = table
+        self._thread = CallThread(f"{context.store} {table} opens")
+        self._attempt = self._begin()
+
+    def _begin(self) -> "asyncio.Future[object]":
+        return self._thread.submit(
+            lambda: open_adapter(self.adapter, self._options, self._context, table=self._table)
+        ).done
+
+    async def opened(self, within_s: float) -> object:
+        """Return the adapter's object, or NotOpened for one that hangs or breaks.
+
+        Raises ConfigError where its options are wrong.
+        """
+        await asyncio.wait([self._attempt], timeout=within_s)
+        if not self._attempt.done():
+            return self._not_opened(
+                _("The adapter {adapter} does not get ready: opening it hangs.").format(
+                    adapter=self.adapter
+                )
+            )
+        failure = self._attempt.exception()
+        if failure is None:
+            self._thread.close()
+            return self._attempt.result()
+        if isinstance(failure, ConfigError) and not isinstance(failure, AdapterNotLoaded):
+            raise failure
+        text = failure.text if isinstance(failure, ConfigError) else str(failure)
+        return self._not_opened(
+            _("The adapter {adapter} cannot be opened: {detail}").format(
+                adapter=self.adapter, detail=f"{type(failure).__name__}: {text}"
+            )
+        )
+
+    def _not_opened(self, detail: str) -> NotOpened:
+        log.error(
+            "adapter.not_opened", store=self._context.store, adapter=self.adapter, detail=detail
+        )
+        return NotOpened(
+            detail,
+            _(
+                "Check that the till, its database or the network share of its files answers, and "
+                "that the adapter fits this bridge. It is opened as soon as that works."
+            ),
+        )
+
+    def can_be_opened(self) -> bool:
+        """Whether an attempt has succeeded meanwhile; one that has failed is begun again."""
+        if not self._attempt.done():
+            return False
+        failure = self._attempt.exception()
+        if failure is not None:
+            self._attempt = self._begin()
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close what an attempt has opened and nobody has taken."""
+        self._thread.close()
+        if not self._attempt.done():
+            self._attempt.cancel()
+        elif self._attempt.exception() is None:
+            adapter = self._attempt.result()
+            if isinstance(adapter, Closes):
                 adapter.close()
 
 

@@ -7,18 +7,19 @@ changing beside it delay nothing, and a file that is being written is left alone
 """
 
 import asyncio
+import contextlib
 import math
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
 from tillbridge.pos.call_thread import CallThread, OnHang
 from tillbridge.pos.folder_events import FolderEvents
 
-_Signature = tuple[int, ...]
+_Identity = tuple[int, int]
 _Listing = frozenset[tuple[str, int, int]]  # name, time of the last change, size
 
 _NOTICED_WITHIN_S = 1.0  # an event would have reported a change by then
@@ -26,10 +27,11 @@ _NOTICED_WITHIN_S = 1.0  # an event would have reported a change by then
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a file looked like. `signature` is None where it is not there."""
+    """What a file looked like. `identity` is device and number, None where it is not there."""
 
-    signature: _Signature | None
-    changed_ns: tuple[int, ...] = field(default=(), compare=False)
+    identity: _Identity | None
+    size: int = 0
+    changed_ns: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
@@ -55,7 +57,7 @@ class _View:
 
     files: Sequence[_Look]
     folders: Sequence[_Listing]
-    parents: tuple[_Signature | None, ...]
+    parents: tuple[_Identity | None, ...]
     at_ns: int
 
 
@@ -83,7 +85,7 @@ class FileWatch:
         self._files: list[_File] = []
         self._folders: list[_Folder] = []
         self._parents: tuple[Path, ...] = ()
-        self._known_parents: tuple[_Signature | None, ...] | None = None
+        self._known_parents: tuple[_Identity | None, ...] | None = None
         self._hinted = asyncio.Event()
 
     def subscribe(
@@ -98,7 +100,7 @@ class FileWatch:
             self._files.append(_File(absolute, settle_ms / 1000, on_change))
             self._add_parent(absolute.parent)
             names = frozenset({absolute.name})
-            self._events.listen(absolute.parent, names, self._hint, settle_ms=settle_ms)
+            self._events.listen(absolute.parent, names, self._hinted.set, settle_ms=settle_ms)
 
     def subscribe_folder(self, folder: Path, on_change: Callable[[], None]) -> None:
         """Call `on_change` in the loop as soon as a file in `folder` came, went or changed.
@@ -108,7 +110,7 @@ class FileWatch:
         absolute = folder.absolute()
         self._folders.append(_Folder(absolute, on_change))
         self._add_parent(absolute)
-        self._events.listen(absolute, None, self._hint)
+        self._events.listen(absolute, None, self._hinted.set)
 
     async def run(self) -> None:
         """Watch until cancelled."""
@@ -124,30 +126,19 @@ class FileWatch:
                 self._hinted.clear()
                 view = await worker.run(self._view, "watch")
                 self._take(view, polled=polled)
-                await self._rest(next_poll)
+                due = [file.due for file in self._files if file.pending is not None]
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min((next_poll, *due)) - time.monotonic()):
+                        await self._hinted.wait()
         finally:
             worker.close()
-
-    async def _rest(self, next_poll: float) -> None:
-        """Wait for a hint, or until something is due."""
-        due = [file.due for file in self._files if file.pending is not None]
-        wait_s = min((next_poll, *due)) - time.monotonic()
-        if wait_s > 0:
-            try:
-                async with asyncio.timeout(wait_s):
-                    await self._hinted.wait()
-            except TimeoutError:
-                return
-
-    def _hint(self) -> None:
-        self._hinted.set()
 
     def _add_parent(self, folder: Path) -> None:
         self._parents = tuple(dict.fromkeys((*self._parents, folder)))
 
     def _view(self) -> _View:
         """Look at everything (in the worker's thread)."""
-        parents = tuple(_identity(folder) for folder in self._parents)
+        parents = tuple(_look(folder).identity for folder in self._parents)
         files = tuple(_look(file.path) for file in self._files)
         folders = tuple(_listing(folder.path) for folder in self._folders)
         return _View(files, folders, parents, time.time_ns())
@@ -184,15 +175,7 @@ def _look(path: Path) -> _Look:
     except OSError:
         return _Look(None)
     times = (status.st_ctime_ns, status.st_mtime_ns)
-    return _Look((status.st_dev, status.st_ino, status.st_size, *times), times)
-
-
-def _identity(folder: Path) -> _Signature | None:
-    try:
-        status = folder.stat()
-    except OSError:
-        return None
-    return (status.st_dev, status.st_ino)
+    return _Look((status.st_dev, status.st_ino), status.st_size, times)
 
 
 def _listing(folder: Path) -> _Listing:
@@ -209,13 +192,9 @@ def _listing(folder: Path) -> _Listing:
     return frozenset(found)
 
 
-def _ages_s(look: _Look, at_ns: int) -> list[float]:
-    return [(at_ns - changed_ns) / 1e9 for changed_ns in look.changed_ns]
-
-
 def _is_old(look: _Look, at_ns: int) -> bool:
     """Return whether an event should have reported this long before."""
-    return all(age_s > _NOTICED_WITHIN_S for age_s in _ages_s(look, at_ns))
+    return all(at_ns - changed_ns > _NOTICED_WITHIN_S * 1e9 for changed_ns in look.changed_ns)
 
 
 def _left_to_settle(look: _Look, settle_s: float, at_ns: int) -> float:
@@ -225,5 +204,6 @@ def _left_to_settle(look: _Look, settle_s: float, at_ns: int) -> float:
     off, ours may have jumped, a file may have been given a time of its own. Else it is from now.
     """
     latest_s = settle_s + _NOTICED_WITHIN_S
-    believable = [age_s for age_s in _ages_s(look, at_ns) if 0 <= age_s <= latest_s]
+    ages_s = [(at_ns - changed_ns) / 1e9 for changed_ns in look.changed_ns]
+    believable = [age_s for age_s in ages_s if 0 <= age_s <= latest_s]
     return max(0.0, settle_s - min(believable, default=0.0))

@@ -15,9 +15,8 @@ from tillbridge.core.own_files import is_own
 from tillbridge.diagnostics.apart import apart
 from tillbridge.ledger.database import write_durably
 from tillbridge.model.money import to_major
-from tillbridge.pos.kit import find_quality
+from tillbridge.pos.kit import find_quality, trial_of
 from tillbridge.pos.loader import find_adapter, find_adapters, open_adapter
-from tillbridge.pos.trial import trial_of
 from tillbridge.setup.draft import Draft, Finding
 from tillbridge.setup.file import SetupContext
 from tillbridge.setup.options_form import fields_of, file_only, said_in

@@ -17,12 +17,12 @@ from tillbridge.adapter.protocols import (
     ListsTickets,
     MarksTickets,
     NamesFiles,
+    NotifiesChanges,
     ReadsAvailability,
     ReadsCatalogue,
     ReadsCatalogueChanges,
     ReadsTables,
     ReportsHealth,
-    TellsChanges,
     TellsTicketUpdates,
     TellsUnreadableUpdates,
     WritesLate,
@@ -45,7 +45,7 @@ CAPABILITIES: Mapping[str, type] = {
     "unreadable_updates": TellsUnreadableUpdates,
     "health": ReportsHealth,
     "files": NamesFiles,
-    "changes": TellsChanges,
+    "changes": NotifiesChanges,
 }
 
 
