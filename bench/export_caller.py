@@ -25,7 +25,9 @@ from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.menu.flow import CatalogueFlow
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.watch import FileWatch
-from tillbridge.service.link import App, ServiceLink
+from tillbridge.service.link import ServiceLink
+from tillbridge.service.oauth import App
+from tillbridge.service.tokens import TokenStore
 from tillbridge.service.types import Tokens
 
 SETTLE_MS = 150
@@ -64,18 +66,6 @@ class Stub:
         return web.json_response({"store_id": "st_main", "last_synced_at": None})
 
 
-class FixedTokens:
-    """A consent that holds."""
-
-    def load(self) -> Tokens:
-        """Return tokens for an hour."""
-        now = Clock().now_ms()
-        return Tokens("access", "refresh", now + 3_000_000, now)
-
-    def save(self, tokens: Tokens) -> None:
-        """Nothing is renewed here."""
-
-
 @asynccontextmanager
 async def served(stub: Stub) -> AsyncIterator[str]:
     """Serve the stub; yields its base URL."""
@@ -92,6 +82,8 @@ async def served(stub: Stub) -> AsyncIterator[str]:
 async def flowing(folder: Path, base_url: str) -> AsyncIterator[None]:
     """Run the flow and the watch as the daemon does."""
     clock = Clock()
+    now = clock.now_ms()
+    tokens = Tokens("access", "refresh", now + 3_000_000, now)
     ledger = await Ledger.open(folder / "data", clock=clock)
     tracker = await ProblemTracker.start(ledger, clock=clock)
     link = ServiceLink(base_url, App("app", lambda: "secret", "http://127.0.0.1:1/c"), clock=clock)
@@ -102,7 +94,7 @@ async def flowing(folder: Path, base_url: str) -> AsyncIterator[None]:
     context = store_context(
         settings,
         pos=pos,
-        service=link.store(FixedTokens()).client,
+        service=link.store(TokenStore(tokens)).client,
         ledger=ledger,
         problems=tracker,
         clock=clock,

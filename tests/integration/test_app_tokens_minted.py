@@ -10,14 +10,11 @@ from tests.support.service_link import Linked, linked
 from tillbridge.core.errors import RateLimited, Refused
 from tillbridge.ledger.vault import Vault
 from tillbridge.sandbox import SandboxSettings
-from tillbridge.service.gate import Priority
-from tillbridge.service.link import App, ServiceLink
-from tillbridge.service.retry import Kind, Limits
-from tillbridge.service.tokens import Access, KeptToken
-from tillbridge.service.transport import Request
+from tillbridge.service.answers import Limits
+from tillbridge.service.link import ServiceLink
+from tillbridge.service.oauth import App
+from tillbridge.service.tokens import Access, StoredToken
 from tillbridge.stores.vault import VaultAppTokens
-
-CATALOGUE = "/communities/com_food_hall/catalogue"
 
 
 async def minted(bench: Linked) -> int:
@@ -26,9 +23,7 @@ async def minted(bench: Linked) -> int:
 
 async def read(bench: Linked, link: ServiceLink) -> int:
     hall = link.app(audience="communities")
-    url = hall.caller.origin.url(*CATALOGUE.strip("/").split("/"))
-    request = Request("catalogue", "GET", url, Kind.READ)
-    return (await hall.caller.call(request, Priority.STORE)).answer.status
+    return (await hall.caller.call("communities.catalogue", "com_food_hall")).status
 
 
 async def test_a_token_has_the_scopes_that_were_asked_for() -> None:
@@ -105,15 +100,15 @@ async def test_tokens_are_kept_encrypted_and_for_their_app_alone(tmp_path: Path)
     vault = Vault(tmp_path)
     ours = VaultAppTokens(vault, base_url="https://a.example/v2", client_id="app_1")
     reports, hall = Access("reporting", "reports.read"), Access("communities")
-    ours.save(reports, KeptToken("t0ken-reports", 1000, 9000))
-    ours.save(hall, KeptToken("t0ken-hall", 2000, 9000))
+    ours.save(reports, StoredToken("t0ken-reports", 1000, 9000))
+    ours.save(hall, StoredToken("t0ken-hall", 2000, 9000))
     assert b"t0ken" not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
 
     again = VaultAppTokens(Vault(tmp_path), base_url="https://a.example/v2", client_id="app_1")
-    assert again.load(reports) == KeptToken("t0ken-reports", 1000, 9000)
-    assert again.load(hall) == KeptToken("t0ken-hall", 2000, 9000)
+    assert again.load(reports) == StoredToken("t0ken-reports", 1000, 9000)
+    assert again.load(hall) == StoredToken("t0ken-hall", 2000, 9000)
     other = VaultAppTokens(Vault(tmp_path), base_url="https://a.example/v2", client_id="app_2")
     assert other.load(reports) is None
 
-    again.save(hall, KeptToken("t0ken-late", 9500, 12_000))
+    again.save(hall, StoredToken("t0ken-late", 9500, 12_000))
     assert again.load(reports) is None  # it was over

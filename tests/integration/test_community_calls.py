@@ -14,9 +14,10 @@ from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown
 from tillbridge.model.community import SubscriptionRequest
 from tillbridge.model.instant import from_iso
 from tillbridge.sandbox import SandboxSettings
+from tillbridge.service.answers import Limits
 from tillbridge.service.community_calls import CommunityCalls
-from tillbridge.service.link import App, ServiceLink
-from tillbridge.service.retry import Limits
+from tillbridge.service.link import ServiceLink
+from tillbridge.service.oauth import App
 
 FAR_MS = from_iso("2099-01-01T00:00:00.000Z")
 

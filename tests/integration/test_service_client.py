@@ -18,7 +18,7 @@ from tillbridge.core.errors import (
 from tillbridge.model.order import ReasonCode
 from tillbridge.model.table import Table
 from tillbridge.sandbox import SandboxSettings
-from tillbridge.service.retry import Limits
+from tillbridge.service.answers import Limits
 from tillbridge.service.types import PushAccepted, PushDone
 
 
@@ -166,7 +166,7 @@ async def test_a_push_that_became_a_job_is_not_pushed_again_where_its_answer_was
         async def sleep(seconds: float) -> None:
             await asyncio.sleep(seconds / 20)
 
-        bench.client._caller._sleep = sleep
+        bench.client._caller.sleep = sleep
         await bench.fault("error", "/menus$", status=504, when="after")
         items = [{"external_id": f"i{n}", "name": f"I {n}", "price": 100} for n in range(130)]
         done = await bench.client.push_menus("st_main", {"menu_name": "Main", "items": items})

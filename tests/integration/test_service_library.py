@@ -14,8 +14,7 @@ import tillbridge.service
 from tests.support.service_reference import PAGE, renewed
 from tillbridge.core import errors
 from tillbridge.sandbox import SandboxSettings, start
-from tillbridge.service.answers import failure_of
-from tillbridge.service.retry import Kind
+from tillbridge.service.answers import Kind, failure_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CODES = re.findall(

@@ -10,8 +10,8 @@ from tests.support.sandbox_driver import Driver, driven
 from tests.support.service_link import REDIRECT_URI, HandClock
 from tillbridge.core.errors import Conflict, Refused
 from tillbridge.sandbox import SandboxSettings
-from tillbridge.service.link import App, ServiceLink
-from tillbridge.service.signup import SignupRequest
+from tillbridge.service.link import ServiceLink
+from tillbridge.service.oauth import App, SignupRequest
 
 CLIENT_ID, CLIENT_SECRET = "app_123", "sandbox-secret"
 NEW = SignupRequest("new@example.com", "Bar Nuovo", "loc-9", flow_type="signup")

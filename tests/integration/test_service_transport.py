@@ -18,7 +18,7 @@ from cryptography.x509.oid import NameOID
 from tests.support.service_link import HandClock
 from tillbridge import __version__
 from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceError, Unreachable
-from tillbridge.service.retry import Kind
+from tillbridge.service.answers import Kind
 from tillbridge.service.transport import Request, Transport
 
 TOKEN = "planted-t0ken-value"
@@ -100,7 +100,7 @@ def call(transport: Transport, method: str = "GET", body: bytes | None = None) -
 
 async def failure_of(transport: Transport, request: Request) -> ServiceError:
     with pytest.raises(ServiceError) as failed:
-        await transport.exchange(request, token=TOKEN)
+        await transport.exchange(request, authorization=f"Bearer {TOKEN}")
     told = "".join(traceback.format_exception(failed.value))
     assert TOKEN not in told
     return failed.value
@@ -115,7 +115,9 @@ async def test_a_call_says_who_calls_and_what_it_carries() -> None:
         return web.json_response({"ok": True})
 
     async with served(handler) as transport:
-        answer = await transport.exchange(call(transport, "POST", b'{"a":1}'), token=TOKEN)
+        answer = await transport.exchange(
+            call(transport, "POST", b'{"a":1}'), authorization=f"Bearer {TOKEN}"
+        )
     assert answer.body == {"ok": True}
     headers = seen[0].headers
     assert headers["User-Agent"] == f"tillbridge/{__version__}"
@@ -210,7 +212,7 @@ async def test_a_put_on_a_kept_connection_is_never_sent_twice_behind_our_back() 
             await writer.drain()
 
     async with served_raw(raw) as transport:
-        await transport.exchange(call(transport), token=TOKEN)
+        await transport.exchange(call(transport), authorization="")
         failure = await failure_of(transport, call(transport, "PUT"))
     assert isinstance(failure, OutcomeUnknown)
     assert requests == [b"GET", b"PUT"]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import aiohttp
@@ -15,7 +15,8 @@ from tests.support.service_link import HandClock
 from tillbridge.core.errors import BridgeError, Refused
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.service.link import App, ServiceLink, StoreLink
+from tillbridge.service.link import ServiceLink, StoreLink
+from tillbridge.service.oauth import App
 from tillbridge.service.types import Tokens
 from tillbridge.stores.consent import ConsentFlow, ConsentRefused, callback_place, listening
 from tillbridge.stores.vault import VaultTokenStore
@@ -172,7 +173,7 @@ async def test_tokens_are_of_one_service(tmp_path: Path) -> None:
             assert VaultTokenStore(ledger.vault, "main", same).load() == tokens
         for other in ("http://one.example/v2", "https://one.example:444/v2", "https://two.example"):
             assert VaultTokenStore(ledger.vault, "main", other).load() is None
-        ledger.vault.put("main/tokens", json.dumps(tokens.to_record()))  # of a version before
+        ledger.vault.put("main/tokens", json.dumps(asdict(tokens)))  # of a version before
         assert VaultTokenStore(ledger.vault, "main", "https://two.example").load() == tokens
     finally:
         await ledger.close()

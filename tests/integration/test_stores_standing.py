@@ -30,8 +30,8 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
+from tillbridge.service.answers import Limits
 from tillbridge.service.caller import Contact
-from tillbridge.service.retry import Limits
 from tillbridge.service.types import Store
 from tillbridge.stores.closure import Who
 from tillbridge.stores.integration import Integrator

@@ -18,9 +18,10 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.receiver import Receiver
 from tillbridge.sandbox import SandboxSettings
+from tillbridge.service.answers import Limits
 from tillbridge.service.community_calls import CommunityCalls
-from tillbridge.service.link import App, ServiceLink
-from tillbridge.service.retry import Limits
+from tillbridge.service.link import ServiceLink
+from tillbridge.service.oauth import App
 
 KEY = "communities/hall"
 

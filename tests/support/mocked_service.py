@@ -12,9 +12,10 @@ from aioresponses import aioresponses
 from yarl import URL
 
 from tests.support.service_link import REDIRECT_URI, HandClock, MemoryTokens
+from tillbridge.service.answers import Limits
 from tillbridge.service.client import ServiceClient
-from tillbridge.service.link import App, ServiceLink, StoreLink
-from tillbridge.service.retry import Limits
+from tillbridge.service.link import ServiceLink, StoreLink
+from tillbridge.service.oauth import App
 from tillbridge.service.types import Tokens
 
 BASE_URL = "https://service.example/v2"

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 from tests.support.sandbox_driver import Driver, driven
 from tillbridge.core.clock import Clock
 from tillbridge.sandbox import SandboxSettings
+from tillbridge.service.answers import Limits
 from tillbridge.service.caller import Contact
 from tillbridge.service.client import ServiceClient
-from tillbridge.service.link import App, ServiceLink, StoreLink
-from tillbridge.service.retry import Limits
+from tillbridge.service.link import ServiceLink, StoreLink
+from tillbridge.service.oauth import App
+from tillbridge.service.tokens import TokenStore
 from tillbridge.service.types import IntegrationRequest, Tokens
 
 WEBHOOK_URL = "http://127.0.0.1:1/webhooks/main"
@@ -36,8 +38,8 @@ class HandClock(Clock):
         self.wall_ms += int(seconds * 1000)
 
 
-@dataclass(slots=True)
-class MemoryTokens:
+@dataclass
+class MemoryTokens(TokenStore):
     kept: Tokens | None = None
     saved: list[Tokens] = field(default_factory=list)
 

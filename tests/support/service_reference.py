@@ -6,8 +6,7 @@ from pathlib import Path
 
 from tillbridge.service.client import MenuCalls, OrderCalls, StoreCalls
 from tillbridge.service.community_calls import CommunityCalls
-from tillbridge.service.oauth import OAuth
-from tillbridge.service.signup import Signup
+from tillbridge.service.oauth import OAuth, Signup
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/service-library.md"

@@ -15,7 +15,7 @@ from tillbridge.core.errors import (
     Unauthorised,
     Unreachable,
 )
-from tillbridge.service.retry import (
+from tillbridge.service.answers import (
     Decision,
     GiveUp,
     HoldAll,

@@ -22,9 +22,8 @@ from tillbridge.core.errors import (
 )
 from tillbridge.model.instant import from_iso
 from tillbridge.service import types
-from tillbridge.service.answers import failure_of, problem_of, retry_after_s
-from tillbridge.service.encoding import encode
-from tillbridge.service.retry import Kind
+from tillbridge.service.answers import Kind, failure_of, problem_of, retry_after_s
+from tillbridge.service.transport import encode
 from tillbridge.service.types import UNREADABLE
 
 NOW = from_iso("2026-11-21T12:00:00Z")
@@ -164,9 +163,9 @@ def test_what_is_missing_is_named_also_deep_inside() -> None:
 @pytest.mark.parametrize("body", [None, [], "text", 7, {}])
 def test_an_answer_without_what_is_needed_is_unreadable(body: object) -> None:
     with pytest.raises(Refused) as refused:
-        types.read_integration_with_secret(body, "integrations.create")
+        types.read_job(body, "menus.job")
     assert refused.value.code == UNREADABLE
-    assert "integrations.create" in str(refused.value)
+    assert "menus.job" in str(refused.value)
 
 
 def test_a_push_is_done_or_accepted() -> None:

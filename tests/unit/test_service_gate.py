@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from tillbridge.service.gate import Gate, GateClosed, Priority
+from tillbridge.core.errors import RateLimited
+from tillbridge.service.caller import Gate, GateClosed
+from tillbridge.service.endpoints import Priority
 
 
 class Road:
@@ -16,15 +18,21 @@ class Road:
         self.open = asyncio.Event()
 
     async def drive(self, name: str, priority: Priority, *, patience_s: float = 30) -> None:
-        async with self.gate.passage(priority, patience_s=patience_s) as passage:
+        async with self.gate.passage(priority, patience_s=patience_s):
             self.came.append(name)
             await self.open.wait()
-            passage.answered()
 
     async def send(self, *cars: tuple[str, Priority]) -> list[asyncio.Task[None]]:
         tasks = [asyncio.create_task(self.drive(name, priority)) for name, priority in cars]
         await settle()
         return tasks
+
+
+async def limited(gate: Gate, retry_after_s: float) -> None:
+    """A call that is answered with a 429."""
+    with pytest.raises(RateLimited):
+        async with gate.passage(Priority.MENU, patience_s=1):
+            raise RateLimited("slow down", retry_after_s=retry_after_s)
 
 
 async def settle() -> None:
@@ -39,7 +47,7 @@ async def arrived(road: Road, count: int) -> None:
 
 
 async def test_waiting_calls_leave_in_the_order_of_their_priority() -> None:
-    road = Road(Gate(places=1, kept_for_orders=0))
+    road = Road(Gate(places=1, for_orders=0))
     first = await road.send(("first", Priority.POLL))
     rest = await road.send(
         ("poll", Priority.POLL),
@@ -55,7 +63,7 @@ async def test_waiting_calls_leave_in_the_order_of_their_priority() -> None:
 
 
 async def test_a_few_places_are_kept_for_orders() -> None:
-    road = Road(Gate(places=4, kept_for_orders=2))
+    road = Road(Gate(places=4, for_orders=2))
     tasks = await road.send(*[(f"menu-{n}", Priority.MENU) for n in range(4)])
     assert road.came == ["menu-0", "menu-1"]
     tasks += await road.send(*[(f"order-{n}", Priority.ORDERS) for n in range(3)])
@@ -68,8 +76,7 @@ async def test_a_few_places_are_kept_for_orders() -> None:
 async def test_after_a_429_nobody_goes_until_the_time_is_over_then_one_alone() -> None:
     gate = Gate()
     road = Road(gate)
-    async with gate.passage(Priority.MENU, patience_s=1) as passage:
-        passage.limited(0.1)
+    await limited(gate, 0.1)
     loop = asyncio.get_running_loop()
     closed_at = loop.time()
     tasks = await road.send(
@@ -87,21 +94,15 @@ async def test_after_a_429_nobody_goes_until_the_time_is_over_then_one_alone() -
 
 async def test_a_probe_that_is_refused_closes_the_gate_again() -> None:
     gate = Gate()
-    async with gate.passage(Priority.MENU, patience_s=1) as passage:
-        passage.limited(0.01)
-    async with gate.passage(Priority.MENU, patience_s=1) as probe:
-        probe.limited(5)
+    await limited(gate, 0.01)
+    await limited(gate, 5)
     assert gate.closed_for_s() > 4
 
 
 async def test_an_answer_to_an_older_call_does_not_open_the_gate() -> None:
     gate = Gate()
-    async with (
-        gate.passage(Priority.MENU, patience_s=1) as old,
-        gate.passage(Priority.MENU, patience_s=1) as other,
-    ):
-        other.limited(0.01)
-        old.answered()
+    async with gate.passage(Priority.MENU, patience_s=1):
+        await limited(gate, 0.01)
     road = Road(gate)
     tasks = await road.send(("one", Priority.ORDERS), ("two", Priority.ORDERS))
     await arrived(road, 1)
@@ -113,8 +114,7 @@ async def test_an_answer_to_an_older_call_does_not_open_the_gate() -> None:
 
 async def test_who_cannot_wait_that_long_is_told_at_once() -> None:
     gate = Gate()
-    async with gate.passage(Priority.MENU, patience_s=1) as passage:
-        passage.limited(300)
+    await limited(gate, 300)
     with pytest.raises(GateClosed) as closed:
         async with gate.passage(Priority.ORDERS, patience_s=120):
             pass
@@ -122,7 +122,7 @@ async def test_who_cannot_wait_that_long_is_told_at_once() -> None:
 
 
 async def test_patience_ends_and_the_place_goes_to_the_next() -> None:
-    road = Road(Gate(places=1, kept_for_orders=0))
+    road = Road(Gate(places=1, for_orders=0))
     first = await road.send(("first", Priority.MENU))
     with pytest.raises(GateClosed):
         await road.drive("hasty", Priority.ORDERS, patience_s=0.01)
@@ -133,7 +133,7 @@ async def test_patience_ends_and_the_place_goes_to_the_next() -> None:
 
 
 async def test_a_cancelled_call_gives_its_place_back() -> None:
-    road = Road(Gate(places=1, kept_for_orders=0))
+    road = Road(Gate(places=1, for_orders=0))
     inside = await road.send(("inside", Priority.MENU))
     waiting = await road.send(("waiting", Priority.ORDERS))
     last = await road.send(("last", Priority.POLL))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.core.errors import Refused
-from tillbridge.service.origin import Origin
+from tillbridge.service.transport import Origin
 
 ORIGIN = Origin("https://api.example.com/v2")
 JOB = "https://api.example.com/v2/pos/stores/st_1/menus/jobs/job_1"

@@ -18,8 +18,8 @@ from tillbridge.core.errors import (
     ServiceError,
     Unauthorised,
 )
+from tillbridge.service.answers import Limits
 from tillbridge.service.client import ServiceClient
-from tillbridge.service.retry import Limits
 
 # Specification: Errors. 422 has no row of its own; endpoints declare it, and no row repeats it.
 TABLE = """
@@ -391,3 +391,14 @@ async def test_a_504_of_a_removal_is_settled_by_the_404_that_the_store_is_not_in
         service.answer(SHOW, 404, code="store.not_integrated")
         await service.client.remove_integration("st_main")
         assert service.lines == [REMOVE, SHOW]
+
+
+@pytest.mark.parametrize("body", [{}, {"webhook_secret": ""}, []])
+async def test_an_integration_whose_secret_is_not_shown_is_an_unreadable_answer(
+    body: object,
+) -> None:
+    async with mocked_service() as service:
+        service.answer("POST /pos/integrate-store/st_main", 201, body)
+        with pytest.raises(Refused) as refused:
+            await service.client.integrate("st_main", INTEGRATION)
+    assert refused.value.code == "answer.unreadable"

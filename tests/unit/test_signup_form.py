@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.service.signup import SignupAddress, SignupRequest, signup_body
+from tillbridge.service.oauth import SignupAddress, SignupRequest, signup_body
 from tillbridge.stores.signup_form import FIELDS, fault_of, faults_of, missing, request_of
 
 FULL = {

@@ -23,9 +23,10 @@ from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.vault import Vault, client_secret_for
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.store_pos import OPENS_WITHIN_S, StoreOpening
+from tillbridge.service.answers import Limits
 from tillbridge.service.community_calls import CommunityCalls
-from tillbridge.service.link import App, ServiceLink
-from tillbridge.service.retry import Limits
+from tillbridge.service.link import ServiceLink
+from tillbridge.service.oauth import App
 from tillbridge.stores.consent import ConsentFlow
 from tillbridge.stores.link import ServiceReach
 

@@ -27,8 +27,9 @@ from tillbridge.pos.loader import open_adapter
 from tillbridge.pos.runner import PosRunner
 from tillbridge.pos.store_pos import StorePos
 from tillbridge.receiver.receiver import Receiver
-from tillbridge.service.link import App, ServiceLink
-from tillbridge.service.types import Tokens
+from tillbridge.service.link import ServiceLink
+from tillbridge.service.oauth import App
+from tillbridge.service.tokens import TokenStore
 from tillbridge.stores.vault import VaultTokenStore
 from tillbridge.web.ports import Answer
 from tillbridge.web.stopped import status_from_ledger
@@ -108,7 +109,9 @@ async def subject_alone(loaded: LoadedSettings, *, hung: bool = False) -> AsyncI
             tills, failure = _tills(name, settings, loaded.base_dir)
             for till in tills.values():
                 opened.callback(till.close)
-            access = link.store(_KeptOnly(vault, name, loaded.settings.service.base_url))
+            base_url = loaded.settings.service.base_url
+            tokens = None if vault is None else VaultTokenStore(vault, name, base_url).load()
+            access = link.store(TokenStore(tokens))  # what is renewed here is not stored
             stores[name] = StoreSubject(
                 name, settings, access.tokens, access.client, known.get(name), tills, failure
             )
@@ -138,20 +141,6 @@ def _telling(settings: Settings, base_dir: Path) -> Sequence[Telling]:
     from tillbridge.daemon.alerting import probes_of  # noqa: PLC0415 -- only where configured
 
     return probes_of(settings.alerts, base_dir)
-
-
-class _KeptOnly:
-    """A store's tokens as they are kept; new ones are not written down."""
-
-    def __init__(self, vault: Vault | None, store: str, base_url: str) -> None:
-        self._kept = None if vault is None else VaultTokenStore(vault, store, base_url)
-
-    def load(self) -> Tokens | None:
-        """Return the kept tokens."""
-        return None if self._kept is None else self._kept.load()
-
-    def save(self, tokens: Tokens) -> None:
-        """Keep nothing."""
 
 
 def _vault(data_dir: Path) -> tuple[Vault | None, str]:

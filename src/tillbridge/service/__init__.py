@@ -19,37 +19,33 @@ if TYPE_CHECKING:
         Unauthorised,
         Unreachable,
     )
+    from tillbridge.service.answers import Limits
     from tillbridge.service.client import OrderBodies, ServiceClient
     from tillbridge.service.community_calls import CommunityCalls
-    from tillbridge.service.link import App, AppLink, ServiceLink, StoreLink
-    from tillbridge.service.oauth import authorize_url, new_state, same_state
-    from tillbridge.service.retry import Limits
-    from tillbridge.service.signup import SignupAddress, SignupRequest, SignupUrl
+    from tillbridge.service.link import AppLink, ServiceLink, StoreLink
+    from tillbridge.service.oauth import (
+        App,
+        SignupAddress,
+        SignupRequest,
+        SignupUrl,
+        authorize_url,
+        new_state,
+        same_state,
+    )
     from tillbridge.service.tokens import AppTokenStore, MemoryTokens, TokenKeeper, TokenStore
     from tillbridge.service.types import Integration, IntegrationRequest, Store, Tokens
 
-_HOMES = {
-    "tillbridge.core.errors": (
-        "Conflict",
-        "ConsentLost",
-        "OutcomeUnknown",
-        "RateLimited",
-        "Refused",
-        "ServiceDown",
-        "ServiceError",
-        "Unauthorised",
-        "Unreachable",
-    ),
-    "tillbridge.service.client": ("OrderBodies", "ServiceClient"),
-    "tillbridge.service.community_calls": ("CommunityCalls",),
-    "tillbridge.service.link": ("App", "AppLink", "ServiceLink", "StoreLink"),
-    "tillbridge.service.oauth": ("authorize_url", "new_state", "same_state"),
-    "tillbridge.service.retry": ("Limits",),
-    "tillbridge.service.signup": ("SignupAddress", "SignupRequest", "SignupUrl"),
-    "tillbridge.service.tokens": ("AppTokenStore", "MemoryTokens", "TokenKeeper", "TokenStore"),
-    "tillbridge.service.types": ("Integration", "IntegrationRequest", "Store", "Tokens"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+# In the order of their imports; each holds names of `__all__`.
+_MODULES = (
+    "core.errors",
+    "service.answers",
+    "service.types",
+    "service.tokens",
+    "service.oauth",
+    "service.client",
+    "service.community_calls",
+    "service.link",
+)
 
 __all__ = [
     "App",
@@ -87,9 +83,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
-    value: object = getattr(importlib.import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
+    for module in _MODULES if name in __all__ else ():
+        value: object = getattr(importlib.import_module(f"tillbridge.{module}"), name, None)
+        if value is not None:
+            globals()[name] = value
+            return value
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

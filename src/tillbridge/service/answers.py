@@ -1,14 +1,25 @@
-"""From an HTTP status and the error envelope to the failure that says how to recover. Pure.
+"""From an HTTP status and the error envelope to the failure, and from that to the retry. Pure.
 
-Specification: Errors. Clients branch on code; where there is none, the status decides.
+Specification: Errors. Clients branch on code; where there is none, the status decides. The type of
+the failure says how to recover, and this table is the only retry policy:
+
+| failure | decision |
+|---|---|
+| 401 | refresh the token once, repeat once |
+| 400, 403, 404, 409, 422, consent lost, unknown codes | give up |
+| 429 | nobody calls before Retry-After has passed |
+| 500, 502, 503, no connection, a line dropped under a read | backoff with full jitter, capped |
+| 504, or a line dropped after a write was sent | read state; repeat only where it was not applied |
 """
 
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NoReturn, TypedDict
+from enum import Enum
+from typing import Any, NoReturn
 
 from tillbridge.core.errors import (
     Conflict,
@@ -23,7 +34,6 @@ from tillbridge.core.errors import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.model.numbers import parse_json_float
-from tillbridge.service.retry import Kind
 
 CONSENT_REVOKED = "auth.consent_revoked"
 CONSENT_MISSING = "consent.missing"
@@ -38,10 +48,11 @@ _BY_CODE = {
 }
 
 
-class _Said(TypedDict):
-    code: str
-    status: int
-    operation: str
+class Kind(Enum):
+    """Whether a call changes something at the service."""
+
+    READ = "read"
+    WRITE = "write"
 
 
 _LONGEST_MESSAGE = 300
@@ -70,36 +81,36 @@ def failure_of(
     """Return the failure for an answer that is not 2xx. Never raises, whatever the body is."""
     code, message = _envelope(raw)
     text = _text(status, message)
-    said = _Said(code=code, status=status, operation=operation)
     if status == 429:
         wait = retry_after_s(headers, now_ms=now_ms)
         return RateLimited(
             text, retry_after_s=wait, code=code or "rate.limited", operation=operation
         )
+    # Redirects are never followed with a token; other statuses are as unknown codes: never again.
+    failure: type[ServiceError] = Refused
     if code == CONSENT_REVOKED:
-        return ConsentLost(text, **said)
-    if status == 401:
-        return Refused(text, **said) if code == BAD_CLIENT else Unauthorised(text, **said)
-    if status == 409:
-        return Conflict(text, **said)
-    if status >= 500:
+        failure = ConsentLost
+    elif status == 401 and code != BAD_CLIENT:
+        failure = Unauthorised
+    elif status == 409:
+        failure = Conflict
+    elif status >= 500:
         # Beyond the table are only gateways' own numbers (52x), which know as little as a 504 does.
         unknown = kind is Kind.WRITE and status not in {500, 502, 503}
-        return OutcomeUnknown(text, **said) if unknown else ServiceDown(text, **said)
-    # Redirects are never followed with a token; other statuses are as unknown codes: never again.
-    return Refused(text, **said)
+        failure = OutcomeUnknown if unknown else ServiceDown
+    return failure(text, code=code, status=status, operation=operation)
 
 
 def retry_after_s(headers: Mapping[str, str], *, now_ms: int) -> float:
-    """Return Retry-After in seconds, told as seconds or as an HTTP date; 1 where it is missing.
+    """Return Retry-After in seconds, given in seconds or as an HTTP date; 1 where it is missing.
 
     A date is measured against the answer's own Date, so that a wrong clock here does not matter.
     """
-    told = headers.get("Retry-After", "").strip()
+    given = headers.get("Retry-After", "").strip()
     try:
-        seconds = float(told)
+        seconds = float(given)
     except ValueError:
-        until, now = _http_date(told), _http_date(headers.get("Date", ""))
+        until, now = _http_date(given), _http_date(headers.get("Date", ""))
         if until is None:
             return _NO_RETRY_AFTER_S
         seconds = until - (now_ms / 1000 if now is None else now)
@@ -161,3 +172,86 @@ def problem_of(failure: ServiceError) -> str | None:
             return "service.token_refused"  # a fresh one, too: it was refreshed and sent again
         case _:
             return _BY_CODE.get(failure.code)
+
+
+# -- how to go on
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How far one call goes before it is left to the caller's own timer. Durations in seconds."""
+
+    max_attempts: int = 5
+    backoff_first_s: float = 0.5
+    backoff_cap_s: float = 60.0
+    rate_limit_patience_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Repeat the call after this many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class HoldAll:
+    """Repeat the call; nobody calls the service for this many seconds."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshToken:
+    """Get a new access token, then repeat the call once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadState:
+    """After this many seconds read the state; where it shows nothing, and `repeat`, try again."""
+
+    seconds: float
+    repeat: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Let the failure stand."""
+
+
+Decision = Wait | HoldAll | RefreshToken | ReadState | GiveUp
+
+
+def decide(
+    failure: ServiceError,
+    attempt: int,
+    *,
+    kind: Kind,
+    refreshed: bool,
+    random: float,
+    limits: Limits,
+) -> Decision:
+    """Return how to go on after try number `attempt` (from 1) ended in `failure`.
+
+    `refreshed` says whether this call has already had its new token; `random` is from [0, 1].
+    """
+    more = attempt < limits.max_attempts
+    pause = backoff(attempt, random=random, limits=limits)
+    match failure:
+        case Unauthorised():
+            return GiveUp() if refreshed else RefreshToken()
+        case RateLimited(retry_after_s=seconds):
+            patient = seconds <= limits.rate_limit_patience_s
+            return HoldAll(seconds) if more and patient else GiveUp()
+        case OutcomeUnknown() if kind is Kind.WRITE:
+            return ReadState(pause, repeat=more)
+        case Unreachable() | ServiceDown() | OutcomeUnknown():
+            return Wait(pause) if more else GiveUp()
+        case _:
+            return GiveUp()
+
+
+def backoff(attempt: int, *, random: float, limits: Limits) -> float:
+    """Return a full-jitter pause in seconds: anything up to a bound that doubles up to a cap."""
+    doublings = min(attempt - 1, 32)  # beyond that the cap holds anyway, and floats overflow
+    return random * min(limits.backoff_cap_s, limits.backoff_first_s * 2.0**doublings)

@@ -1,10 +1,17 @@
-"""One call of one store, carried through: the gate, the token, and the retry policy."""
+"""One call, carried through: what hinders it, its turn, its token, and the retry policy.
+
+Who calls the service next, when not all may: orders first. A 429 closes the gate for every store of
+the bridge until Retry-After has passed (on the monotonic clock). Then one waiting call goes alone,
+as a probe, the most urgent first; once the service has answered it, the rest follow in order. A few
+places are kept free for orders at all times.
+"""
 
 import asyncio
-import random
-from collections.abc import Awaitable, Callable
+import heapq
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from tillbridge.core.errors import (
     Conflict,
@@ -16,8 +23,8 @@ from tillbridge.core.errors import (
     Unauthorised,
     Unreachable,
 )
-from tillbridge.service.gate import Gate, GateClosed, Priority
-from tillbridge.service.retry import (
+from tillbridge.core.i18n import _
+from tillbridge.service.answers import (
     GiveUp,
     HoldAll,
     Limits,
@@ -26,10 +33,106 @@ from tillbridge.service.retry import (
     Wait,
     decide,
 )
-from tillbridge.service.transport import Answer, Request, Transport
+from tillbridge.service.endpoints import ENDPOINTS, Priority
+from tillbridge.service.tokens import CachedToken
+from tillbridge.service.transport import Answer, Request, Transport, encode_small
 
 _NOT_THERE = (Unreachable, ServiceDown, OutcomeUnknown)
 _NOT_NOW = (Unreachable, ServiceDown, RateLimited, OutcomeUnknown, Unauthorised)
+
+
+class GateClosed(RateLimited):
+    """The gate did not open in time; the call was not made."""
+
+
+class Gate:
+    """The one way to a service, for all stores. `for_orders` places are never lent to others."""
+
+    def __init__(self, *, places: int = 8, for_orders: int = 2) -> None:
+        self._places = places
+        self._lent = max(1, places - for_orders)
+        self._inside = 0
+        self._queue: list[tuple[Priority, int, asyncio.Future[int]]] = []
+        self._numbers = itertools.count()
+        self._closed_until = 0.0
+        self._closings = 0  # an answer to a call from before the last one opens nothing
+        self._probing = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    def closed_for_s(self) -> float:
+        """Return for how many more seconds the service wants no calls."""
+        return max(0.0, self._closed_until - asyncio.get_running_loop().time())
+
+    @asynccontextmanager
+    async def passage(self, priority: Priority, *, patience_s: float) -> AsyncIterator[None]:
+        """Wait for one's turn, for at most `patience_s`; then raises GateClosed.
+
+        What the call raises inside says how the gate goes on: RateLimited closes it.
+        """
+        closings = await self._turn(priority, patience_s)
+        answered = True
+        try:
+            yield
+        except RateLimited as limited:
+            answered = False
+            until = asyncio.get_running_loop().time() + limited.retry_after_s
+            self._closed_until = max(self._closed_until, until)
+            self._probing = True
+            self._closings += 1
+            raise
+        except BaseException as failure:
+            answered = isinstance(failure, ServiceError) and failure.status > 0
+            raise
+        finally:
+            if answered and closings == self._closings:
+                self._probing = False
+            self._inside -= 1
+            self._admit()
+
+    async def _turn(self, priority: Priority, patience_s: float) -> int:
+        """Wait, and return how often the gate was closed until then."""
+        closed_for = self.closed_for_s()
+        if closed_for > patience_s:
+            raise _closed(closed_for)
+        turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._queue, (priority, next(self._numbers), turn))
+        self._admit()
+        try:
+            async with asyncio.timeout(patience_s):
+                return await turn
+        except BaseException as trouble:
+            if turn.done() and not turn.cancelled():  # the turn came just then: hand it on
+                self._inside -= 1
+            turn.cancel()
+            self._admit()
+            if isinstance(trouble, TimeoutError):
+                raise _closed(self.closed_for_s()) from None
+            raise
+
+    def _admit(self) -> None:
+        """Let in whoever may go now, and set the timer for the rest."""
+        while self._queue:
+            priority, _number, turn = self._queue[0]
+            if turn.done():  # gave up meanwhile
+                heapq.heappop(self._queue)
+                continue
+            if (closed_for := self.closed_for_s()) > 0:
+                if self._timer is not None:
+                    self._timer.cancel()
+                self._timer = asyncio.get_running_loop().call_later(closed_for, self._admit)
+                return
+            places = self._places if priority is Priority.ORDERS else self._lent
+            if self._inside >= (1 if self._probing else places):
+                return
+            heapq.heappop(self._queue)
+            self._inside += 1
+            turn.set_result(self._closings)
+
+
+def _closed(seconds: float) -> GateClosed:
+    return GateClosed(
+        _("The ordering service wants no more calls for now."), retry_after_s=max(seconds, 1.0)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,53 +152,15 @@ OnContact = Callable[[Contact], None]
 # Returns why a call (by its operation) is not to be made now; None where it may be.
 Hindrance = Callable[[str], ServiceError | None]
 Sleep = Callable[[float], Awaitable[None]]
-# Reads the state after a write of unknown outcome: what the write would have answered had it been
-# applied, None where it was not.
-Settle = Callable[[], Awaitable[Answer | None]]
-
-
-def ignore_contact(_contact: Contact) -> None:
-    """Do nothing; for programs that keep no problems."""
-
-
-def nothing_hinders(_operation: str) -> None:
-    """Let every call be made."""
-
-
-class Credential(Protocol):
-    """What a call is signed with; `tokens.TokenKeeper` is the merchant's."""
-
-    async def access_token(self) -> str | None:
-        """Return the token to send, None for none."""
-        ...
-
-    async def renewed(self, refused: str) -> str | None:
-        """Return another token than the refused one; None where none would help now."""
-        ...
-
-    def mark_lost(self, failure: ConsentLost, token: str) -> None:
-        """Take note that the service no longer honours the consent behind `token`."""
-        ...
-
-
-class NoCredential:
-    """For the token endpoints, which take none."""
-
-    async def access_token(self) -> None:
-        """Return no token."""
-
-    async def renewed(self, _refused: str) -> None:
-        """Return no token: the 401 stands."""
-
-    def mark_lost(self, _failure: ConsentLost, _token: str) -> None:
-        """Nothing is held that could be lost."""
+# Reads the state after a write of unknown outcome, and returns whether the write was applied.
+Settle = Callable[[], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
     """How a write of unknown outcome is cleared up before it is repeated.
 
-    `settle` reads the state. A write without it is such that its repeat tells: an upsert, or an
+    `settle` reads the state. A write without it is such that its repeat shows it: an upsert, or an
     order's transition, where `proof` is the code of the 409 that a repeat meets if the first try
     was applied. `doubted` says that an earlier call of the same write ended unknown.
     """
@@ -105,12 +170,7 @@ class Write:
     doubted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """An answer; `settled` where it is what the state showed, not what the service said."""
-
-    answer: Answer
-    settled: bool = False
+_PLAIN = Write()
 
 
 @dataclass(slots=True)
@@ -119,159 +179,150 @@ class _Course:
 
     request: Request
     write: Write
-    limits: Limits = field(default_factory=Limits)
+    limits: Limits
+    authorization: str
+    began: float  # seconds of the loop's clock
     attempt: int = 0
     refreshed: bool = False
     token: str = ""
     waited_s: float = 0.0  # at the gate
     unknown: OutcomeUnknown | None = None
-    began: float = 0.0  # seconds of the loop's clock
 
 
+@dataclass(slots=True)
 class Caller:
-    """Carries calls through for one store; the transport and the gate are shared by all."""
+    """Carries calls through for one store; the transport and the gate are shared by all.
 
-    def __init__(
-        self,
-        transport: Transport,
-        gate: Gate,
-        credential: Credential,
-        *,
-        limits: Limits,
-        on_contact: OnContact = ignore_contact,
-        hindrance: Hindrance = nothing_hinders,
-        sleep: Sleep = asyncio.sleep,
-        jitter: Callable[[], float] = random.random,
-    ) -> None:
-        self.origin = transport.origin
-        self._transport = transport
-        self._gate = gate
-        self._credential = credential
-        self._limits = limits
-        self._on_contact = on_contact
-        self._hindrance = hindrance
-        self._sleep = sleep
-        self._jitter = jitter
-        self._away: set[str] = set()  # operations whose last call found no service
+    `credential` is the token that calls are signed with, None for none.
+    """
+
+    transport: Transport
+    gate: Gate
+    limits: Limits
+    credential: CachedToken | None
+    on_contact: OnContact
+    hindrance: Hindrance
+    sleep: Sleep
+    jitter: Callable[[], float]
+    _away: set[str] = field(default_factory=set)  # operations whose last call found no service
+
+    def url(self, operation: str, *ids: str) -> str:
+        """Return the address of a call; an id that holds a slash is quoted whole."""
+        left = iter(ids)
+        parts = ENDPOINTS[operation].path.split("/")
+        return self.transport.origin.url(*(next(left) if part == "{}" else part for part in parts))
 
     async def call(
-        self, request: Request, priority: Priority, write: Write | None = None
-    ) -> Outcome:
-        """Return the outcome of a call, repeated as the policy says. Raises a ServiceError.
+        self,
+        operation: str,
+        *ids: str,
+        body: object = None,
+        write: Write = _PLAIN,
+        priority: Priority | None = None,
+        url: str = "",
+        authorization: str = "",
+    ) -> Answer:
+        """Return the answer to a call of the table, repeated as the policy says.
 
-        A call whose last one found no service is tried once: the back-off goes on where it was, in
-        the hands of whoever calls again, and does not begin anew with each call.
+        `body` is JSON, or already encoded; `url`, `priority` and `authorization` are in place of
+        the table's and the credential's. A call whose last one found no service is tried once: the
+        back-off goes on where it was, in the hands of whoever calls again, and does not begin anew
+        with each call.
 
-        Raises OutcomeUnknown whenever one of the tries may have been applied, however the last
-        one ended, unless that says for certain that the call will never be.
+        Raises a ServiceError: OutcomeUnknown whenever one of the tries may have been applied,
+        however the last one ended, unless that says for certain that the call will never be.
         """
-        hindered = self._hindrance(request.operation)
+        hindered = self.hindrance(operation)
         if hindered is not None:
             raise hindered
-        course = _Course(request, write or Write(), began=asyncio.get_running_loop().time())
-        if request.operation in self._away:
-            course.limits = replace(self._limits, max_attempts=1)
-        else:
-            course.limits = self._limits
+        endpoint = ENDPOINTS[operation]
+        raw = body if isinstance(body, bytes | None) else encode_small(body)
+        url = url or self.url(operation, *ids)
+        request = Request(operation, endpoint.method, url, endpoint.kind, raw)
+        away = operation in self._away
+        limits = replace(self.limits, max_attempts=1) if away else self.limits
+        course = _Course(request, write, limits, authorization, asyncio.get_running_loop().time())
+        chosen = endpoint.priority if priority is None else priority
         try:
-            while True:
-                outcome = await self._try(course, priority)
-                if outcome is not None:
-                    return outcome
+            answer = None
+            while answer is None:
+                answer = await self._try(course, chosen)
         except _NOT_NOW as failure:
             if isinstance(failure, _NOT_THERE):
-                self._away.add(request.operation)
-            told = failure if course.unknown is None else course.unknown
-            self._tell(course, ok=_was_there(failure), failure=told)
-            if told is failure:
+                self._away.add(operation)
+            raised = course.unknown or failure
+            there = isinstance(failure, RateLimited | Unauthorised)
+            self._report(course, ok=there, failure=raised)
+            if raised is failure:
                 raise
-            raise told from failure
+            raise raised from failure
         except ServiceError as failure:
             if failure.status:
-                self._away.discard(request.operation)
+                self._away.discard(operation)
             # Without a try there was no call: the consent is known to be gone, or nothing is due.
-            there = course.attempt > 0 and failure.status > 0
-            self._tell(course, ok=there, failure=failure)
+            self._report(course, ok=course.attempt > 0 and failure.status > 0, failure=failure)
             raise
+        return answer
 
-    async def pause(self, seconds: float) -> None:
-        """Let time pass between two looks at a state."""
-        await self._sleep(seconds)
-
-    async def _try(self, course: _Course, priority: Priority) -> Outcome | None:
-        course.token = await self._credential.access_token() or ""
+    async def _try(self, course: _Course, priority: Priority) -> Answer | None:
+        """Send the call once and return its answer; None means: try again."""
+        if self.credential is not None:
+            course.token = await self.credential.access_token()
+            course.authorization = f"Bearer {course.token}"
         course.attempt += 1
+        time = asyncio.get_running_loop().time
+        came, patience_s = time(), max(0.0, self.limits.rate_limit_patience_s - course.waited_s)
         try:
-            answer = await self._exchange(course, priority)
+            async with self.gate.passage(priority, patience_s=patience_s):
+                course.waited_s += time() - came
+                answer = await self.transport.exchange(
+                    course.request, authorization=course.authorization
+                )
+        except GateClosed:
+            raise
         except ServiceError as failure:
             return await self._after(course, failure)
         self._away.discard(course.request.operation)
-        self._tell(course, ok=True)
-        return Outcome(answer)
+        self._report(course, ok=True)
+        return answer
 
-    def _tell(self, course: _Course, *, ok: bool, failure: ServiceError | None = None) -> None:
+    def _report(self, course: _Course, *, ok: bool, failure: ServiceError | None = None) -> None:
         took_s = asyncio.get_running_loop().time() - course.began
-        self._on_contact(Contact(course.request.operation, ok, failure, took_s))
+        self.on_contact(Contact(course.request.operation, ok, failure, took_s))
 
-    async def _exchange(self, course: _Course, priority: Priority) -> Answer:
-        patience_s = max(0.0, self._limits.rate_limit_patience_s - course.waited_s)
-        came = asyncio.get_running_loop().time()
-        async with self._gate.passage(priority, patience_s=patience_s) as passage:
-            course.waited_s += asyncio.get_running_loop().time() - came
-            try:
-                answer = await self._transport.exchange(course.request, token=course.token or None)
-            except RateLimited as failure:
-                passage.limited(failure.retry_after_s)
-                raise
-            except ServiceError as failure:
-                if failure.status:
-                    passage.answered()
-                raise
-            passage.answered()
-            return answer
-
-    async def _after(self, course: _Course, failure: ServiceError) -> Outcome | None:
+    async def _after(self, course: _Course, failure: ServiceError) -> Answer | None:
         """Do what the policy says about a failure; None means: try again."""
+        settled = Answer(course.request.operation, 200, None, settled=True)
         doubted = course.write.doubted or course.unknown is not None
         if isinstance(failure, Conflict) and doubted and failure.code == course.write.proof:
-            return Outcome(Answer(failure.status, None), settled=True)
-        if isinstance(failure, GateClosed):
-            raise failure
-        if isinstance(failure, ConsentLost):
-            self._credential.mark_lost(failure, course.token)
+            return settled
+        if isinstance(failure, ConsentLost) and self.credential is not None:
+            self.credential.mark_lost(failure, course.token)
         match decide(
             failure,
             course.attempt,
             kind=course.request.kind,
             refreshed=course.refreshed,
-            random=self._jitter(),
+            random=self.jitter(),
             limits=course.limits,
         ):
             case RefreshToken():
-                await self._renew(course, failure)
+                course.refreshed = True
+                course.attempt -= 1  # the token failed, not the call
+                if self.credential is None or await self.credential.renewed(course.token) is None:
+                    raise failure  # another token was refused lately, too
             case HoldAll():
                 pass  # the gate waits, for every store
             case Wait(seconds=seconds):
-                await self._sleep(seconds)
+                await self.sleep(seconds)
             case ReadState(seconds=seconds, repeat=repeat):
                 if isinstance(failure, OutcomeUnknown):
                     course.unknown = failure
-                await self._sleep(seconds)
-                applied = await course.write.settle() if course.write.settle else None
-                if applied is not None:
-                    return Outcome(applied, settled=True)
+                await self.sleep(seconds)
+                if course.write.settle is not None and await course.write.settle():
+                    return settled
                 if not repeat:
                     raise failure
             case GiveUp():
                 raise failure
         return None
-
-    async def _renew(self, course: _Course, failure: ServiceError) -> None:
-        course.refreshed = True
-        course.attempt -= 1  # the token failed, not the call
-        if await self._credential.renewed(course.token) is None:
-            raise failure  # another token was refused lately, too
-
-
-def _was_there(failure: ServiceError) -> bool:
-    return isinstance(failure, RateLimited | Unauthorised)

@@ -25,21 +25,26 @@ from tillbridge.model.order import ReasonCode
 from tillbridge.model.table import Table
 from tillbridge.service import types
 from tillbridge.service.answers import NOT_INTEGRATED
-from tillbridge.service.caller import Caller, Outcome, Write
-from tillbridge.service.encoding import encode, encode_small
-from tillbridge.service.endpoints import ENDPOINTS, Calls
-from tillbridge.service.gate import Priority
-from tillbridge.service.transport import Answer
+from tillbridge.service.caller import Caller, Write
+from tillbridge.service.endpoints import ENDPOINTS, Priority
+from tillbridge.service.transport import Answer, encode
 
 log = get_logger()
 
 ALREADY_INTEGRATED = "integration.already_exists"
 INVALID_TRANSITION = "order.invalid_transition"
 
-_APPLIED = Answer(200, None)
 # Seconds between looks at the sync status after a push whose answer was lost: the service may have
 # taken it as a job, which moves the status only at its end, and must not be given a second one.
 _JOB_LOOKS_S = (0.0, 2.0, 4.0, 8.0)
+
+
+class Calls:
+    """Makes calls of the table, by the names that logs and problems know them by."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._call = caller.call
 
 
 class StoreCalls(Calls):
@@ -47,11 +52,11 @@ class StoreCalls(Calls):
 
     async def stores(self) -> list[types.Store]:
         """Return all stores of the merchant."""
-        operation = "stores.list"
-        answer = await self._read(operation)
+        answer = await self._call("stores.list")
+        if not isinstance(answer.body, list):
+            raise types.unreadable(answer.operation, _("it is not a list"))
         return [
-            types.read(types.Store, each, operation)
-            for each in types.listing(answer.body, operation)
+            types.read(types.Store, each, answer.operation) for each in types.objects(answer.body)
         ]
 
     async def integrate(
@@ -64,120 +69,92 @@ class StoreCalls(Calls):
         """
         operation = "integrations.create"
 
-        async def settle() -> None:
-            if await self._integrated(store_id) is not None:
+        async def settle() -> bool:
+            if await self._integrated(store_id):
                 raise Conflict(
                     _("The store is integrated, but the answer with its secret was lost."),
                     code=ALREADY_INTEGRATED,
                     status=409,
                     operation=operation,
                 )
+            return False
 
-        outcome = await self._call(
-            operation,
-            store_id,
-            body=encode_small(request.body()),
-            write=Write(settle),
-        )
-        return types.read_integration_with_secret(outcome.answer.body, operation)
+        body = request.body()
+        answer = await self._call(operation, store_id, body=body, write=Write(settle))
+        made = answer.read(types.Integration)
+        secret = types.need(answer.body, "webhook_secret", operation)
+        return types.IntegrationWithSecret(made, secret)
 
     async def integration(self, store_id: str) -> types.Integration:
         """Return the store's integration; Refused `store.not_integrated` where it has none."""
-        operation = "integrations.read"
-        answer = await self._read(operation, store_id)
-        return types.read(types.Integration, answer.body, operation)
+        return (await self._call("integrations.read", store_id)).read(types.Integration)
 
     async def change_integration(self, store_id: str, **changed: str | bool) -> types.Integration:
         """Change `webhook_url`, `notification_email`, `menu_sync_direction`, `auto_accept_orders`.
 
         Only what is named changes.
         """
-        operation = "integrations.change"
 
-        async def settle() -> Answer | None:
+        async def settle() -> bool:
             now = await self.integration(store_id)
-            same = all(getattr(now, name, None) == value for name, value in changed.items())
-            return _APPLIED if same else None
+            return all(getattr(now, name, None) == value for name, value in changed.items())
 
-        outcome = await self._call(
-            operation,
-            store_id,
-            body=encode_small(changed),
-            write=Write(settle),
+        answer = await self._call(
+            "integrations.change", store_id, body=changed, write=Write(settle)
         )
-        if outcome.settled:
+        if answer.settled:
             return await self.integration(store_id)
-        return types.read(types.Integration, outcome.answer.body, operation)
+        return answer.read(types.Integration)
 
-    async def rotate_webhook_secret(self, store_id: str, field: str) -> types.RotatedSecret:
+    async def rotate_webhook_secret(self, store_id: str, field: str) -> types.IntegrationWithSecret:
         """Rotate the webhook secret by the update call; `field` is what the service calls that.
 
         The name is not shown in the specification, which also lets no answer but that of
-        integrate-store show a secret: `webhook_secret` is None where this one does not.
+        integrate-store show a secret: `webhook_secret` is "" where this one does not.
         """
-        operation = "integrations.rotate"
         # Of several tries the last one's secret counts: repeating does no harm.
-        outcome = await self._call(
-            operation,
-            store_id,
-            body=encode_small({field: True}),
-        )
-        body = types.mapping(outcome.answer.body, operation)
-        secret = types.text(body.get("webhook_secret")) or None
-        return types.RotatedSecret(types.read(types.Integration, body, operation), secret)
+        answer = await self._call("integrations.rotate", store_id, body={field: True})
+        rotated = answer.read(types.Integration)
+        return types.IntegrationWithSecret(rotated, types.words(answer.body.get("webhook_secret")))
 
     async def remove_integration(self, store_id: str) -> None:
         """Remove the integration: webhooks stop, and the webhook secret is void."""
 
-        async def settle() -> Answer | None:
-            return _APPLIED if await self._integrated(store_id) is None else None
+        async def settle() -> bool:
+            return not await self._integrated(store_id)
 
-        await self._call(
-            "integrations.remove",
-            store_id,
-            write=Write(settle),
-        )
+        await self._call("integrations.remove", store_id, write=Write(settle))
 
     async def set_store_status(self, store_id: str, status: types.StoreStatus) -> None:
         """Open the storefront (active), or show it as temporarily closed (inactive)."""
 
-        async def settle() -> Answer | None:
+        async def settle() -> bool:
             now = {store.store_id: store.status for store in await self.stores()}
-            return _APPLIED if now.get(store_id) == status else None
+            return now.get(store_id) == status
 
-        await self._call(
-            "stores.status",
-            store_id,
-            body=encode_small({"status": status}),
-            write=Write(settle),
-        )
+        await self._call("stores.status", store_id, body={"status": status}, write=Write(settle))
 
     async def tax_config(self, store_id: str) -> types.TaxConfig:
         """Return how the store taxes."""
-        operation = "stores.tax_config"
-        answer = await self._read(operation, store_id)
-        return types.read(types.TaxConfig, answer.body, operation)
+        return (await self._call("stores.tax_config", store_id)).read(types.TaxConfig)
 
     async def put_settings(self, store_id: str, settings: Mapping[str, Any]) -> None:
         """Push operational settings, in the service's camelCase; they are forwarded verbatim."""
         # No call reads settings; sending the same ones twice does no harm.
-        await self._call(
-            "stores.settings",
-            store_id,
-            body=encode_small(settings),
-        )
+        await self._call("stores.settings", store_id, body=settings)
 
-    async def _integrated(self, store_id: str) -> types.Integration | None:
+    async def _integrated(self, store_id: str) -> bool:
         try:
-            return await self.integration(store_id)
+            await self.integration(store_id)
         except Refused as failure:
             if failure.code == NOT_INTEGRATED:
-                return None
+                return False
             raise
+        return True
 
 
 class MenuCalls(Calls):
-    """Tells the service what is on the menu, the availability of it before the rest."""
+    """Brings to the service what is on the menu, the availability of it before the rest."""
 
     _warned_of = ""  # the job whose poll_url was a stranger's
     _writes = 0  # begun or ended: whether another call may have moved last_synced_at
@@ -189,29 +166,21 @@ class MenuCalls(Calls):
         (`settled_by` "status").
         """
         operation = "menus.push"
-        before, outcome = await self._write_once(
-            store_id,
-            operation,
-            body,
-            looks_after_s=_JOB_LOOKS_S,
-        )
-        if outcome.settled:
+        before, answer = await self._write_once(store_id, operation, body, _JOB_LOOKS_S)
+        if answer.settled:
             return types.PushDone("success", settled_by="status")
-        answer = types.read_push(
-            outcome.answer.body, status=outcome.answer.status, operation=operation
-        )
-        if isinstance(answer, types.PushAccepted):
-            return replace(answer, synced_before=before)
-        return answer
+        push = types.read_push(answer.body, status=answer.status, operation=operation)
+        if isinstance(push, types.PushAccepted):
+            return replace(push, synced_before=before)
+        return push
 
     async def _write_once(
         self,
         store_id: str,
         operation: str,
         body: Mapping[str, Any],
-        *,
         looks_after_s: Sequence[float] = (0.0,),
-    ) -> tuple[int | None, Outcome]:
+    ) -> tuple[int | None, Answer]:
         """Write what is not to be repeated once it was applied; return when the last sync was.
 
         The sync status is read first: should the answer be lost, a `last_synced_at` that has moved
@@ -222,20 +191,20 @@ class MenuCalls(Calls):
         before = (await self.menu_status(store_id, priority=Priority.MENU)).last_synced_at
         others = self._writes
 
-        async def settle() -> Answer | None:
+        async def settle() -> bool:
             for pause in looks_after_s:
                 if pause:
-                    await self._caller.pause(pause)
+                    await self._caller.sleep(pause)
                 now = (await self.menu_status(store_id, priority=Priority.MENU)).last_synced_at
                 if now is not None and now != before and self._writes == others:
-                    return Answer(200, None)
-            return None
+                    return True
+            return False
 
         try:
-            outcome = await self._call(operation, store_id, body=data, write=Write(settle))
+            answer = await self._call(operation, store_id, body=data, write=Write(settle))
         finally:
             self._writes += 1
-        return before, outcome
+        return before, answer
 
     async def menu_job(self, store_id: str, job_id: str, *, poll_url: str = "") -> types.MenuJob:
         """Return the state of a background push; Refused `menu.job_not_found` once it is gone.
@@ -243,40 +212,31 @@ class MenuCalls(Calls):
         A `poll_url` that is not the service's own is never called: the job is asked for under the
         path that the specification gives it.
         """
-        operation = "menus.job"
-        url = self._job_url(store_id, job_id, poll_url)
-        answer = await self._read(operation, url=url)
-        return types.read_job(answer.body, operation)
-
-    def _job_url(self, store_id: str, job_id: str, poll_url: str) -> str:
-        origin = self._caller.origin
-        if poll_url:
-            try:
-                return origin.poll_url(poll_url)
-            except Refused:
-                if self._warned_of != job_id:
-                    log.warning("menu.poll_url_foreign", store_id=store_id, job=job_id)
-                self._warned_of = job_id
-        return self._url("menus.job", store_id, job_id)
+        url = ""
+        try:
+            url = self._caller.transport.origin.poll_url(poll_url) if poll_url else ""
+        except Refused:
+            if self._warned_of != job_id:
+                log.warning("menu.poll_url_foreign", store_id=store_id, job=job_id)
+            self._warned_of = job_id
+        answer = await self._call("menus.job", store_id, job_id, url=url)
+        return types.read_job(answer.body, answer.operation)
 
     async def menu_status(
         self, store_id: str, *, priority: Priority = Priority.POLL
     ) -> types.MenuStatus:
         """Return the menu sync status."""
-        operation = "menus.status"
-        answer = await self._read(operation, store_id, priority=priority)
-        return types.read(types.MenuStatus, answer.body, operation)
+        return (await self._call("menus.status", store_id, priority=priority)).read(
+            types.MenuStatus
+        )
 
     async def batch(self, store_id: str, body: Mapping[str, Any]) -> types.BatchResult:
         """Add, update and delete several items in one call; a lost answer is as in `push_menus`.
 
         An add that is repeated names an item that is there already, a delete one that is gone.
         """
-        operation = "menus.batch"
-        _before, outcome = await self._write_once(store_id, operation, body)
-        if outcome.settled:
-            return types.BatchResult("success")
-        return types.read(types.BatchResult, outcome.answer.body, operation)
+        _before, answer = await self._write_once(store_id, "menus.batch", body)
+        return types.BatchResult() if answer.settled else answer.read(types.BatchResult)
 
     async def set_availability(
         self, store_id: str, items: Iterable[Mapping[str, Any]]
@@ -285,18 +245,16 @@ class MenuCalls(Calls):
 
         `not_found` in the answer names external ids that the service does not know.
         """
-        operation = "items.availability"
         body = await encode({"items": list(items)})
-        answer = await self._upsert(operation, store_id, body=body)
-        return types.read(types.AvailabilityResult, answer.body, operation)
+        answer = await self._upsert("items.availability", store_id, body=body)
+        return answer.read(types.AvailabilityResult)
 
     async def patch_item(
         self, store_id: str, external_id: str, fields: Mapping[str, Any]
     ) -> types.PatchResult:
         """Change one item; Refused `menu.item_not_found` where the service does not know it."""
-        operation = "items.patch"
-        answer = await self._upsert(operation, store_id, external_id, body=encode_small(fields))
-        return types.read(types.PatchResult, answer.body, operation)
+        answer = await self._upsert("items.patch", store_id, external_id, body=fields)
+        return answer.read(types.PatchResult)
 
     async def push_tables(
         self, store_id: str, tables: Sequence[Table], *, cleared: Collection[str] = ()
@@ -306,26 +264,25 @@ class MenuCalls(Calls):
         `cleared` are the external ids of tables that have lost their zone: an upsert without the
         field may leave the old one, so theirs is sent empty.
         """
-        operation = "tables.push"
         body = await encode(
             {"tables": [_table(each, cleared=each.external_id in cleared) for each in tables]}
         )
         # No call reads tables; the repeat's answer is the state.
-        outcome = await self._call(operation, store_id, body=body)
-        return types.read_tables(outcome.answer.body, operation)
+        answer = await self._call("tables.push", store_id, body=body)
+        return types.read_tables(answer.body, answer.operation)
 
-    async def _upsert(self, operation: str, store_id: str, *ids: str, body: bytes) -> Answer:
-        async def settle() -> None:
+    async def _upsert(self, operation: str, store_id: str, *ids: str, body: object) -> Answer:
+        async def settle() -> bool:
             # The status does not say which items were taken, only whether it makes sense to go on
             # (it fails where the integration is gone); the repeat then gives the answer.
             await self.menu_status(store_id, priority=ENDPOINTS[operation].priority)
+            return False
 
         self._writes += 1
         try:
-            outcome = await self._call(operation, store_id, *ids, body=body, write=Write(settle))
+            return await self._call(operation, store_id, *ids, body=body, write=Write(settle))
         finally:
             self._writes += 1
-        return outcome.answer
 
 
 def _table(table: Table, *, cleared: bool) -> dict[str, Any]:
@@ -369,7 +326,7 @@ def filled(template: Mapping[str, Any], status: str) -> dict[str, Any]:
 
 
 class OrderCalls(Calls):
-    """Tells the service how orders go on. They go before all other calls."""
+    """Moves orders on. These calls go before all others."""
 
     def __init__(self, caller: Caller, bodies: OrderBodies | None = None) -> None:
         super().__init__(caller)
@@ -403,13 +360,9 @@ class OrderCalls(Calls):
 
     async def _transition(self, order_id: str, name: str, body: Mapping[str, Any]) -> None:
         key = (order_id, name)
+        write = Write(proof=INVALID_TRANSITION, doubted=key in self._doubted)
         try:
-            await self._call(
-                f"orders.{name}",
-                order_id,
-                body=encode_small(body),
-                write=Write(proof=INVALID_TRANSITION, doubted=key in self._doubted),
-            )
+            await self._call(f"orders.{name}", order_id, body=body, write=write)
         except OutcomeUnknown:
             self._doubted.add(key)
             raise

@@ -23,11 +23,8 @@ from tillbridge.model.community import (
     Subscription,
     SubscriptionRequest,
 )
-from tillbridge.model.instant import from_iso, to_iso
+from tillbridge.model.instant import to_iso
 from tillbridge.service.caller import Caller, Write
-from tillbridge.service.encoding import encode_small
-from tillbridge.service.endpoints import Calls
-from tillbridge.service.transport import Answer
 from tillbridge.service.types import (
     count,
     flag,
@@ -41,7 +38,6 @@ from tillbridge.service.types import (
     words,
 )
 
-_APPLIED = Answer(200, None)
 _LISTS: tuple[tuple[str, RecordKind], ...] = (
     ("stores", "store"),
     ("categories", "category"),
@@ -49,14 +45,15 @@ _LISTS: tuple[tuple[str, RecordKind], ...] = (
 )
 
 
-class CommunityCalls(Calls):
+class CommunityCalls:
     """All calls of one community.
 
     `secret_field` is where the answer to a new subscription has its secret; it is not shown.
     """
 
     def __init__(self, caller: Caller, community_id: str, *, secret_field: str) -> None:
-        super().__init__(caller)
+        self._caller = caller
+        self._call = caller.call
         self._community = community_id
         self._secret_field = secret_field
 
@@ -73,14 +70,14 @@ class CommunityCalls(Calls):
         operation = "communities.catalogue"
         query = {"store_id": store_id, "updated_since": updated_since}
         given = {name: value for name, value in query.items() if value is not None}
-        url = self._url(operation, self._community)
-        answer = await self._read(operation, url=f"{url}?{urlencode(given)}" if given else url)
+        url = self._caller.url(operation, self._community)
+        answer = await self._call(operation, url=f"{url}?{urlencode(given)}" if given else url)
         return read_catalogue(answer.body, operation)
 
     async def item(self, item_id: str) -> ItemDetail:
         """Return an item whole. GET /communities/{communityId}/catalogue/items/{itemId}."""
         operation = "communities.item"
-        answer = await self._read(operation, self._community, item_id)
+        answer = await self._call(operation, self._community, item_id)
         return read_item(answer.body, operation)
 
     async def take_off(self, item_id: str, *, until_ms: int | None) -> None:
@@ -98,17 +95,13 @@ class CommunityCalls(Calls):
         await self._patch(item_id, {"available": True}, None)
 
     async def _patch(self, item_id: str, body: Mapping[str, Any], until_ms: int | None) -> None:
-        async def settle() -> Answer | None:
+        async def settle() -> bool:
             now = await self.item(item_id)
             same = now.community_available is body["available"]
-            return _APPLIED if same and _instant(now.record.snoozed_until) == until_ms else None
+            return same and instant(now.record.snoozed_until) == until_ms
 
         await self._call(
-            "communities.availability",
-            self._community,
-            item_id,
-            body=encode_small(body),
-            write=Write(settle),
+            "communities.availability", self._community, item_id, body=body, write=Write(settle)
         )
 
     # -- opening hours
@@ -119,7 +112,7 @@ class CommunityCalls(Calls):
         PUT /communities/{communityId}/stores/{storeId}/hours: `timezone`, `weekly`, `overrides`.
         """
 
-        async def settle() -> Answer | None:
+        async def settle() -> bool:
             found = (await self.catalogue(store_id=store_id)).records
             same = [
                 each.kind == "store"
@@ -127,14 +120,10 @@ class CommunityCalls(Calls):
                 and _same_hours(each.body.get("hours"), hours)
                 for each in found
             ]
-            return _APPLIED if any(same) else None
+            return any(same)
 
         await self._call(
-            "communities.hours",
-            self._community,
-            store_id,
-            body=encode_small(hours),
-            write=Write(settle),
+            "communities.hours", self._community, store_id, body=hours, write=Write(settle)
         )
 
     # -- orders
@@ -145,7 +134,7 @@ class CommunityCalls(Calls):
         GET /communities/{communityId}/orders/{orderId}; Refused `order.not_found`.
         """
         operation = "communities.order"
-        answer = await self._read(operation, self._community, order_id)
+        answer = await self._call(operation, self._community, order_id)
         return read_parent(answer.body, operation)
 
     # -- the webhook subscription
@@ -167,27 +156,25 @@ class CommunityCalls(Calls):
             ),
         )
 
-        async def settle() -> None:
+        async def settle() -> bool:
             raise lost
 
         try:
-            outcome = await self._call(
+            answer = await self._call(
                 operation,
                 self._community,
-                body=encode_small(wanted.body()),
+                body=wanted.body(),
                 write=Write(settle),
             )
         except OutcomeUnknown as failure:
             raise lost from failure
-        return read_new_subscription(
-            outcome.answer.body, operation, secret_field=self._secret_field
-        )
+        return read_new_subscription(answer.body, operation, secret_field=self._secret_field)
 
     async def subscription(self, webhook_id: str) -> Subscription | None:
         """Return the subscription, None where there is none (any more). GET /webhooks/{id}."""
         operation = "webhooks.read"
         try:
-            answer = await self._read(operation, webhook_id)
+            answer = await self._call(operation, webhook_id)
         except Refused as failure:
             if failure.status == 404:
                 return None
@@ -197,38 +184,28 @@ class CommunityCalls(Calls):
     async def change_subscription(self, webhook_id: str, changed: Mapping[str, Any]) -> None:
         """Change what is named: `name`, `url`, `events`, `is_active`. PUT /webhooks/{id}."""
 
-        async def settle() -> Answer | None:
+        async def settle() -> bool:
             now = await self.subscription(webhook_id)
             if now is None:
-                return None  # the repeat is told so
+                return False  # the repeat is answered so
             has = {
                 "name": now.name,
                 "url": now.url,
                 "is_active": now.is_active,
                 "events": None if now.events is None else list(now.events),
             }
-            same = all(has.get(name) == value for name, value in changed.items())
-            return _APPLIED if same else None
+            return all(has.get(name) == value for name, value in changed.items())
 
-        await self._call(
-            "webhooks.change",
-            webhook_id,
-            body=encode_small(changed),
-            write=Write(settle),
-        )
+        await self._call("webhooks.change", webhook_id, body=changed, write=Write(settle))
 
     async def unsubscribe(self, webhook_id: str) -> None:
         """Remove the subscription; one that is gone is as good. DELETE /webhooks/{id}."""
 
-        async def settle() -> Answer | None:
-            return _APPLIED if await self.subscription(webhook_id) is None else None
+        async def settle() -> bool:
+            return await self.subscription(webhook_id) is None
 
         try:
-            await self._call(
-                "webhooks.remove",
-                webhook_id,
-                write=Write(settle),
-            )
+            await self._call("webhooks.remove", webhook_id, write=Write(settle))
         except Refused as failure:
             if failure.status != 404:
                 raise
@@ -238,17 +215,13 @@ class CommunityCalls(Calls):
 
         POST /webhooks/{id}/test.
         """
-        outcome = await self._call(
-            "webhooks.test",
-            webhook_id,
-        )
-        told = mapping(outcome.answer.body or {}, "webhooks.test")
-        return words(told.get("delivery_id"))
+        answer = await self._call("webhooks.test", webhook_id)
+        return words(mapping(answer.body or {}, "webhooks.test").get("delivery_id"))
 
     async def deliveries(self, webhook_id: str) -> list[DeliveryAttempt]:
         """Return the attempts to deliver. GET /webhooks/{id}/deliveries."""
         operation = "webhooks.deliveries"
-        answer = await self._read(operation, webhook_id)
+        answer = await self._call(operation, webhook_id)
         return read_attempts(answer.body)
 
 
@@ -263,14 +236,6 @@ def _same_hours(now: object, wanted: Mapping[str, Any]) -> bool:
         and all(weekly.get(day, []) == wanted_weekly.get(day, []) for day in days)
         and (now.get("overrides") or []) == (wanted.get("overrides") or [])
     )
-
-
-def _instant(text: str | None) -> int | None:
-    """Return a time that the service tells; None where it tells none that can be read."""
-    try:
-        return None if text is None else from_iso(text)
-    except ValueError:
-        return None
 
 
 # -- reading what the service says of communities: ids are all that is insisted on
@@ -296,27 +261,27 @@ def read_catalogue(body: object, operation: str) -> Catalogue:
 
 def read_item(body: object, operation: str) -> ItemDetail:
     """Return the detail of an item."""
-    told = mapping(body, operation)
+    answer = mapping(body, operation)
     record = _record(body, "item")
     if record is None:
         raise unreadable(operation, _("it has no {field}").format(field="item_id"))
     return ItemDetail(
         record,
-        text(told.get("currency")),
-        flag(told.get("merchant_available")),
-        flag(told.get("community_available")),
+        text(answer.get("currency")),
+        flag(answer.get("merchant_available")),
+        flag(answer.get("community_available")),
     )
 
 
 def read_parent(body: object, operation: str) -> ParentOrder:
     """Return a community order. Specification: Community (hub) order."""
-    told = mapping(body, operation)
+    answer = mapping(body, operation)
     return ParentOrder(
-        order_id=need(told, "order_id", operation),
-        status=need(told, "status", operation),
-        order_number=words(told.get("order_number")),
-        community_id=words(told.get("community_id")),
-        updated_at=instant(told.get("updated_at")),
+        order_id=need(answer, "order_id", operation),
+        status=need(answer, "status", operation),
+        order_number=words(answer.get("order_number")),
+        community_id=words(answer.get("community_id")),
+        updated_at=instant(answer.get("updated_at")),
         children=tuple(
             ChildOrder(
                 order_id=need(child, "order_id", operation),
@@ -326,7 +291,7 @@ def read_parent(body: object, operation: str) -> ParentOrder:
                 subtotal=count(child.get("subtotal")),
                 line_ids=texts(child.get("line_ids")),
             )
-            for child in objects(told.get("child_orders"))
+            for child in objects(answer.get("child_orders"))
         ),
         body=body if isinstance(body, dict) else {},
     )
@@ -334,14 +299,14 @@ def read_parent(body: object, operation: str) -> ParentOrder:
 
 def read_subscription(body: object, operation: str) -> Subscription:
     """Return a subscription."""
-    told = mapping(body, operation)
-    events = told.get("events")
+    answer = mapping(body, operation)
+    events = answer.get("events")
     return Subscription(
-        webhook_id=_id(told, "webhook_id") or need(told, "webhook_id", operation),
-        name=text(told.get("name")),
-        url=text(told.get("url")),
+        webhook_id=_id(answer, "webhook_id") or need(answer, "webhook_id", operation),
+        name=text(answer.get("name")),
+        url=text(answer.get("url")),
         events=texts(events) if isinstance(events, list) else None,
-        is_active=flag(told.get("is_active")),
+        is_active=flag(answer.get("is_active")),
     )
 
 

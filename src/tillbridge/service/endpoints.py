@@ -1,26 +1,32 @@
 """Every endpoint of the specification that the bridge calls: one table over one caller."""
 
 from dataclasses import dataclass
+from enum import IntEnum
 
-from tillbridge.service.caller import Caller, Outcome, Write
-from tillbridge.service.gate import Priority
-from tillbridge.service.retry import Kind
-from tillbridge.service.transport import Answer, Request
+from tillbridge.service.answers import Kind
+
+
+class Priority(IntEnum):
+    """How urgent a call is; a lower number goes first."""
+
+    ORDERS = 0
+    AVAILABILITY = 1
+    STORE = 2
+    MENU = 3
+    POLL = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One call: `{}` in the path, which is below the root, stands for an id.
 
-    `kind` says whether a repeat needs a look at the state first. `scheme` is that of the
-    credential.
+    `kind` says whether a repeat needs a look at the state first.
     """
 
     method: str
     path: str
     priority: Priority
     kind: Kind
-    scheme: str = "Bearer"
 
 
 def _reads(path: str, priority: Priority = Priority.STORE) -> Endpoint:
@@ -31,9 +37,9 @@ def _writes(method: str, path: str, priority: Priority = Priority.STORE) -> Endp
     return Endpoint(method, path, priority, Kind.WRITE)
 
 
-def _asks(path: str, priority: Priority, scheme: str = "Bearer") -> Endpoint:
+def _asks(path: str, priority: Priority) -> Endpoint:
     """As to retries a read: nothing can be looked up, and a repeat does no harm."""
-    return Endpoint("POST", path, priority, Kind.READ, scheme)
+    return Endpoint("POST", path, priority, Kind.READ)
 
 
 _ORDERS, _MENU, _POLL = Priority.ORDERS, Priority.MENU, Priority.POLL
@@ -41,7 +47,7 @@ _AVAILABILITY = Priority.AVAILABILITY
 
 ENDPOINTS = {
     # onboarding and tokens
-    "signup.url": _asks("pos/signup_url", _MENU, "Basic"),
+    "signup.url": _asks("pos/signup_url", _MENU),
     # A code that was used up by a lost answer is refused, and the merchant consents again.
     "oauth.exchange": _asks("oauth2/token", _ORDERS),
     "oauth.mint": _asks("oauth2/token", _ORDERS),
@@ -84,44 +90,3 @@ ENDPOINTS = {
     "webhooks.test": _writes("POST", "webhooks/{}/test"),
     "webhooks.deliveries": _reads("webhooks/{}/deliveries"),
 }
-
-
-class Calls:
-    """Makes calls of the table, by the names that logs and problems know them by."""
-
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
-
-    def _url(self, operation: str, *ids: str) -> str:
-        """Return the address; an id that holds a slash is quoted whole."""
-        left = list(ids)
-        parts = ENDPOINTS[operation].path.split("/")
-        return self._caller.origin.url(*(left.pop(0) if part == "{}" else part for part in parts))
-
-    async def _call(
-        self,
-        operation: str,
-        *ids: str,
-        body: bytes | None = None,
-        write: Write | None = None,
-        priority: Priority | None = None,
-        url: str = "",
-    ) -> Outcome:
-        """Make the call; `url` and `priority` in place of the table's."""
-        endpoint = ENDPOINTS[operation]
-        request = Request(
-            operation,
-            endpoint.method,
-            url or self._url(operation, *ids),
-            endpoint.kind,
-            body,
-            scheme=endpoint.scheme,
-        )
-        chosen = endpoint.priority if priority is None else priority
-        return await self._caller.call(request, chosen, write)
-
-    async def _read(
-        self, operation: str, *ids: str, priority: Priority | None = None, url: str = ""
-    ) -> Answer:
-        """Return the answer of a call that changes nothing."""
-        return (await self._call(operation, *ids, priority=priority, url=url)).answer

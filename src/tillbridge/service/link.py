@@ -7,47 +7,28 @@ from dataclasses import dataclass
 from typing import Self
 
 from tillbridge.core.clock import Clock
-from tillbridge.service.caller import (
-    Caller,
-    Hindrance,
-    NoCredential,
-    OnContact,
-    Sleep,
-    ignore_contact,
-    nothing_hinders,
-)
+from tillbridge.service.answers import Limits
+from tillbridge.service.caller import Caller, Gate, Hindrance, OnContact, Sleep
 from tillbridge.service.client import OrderBodies, ServiceClient
-from tillbridge.service.gate import Gate
-from tillbridge.service.oauth import OAuth
-from tillbridge.service.retry import Limits
-from tillbridge.service.signup import SigningApp, Signup
+from tillbridge.service.oauth import App, OAuth, Signup
 from tillbridge.service.tokens import (
     Access,
     AccessGrant,
     AppToken,
-    AppTokens,
     AppTokenStore,
+    CachedToken,
     TokenKeeper,
     TokenStore,
 )
 from tillbridge.service.transport import Transport
 
 
-@dataclass(frozen=True, slots=True)
-class App:
-    """Who the bridge is to the service; the secret is asked for only when it is sent.
+def _nothing_hinders(_operation: str) -> None:
+    """Let every call be made."""
 
-    `scope_field` is how an app-level token's scopes are asked for, which the specification does
-    not show. `token_store` makes the place where such tokens are kept; None: in memory only.
-    `signup_with_secret` says whether a signup carries id and secret (Basic) or the id alone.
-    """
 
-    client_id: str
-    client_secret: Callable[[], str]
-    redirect_uri: str
-    scope_field: str = "scope"
-    token_store: Callable[[], AppTokenStore] | None = None
-    signup_with_secret: bool = True
+def _ignore(_contact: object) -> None:
+    """For programs that report no problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,33 +65,19 @@ class ServiceLink:
         sleep: Sleep = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        clock = clock or Clock()
-        self._clock = clock
-        self._refresh_early_s = refresh_early_s
+        self._clock = clock or Clock()
+        self._early_s = refresh_early_s
         self._limits = limits or Limits()
         self._sleep = sleep
         self._jitter = jitter
-        self._transport = Transport(base_url, timeout_s=timeout_s, clock=clock)
+        self._transport = Transport(base_url, timeout_s=timeout_s, clock=self._clock)
         self._gate = Gate()
         self._keepers: list[TokenKeeper] = []
-        self._app_tokens: AppTokens | None = None
+        self._app_tokens: dict[Access, AppToken] = {}
+        self._token_store: AppTokenStore | None = None
         self.base_url = base_url
         self.identity = app
-        self.oauth = OAuth(
-            Caller(
-                self._transport,
-                self._gate,
-                NoCredential(),
-                limits=self._limits,
-                sleep=sleep,
-                jitter=jitter,
-            ),
-            client_id=app.client_id,
-            client_secret=app.client_secret,
-            redirect_uri=app.redirect_uri,
-            clock=clock,
-            scope_field=app.scope_field,
-        )
+        self.oauth = OAuth(self._caller(None), app, clock=self._clock)
 
     async def __aenter__(self) -> Self:
         return self
@@ -123,71 +90,49 @@ class ServiceLink:
         token_store: TokenStore,
         *,
         bodies: OrderBodies | None = None,
-        on_contact: OnContact = ignore_contact,
-        hindrance: Hindrance = nothing_hinders,
+        on_contact: OnContact = _ignore,
+        hindrance: Hindrance = _nothing_hinders,
     ) -> StoreLink:
         """Return the access of one store; what `hindrance` refuses is not sent."""
         keeper = TokenKeeper(
-            token_store,
-            self.oauth.refresh,
-            clock=self._clock,
-            refresh_early_s=self._refresh_early_s,
+            token_store, self.oauth.refresh, clock=self._clock, refresh_early_s=self._early_s
         )
         self._keepers.append(keeper)
-        caller = Caller(
-            self._transport,
-            self._gate,
-            keeper,
-            limits=self._limits,
-            on_contact=on_contact,
-            hindrance=hindrance,
-            sleep=self._sleep,
-            jitter=self._jitter,
-        )
-        return StoreLink(keeper, ServiceClient(caller, bodies))
+        return StoreLink(keeper, ServiceClient(self._caller(keeper, on_contact, hindrance), bodies))
 
-    def app(
-        self, *, audience: str, scope: str = "", on_contact: OnContact = ignore_contact
-    ) -> AppLink:
+    def app(self, *, audience: str, scope: str = "", on_contact: OnContact = _ignore) -> AppLink:
         """Return the app's own access, without a merchant, for the community and reporting APIs.
 
         `scope` is space-separated. Links of one audience and scope share one token.
         """
-        if self._app_tokens is None:
-            self._app_tokens = AppTokens(
-                self._mint,
-                self.identity.token_store() if self.identity.token_store else None,
-                clock=self._clock,
-                early_s=self._refresh_early_s,
-            )
-        token = self._app_tokens.of(Access(audience, " ".join(sorted(scope.split()))))
-        caller = Caller(
-            self._transport,
-            self._gate,
-            token,
-            limits=self._limits,
-            on_contact=on_contact,
-            sleep=self._sleep,
-            jitter=self._jitter,
+        if self._token_store is None:
+            self._token_store = self.identity.token_store()
+        access = Access(audience, " ".join(sorted(scope.split())))
+        token = self._app_tokens.get(access) or AppToken(
+            access, self._mint, self._token_store, clock=self._clock, early_s=self._early_s
         )
-        return AppLink(token, caller)
+        self._app_tokens[access] = token
+        return AppLink(token, self._caller(token, on_contact))
 
     def signup(self) -> Signup:
         """Return the call that provisions a merchant and a store."""
-        app = self.identity
-        secret = app.client_secret if app.signup_with_secret else None
-        return Signup(
-            Caller(
-                self._transport,
-                self._gate,
-                SigningApp(app.client_id, secret),
-                limits=self._limits,
-                sleep=self._sleep,
-                jitter=self._jitter,
-            ),
-            client_id=app.client_id,
-            client_id_in_body=not app.signup_with_secret,
-            redirect_uri=app.redirect_uri,
+        return Signup(self._caller(None), self.identity)
+
+    def _caller(
+        self,
+        credential: CachedToken | None,
+        on_contact: OnContact = _ignore,
+        hindrance: Hindrance = _nothing_hinders,
+    ) -> Caller:
+        return Caller(
+            self._transport,
+            self._gate,
+            self._limits,
+            credential,
+            on_contact=on_contact,
+            hindrance=hindrance,
+            sleep=self._sleep,
+            jitter=self._jitter,
         )
 
     async def _mint(self, access: Access) -> AccessGrant:
@@ -195,8 +140,6 @@ class ServiceLink:
 
     async def close(self) -> None:
         """End refreshes nobody waits for, and close the connections."""
-        for keeper in self._keepers:
-            await keeper.close()
-        if self._app_tokens is not None:
-            await self._app_tokens.close()
+        for token in (*self._keepers, *self._app_tokens.values()):
+            await token.close()
         await self._transport.close()

@@ -1,28 +1,31 @@
-"""The merchant's consent: authorize URL, state, code exchange, refresh.
+"""The merchant's consent, and merchants who are new: authorize URL, code, refresh, signup.
 
 Specification: Authentication; Onboarding and tokens. Failures of these calls never quote what was
-sent or answered: both hold secrets.
+sent or answered: both hold secrets, or name a person.
 """
 
+import base64
 import hmac
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import Conflict, ConsentLost, Refused, ServiceError, Unauthorised
 from tillbridge.core.i18n import _
 from tillbridge.service.answers import BAD_CLIENT, CONSENT_REVOKED
 from tillbridge.service.caller import Caller
-from tillbridge.service.encoding import encode_small
-from tillbridge.service.endpoints import Calls
-from tillbridge.service.origin import Origin
-from tillbridge.service.tokens import AccessGrant
+from tillbridge.service.tokens import AccessGrant, AppTokenStore
+from tillbridge.service.transport import Answer, Origin
 from tillbridge.service.types import Tokens, decimal, mapping, need, words
 
+MERCHANT_EXISTS = "onboarding.merchant_exists"
+LOGIN = "login"
 _DEFAULT_LIFETIME_S = 3600.0  # specification: Limits, access token lifetime
 _LONGEST_LIFETIME_S = 24 * 3600.0
+_REFUSALS = (Refused, Unauthorised, ConsentLost, Conflict)
 
 
 def new_state() -> str:
@@ -46,27 +49,29 @@ def authorize_url(
     return f"{Origin(base_url).url('oauth2', 'authorize')}?{urlencode(query)}"
 
 
-class OAuth(Calls):
-    """The two token endpoints. `client_secret` is asked for at each exchange, and never kept.
+@dataclass(frozen=True, slots=True)
+class App:
+    """Who the bridge is to the service; the secret is asked for only when it is sent.
 
-    `scope_field` is what the body of client_credentials calls the scopes, which is not shown.
+    `scope_field` is how an app-level token's scopes are asked for, which the specification does
+    not show. `token_store` makes the place where such tokens are stored. `signup_with_secret` says
+    whether a signup carries id and secret (Basic) or the id alone.
     """
 
-    def __init__(
-        self,
-        caller: Caller,
-        *,
-        client_id: str,
-        client_secret: Callable[[], str],
-        redirect_uri: str,
-        clock: Clock,
-        scope_field: str = "scope",
-    ) -> None:
-        super().__init__(caller)
-        self._client_id = client_id
-        self._client_secret = client_secret
-        self._redirect_uri = redirect_uri
-        self._scope_field = scope_field
+    client_id: str
+    client_secret: Callable[[], str]
+    redirect_uri: str
+    scope_field: str = "scope"
+    token_store: Callable[[], AppTokenStore] = AppTokenStore
+    signup_with_secret: bool = True
+
+
+class OAuth:
+    """The two token endpoints. `client_secret` is asked for at each exchange, and never stored."""
+
+    def __init__(self, caller: Caller, app: App, *, clock: Clock) -> None:
+        self._caller = caller
+        self._app = app
         self._clock = clock
 
     async def exchange(self, code: str) -> Tokens:
@@ -79,18 +84,24 @@ class OAuth(Calls):
         body = {
             "grant_type": "authorization_code",
             "code": code,
-            "redirect_uri": self._redirect_uri,
-            "client_id": self._client_id,
-            "client_secret": self._client_secret(),
+            "redirect_uri": self._app.redirect_uri,
+            "client_id": self._app.client_id,
+            "client_secret": self._app.client_secret(),
         }
         try:
-            told = await self._post("oauth.exchange", body)
-        except (Refused, Unauthorised, ConsentLost, Conflict) as failure:
-            raise _no_tokens(failure) from None
-        grant = _grant(told, "oauth.exchange")
+            answer = await self._caller.call("oauth.exchange", body=body)
+        except _REFUSALS as failure:
+            if failure.code == CONSENT_REVOKED:
+                raise _consent_over(failure) from None
+            text = _(
+                "The ordering service did not accept the authorization code (status {status})."
+            ).format(status=failure.status)
+            fix = _("It may be used up or too old: run tillbridge connect again.")
+            raise _not_granted(failure, text, fix) from None
+        grant = _grant(answer)
         return Tokens(
             access_token=grant.access_token,
-            refresh_token=need(told, "refresh_token", "oauth.exchange"),
+            refresh_token=need(answer.body, "refresh_token", answer.operation),
             access_expires_at_ms=asked_ms + int(grant.expires_in_s * 1000),
             consented_at_ms=asked_ms,
             scope=grant.scope,
@@ -104,7 +115,7 @@ class OAuth(Calls):
         """
         body = {"grant_type": "refresh_token", "refresh_token": refresh_token}
         try:
-            return _grant(await self._post("oauth.refresh", body), "oauth.refresh")
+            return _grant(await self._caller.call("oauth.refresh", body=body))
         except ServiceError as failure:
             if failure.code == BAD_CLIENT:
                 raise _bad_client(failure) from None
@@ -120,29 +131,32 @@ class OAuth(Calls):
         """
         body = {
             "grant_type": "client_credentials",
-            "client_id": self._client_id,
-            "client_secret": self._client_secret(),
+            "client_id": self._app.client_id,
+            "client_secret": self._app.client_secret(),
         }
         body |= {"audience": audience} if audience else {}
-        body |= {self._scope_field: scope} if scope else {}
+        body |= {self._app.scope_field: scope} if scope else {}
         try:
-            return _grant(await self._post("oauth.mint", body), "oauth.mint")
-        except (Refused, Unauthorised, ConsentLost, Conflict) as failure:
-            raise _no_app_token(failure, audience) from None
+            return _grant(await self._caller.call("oauth.mint", body=body))
+        except _REFUSALS as failure:
+            text = _("The ordering service gives no token for {audience!r} (status {status}).")
+            fix = _(
+                "Ask its support what audience and scope this app may have, and set "
+                "community_audience, reporting_audience and scope_field in [assumptions]."
+            )
+            text = text.format(audience=audience, status=failure.status)
+            raise _not_granted(failure, text, fix) from None
 
-    async def _post(self, operation: str, body: dict[str, str]) -> Mapping[str, Any]:
-        outcome = await self._call(operation, body=encode_small(body))
-        return mapping(outcome.answer.body, operation)
 
-
-def _grant(body: Mapping[str, Any], operation: str) -> AccessGrant:
+def _grant(answer: Answer) -> AccessGrant:
+    body = mapping(answer.body, answer.operation)
     expires_in = body.get("expires_in")
     try:
         lifetime_s = float(decimal(expires_in) or words(expires_in))
     except ValueError:
         lifetime_s = _DEFAULT_LIFETIME_S
     return AccessGrant(
-        access_token=need(body, "access_token", operation),
+        access_token=need(body, "access_token", answer.operation),
         expires_in_s=min(max(lifetime_s, 0.0), _LONGEST_LIFETIME_S),
         scope=words(body.get("scope")),
     )
@@ -161,44 +175,136 @@ def _consent_over(failure: ServiceError) -> ConsentLost:
     )
 
 
-def _no_tokens(failure: ServiceError) -> ServiceError:
-    if failure.code == BAD_CLIENT:
-        return _bad_client(failure)
-    if failure.code == CONSENT_REVOKED:
-        return _consent_over(failure)
-    return Refused(
-        _("The ordering service did not accept the authorization code (status {status}).").format(
-            status=failure.status
-        ),
-        code=failure.code,
-        status=failure.status,
-        operation=failure.operation,
-        fix=_("It may be used up or too old: run tillbridge connect again."),
-    )
-
-
-def _no_app_token(failure: ServiceError, audience: str) -> ServiceError:
-    if failure.code == BAD_CLIENT:
-        return _bad_client(failure)
-    return Refused(
-        _("The ordering service gives no token for {audience!r} (status {status}).").format(
-            audience=audience, status=failure.status
-        ),
-        code=failure.code,
-        status=failure.status,
-        operation=failure.operation,
-        fix=_(
-            "Ask its support what audience and scope this app may have, and set "
-            "community_audience, reporting_audience and scope_field in [assumptions]."
-        ),
-    )
-
-
-def _bad_client(failure: ServiceError) -> Refused:
+def _bad_client(failure: ServiceError, fix: str = "") -> Refused:
     return Refused(
         _("The ordering service does not accept this app's client id and secret."),
         code=BAD_CLIENT,
         status=failure.status,
         operation=failure.operation,
-        fix=_("Put the current client_secret from the service's console in place."),
+        fix=fix or _("Put the current client_secret from the service's console in place."),
+    )
+
+
+def _not_granted(failure: ServiceError, text: str, fix: str) -> Refused:
+    if failure.code == BAD_CLIENT:
+        return _bad_client(failure)
+    return Refused(
+        text, code=failure.code, status=failure.status, operation=failure.operation, fix=fix
+    )
+
+
+# -- signing up
+
+
+@dataclass(frozen=True, slots=True)
+class SignupAddress:
+    """The store's address. What is "" is not sent."""
+
+    street_address: str = ""
+    city: str = ""
+    state: str = ""
+    country: str = ""
+    zip: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SignupRequest:
+    """Who signs up, with which store. What is "" is not sent.
+
+    `location_id` becomes the store's default external_store_id; `business_phone` is in
+    international format, `locale` a language-region tag, `flow_type` "login", "signup" or "".
+    """
+
+    email: str
+    store_name: str = ""
+    location_id: str = ""
+    first_name: str = ""
+    last_name: str = ""
+    business_phone: str = ""
+    address: SignupAddress = SignupAddress()
+    locale: str = ""
+    flow_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SignupUrl:
+    """Where the merchant goes on. `as_login`: the merchant exists, and signs in instead."""
+
+    url: str
+    as_login: bool = False
+
+
+class Signup:
+    """Provisions a merchant and a store. Specification: POST /pos/signup_url."""
+
+    def __init__(self, caller: Caller, app: App) -> None:
+        self._caller = caller
+        self._app = app
+
+    async def url(self, wanted: SignupRequest, state: str) -> SignupUrl:
+        """Return the authorize URL; `state` comes back with the redirect.
+
+        A merchant who exists is asked to log in instead (409 onboarding.merchant_exists, retried
+        once). Raises Conflict where that meets another store mapping too, Refused with
+        `auth.invalid_client` where the id or secret is wrong, Refused for a field not taken.
+        """
+        try:
+            return SignupUrl(await self._ask(wanted, state))
+        except Conflict as conflict:
+            if conflict.code != MERCHANT_EXISTS:
+                raise
+            if wanted.flow_type == LOGIN:
+                raise _another_mapping(conflict) from None
+        try:
+            return SignupUrl(
+                await self._ask(replace(wanted, flow_type=LOGIN), state), as_login=True
+            )
+        except Conflict as conflict:
+            raise _another_mapping(conflict) from None
+
+    async def _ask(self, wanted: SignupRequest, state: str) -> str:
+        app, basic = self._app, ""
+        body = signup_body(wanted, redirect_uri=app.redirect_uri, state=state)
+        if app.signup_with_secret:
+            pair = f"{app.client_id}:{app.client_secret()}"
+            basic = f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
+        else:
+            body["client_id"] = app.client_id
+        # A repeat gives another URL, and the first one leads nowhere.
+        try:
+            answer = await self._caller.call("signup.url", body=body, authorization=basic)
+        except (Unauthorised, Refused, ConsentLost) as failure:
+            if failure.code == BAD_CLIENT or isinstance(failure, Unauthorised):
+                fix = _(
+                    "Put the current client_id and client_secret of the service's console in place."
+                )
+                raise _bad_client(failure, fix) from None
+            raise
+        url = need(mapping(answer.body, answer.operation), "signup_url", answer.operation)
+        if urlsplit(url).scheme not in {"http", "https"}:
+            raise Refused(
+                _("The ordering service gave an address that is none."), operation=answer.operation
+            )
+        return url
+
+
+def signup_body(wanted: SignupRequest, *, redirect_uri: str, state: str) -> dict[str, Any]:
+    """Return the body. Specification: Signup request and response."""
+    body = {name: value for name, value in asdict(wanted).items() if value}
+    body["address"] = {name: value for name, value in body["address"].items() if value}
+    if not body["address"]:
+        del body["address"]
+    return {**body, "redirect_uri": redirect_uri, "state": state}
+
+
+def _another_mapping(conflict: Conflict) -> Conflict:
+    return Conflict(
+        _("A merchant with this e-mail has other stores than this location."),
+        code=conflict.code,
+        status=conflict.status,
+        operation=conflict.operation,
+        fix=_(
+            "Let the merchant sign in instead: tillbridge connect STORE --email EMAIL. "
+            "Or sign up with another e-mail."
+        ),
     )

@@ -8,7 +8,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import (
@@ -24,34 +23,34 @@ from tillbridge.core.log import get_logger
 from tillbridge.service.answers import CONSENT_MISSING
 from tillbridge.service.types import Tokens
 
+_NEXT_EARLY_TRY_S = 10.0  # so that orders are not held up by one vain refresh after the other
+_FIRST_RENEWAL_WAIT_S = 10.0
+_LONGEST_RENEWAL_WAIT_S = 300.0
+_LONGEST_STORED_S = 3600.0  # access token lifetime: a wall clock set back must not stretch it
+_LONGEST_APP_STORED_S = 24 * 3600.0  # whatever a file or a wall clock says
+
 _log = get_logger()
 
 
-class TokenStore(Protocol):
-    """Where one store's tokens are kept, encrypted. Both may block; they run in a thread."""
+class TokenStore:
+    """Where one store's tokens are stored; here in memory, until the program ends.
 
-    def load(self) -> Tokens | None:
-        """Return what is kept, None where there is nothing readable."""
-        ...
-
-    def save(self, tokens: Tokens) -> None:
-        """Keep the tokens; on return they are on disk. Raises BridgeError or OSError."""
-        ...
-
-
-class MemoryTokens:
-    """A `TokenStore` that forgets with the program."""
+    Subclasses store them encrypted. Both methods may block; they run in a thread.
+    """
 
     def __init__(self, tokens: Tokens | None = None) -> None:
         self._tokens = tokens
 
     def load(self) -> Tokens | None:
-        """Return what is kept."""
+        """Return what is stored, None where there is nothing readable."""
         return self._tokens
 
     def save(self, tokens: Tokens) -> None:
-        """Keep the tokens until the program ends."""
+        """Store the tokens; on return they are on disk. Raises BridgeError or OSError."""
         self._tokens = tokens
+
+
+MemoryTokens = TokenStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,36 +60,6 @@ class AccessGrant:
     access_token: str = field(repr=False)
     expires_in_s: float
     scope: str = ""
-
-
-Refresh = Callable[[str], Awaitable[AccessGrant]]
-
-
-class RenewalLimit:
-    """Lets refused tokens be renewed, and a token that does not help not again for a while.
-
-    Minting a token per request counts against the rate limit (specification: Limits). A token that
-    is refused soon after its renewal was not refused for its age: the next renewal waits for ten
-    seconds, then for twice as long each time, up to five minutes.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._renewed_at = float("-inf")  # monotonic
-        self._wait_s = 0.0
-
-    def allows(self) -> bool:
-        """Whether a token that was refused just now may be renewed."""
-        age_s = self._clock.monotonic() - self._renewed_at
-        if age_s >= 2 * _LONGEST_RENEWAL_WAIT_S:
-            self._wait_s = 0.0  # it was good for some time
-        return age_s >= self._wait_s
-
-    def renewed(self) -> None:
-        """Take note of a renewal after a refusal."""
-        self._renewed_at = self._clock.monotonic()
-        longer_s = 2 * self._wait_s or _FIRST_RENEWAL_WAIT_S
-        self._wait_s = min(longer_s, _LONGEST_RENEWAL_WAIT_S)
 
 
 class CachedToken(ABC):
@@ -103,13 +72,21 @@ class CachedToken(ABC):
     def __init__(self, *, clock: Clock, early_s: float) -> None:
         self._clock = clock
         self._longest_early_s = early_s
-        self._renew_at = 0.0  # monotonic
+        self._loaded = False
+        self._token = ""
+        self._renew_at = 0.0  # monotonic; 0 where there is no token that may be used
         self._dead_at = 0.0  # monotonic
         self._renewing: asyncio.Task[str] | None = None
-        self._renewals = RenewalLimit(clock)
+        # Minting a token per request counts against the rate limit (specification: Limits). One
+        # that is refused soon after its renewal was not refused for its age: the next renewal
+        # waits for ten seconds, then for twice as long each time, up to five minutes.
+        self._renewed_at = float("-inf")  # monotonic; after a refusal
+        self._renewal_wait_s = 0.0
 
     async def access_token(self) -> str:
         """Return a token that is good for a while."""
+        if self._clock.monotonic() < self._renew_at:
+            return self._token
         token = await self._current()
         if self._clock.monotonic() < self._renew_at:
             return token
@@ -130,11 +107,19 @@ class CachedToken(ABC):
         token = await self._current()
         if token and token != refused:
             return token  # somebody else has renewed it meanwhile
-        if not self._renewals.allows():
+        age_s = self._clock.monotonic() - self._renewed_at
+        if age_s >= 2 * _LONGEST_RENEWAL_WAIT_S:
+            self._renewal_wait_s = 0.0  # it was good for some time
+        if age_s < self._renewal_wait_s:
             return None
         token = await self._shared_renewal()
-        self._renewals.renewed()
+        self._renewed_at = self._clock.monotonic()
+        longer_s = 2 * self._renewal_wait_s or _FIRST_RENEWAL_WAIT_S
+        self._renewal_wait_s = min(longer_s, _LONGEST_RENEWAL_WAIT_S)
         return token
+
+    def mark_lost(self, failure: ConsentLost, token: str) -> None:  # noqa: B027 -- no consent is behind an app's
+        """Take note that the service answered a call with `token` that the consent is gone."""
 
     async def close(self) -> None:
         """End a renewal that nobody waits for any more."""
@@ -148,39 +133,50 @@ class CachedToken(ABC):
 
     @abstractmethod
     async def _renew(self) -> str:
-        """Get a new token, use it and keep it."""
+        """Get a new token, use it and store it."""
 
     async def _shared_renewal(self) -> str:
         if self._renewing is None or self._renewing.done():
             self._renewing = asyncio.create_task(self._renew())
-            self._renewing.add_done_callback(_seen)
+            self._renewing.add_done_callback(_retrieved)
         # One caller that gives up must not end the renewal that the others wait for.
         return await asyncio.shield(self._renewing)
 
-    def _lives(self, left_s: float, *, early_s: float) -> None:
-        """Count the life of the token that is used from now on."""
+    def _use(self, token: str, left_s: float, *, fresh: bool) -> None:
+        """Count the life of the token from now on; a fresh one that lives shortly ends halfway."""
+        early_s = self._longest_early_s
+        if fresh:
+            early_s = min(early_s, max(left_s, 0.0) / 2)
+        self._token, self._loaded = token, True
         self._dead_at = self._clock.monotonic() + left_s
         self._renew_at = self._dead_at - early_s
 
-    def _early_s(self, lifetime_s: float) -> float:
-        """Return how long before its end a token is renewed; one that lives shortly, halfway."""
-        return min(self._longest_early_s, max(lifetime_s, 0.0) / 2)
+    async def _saved(self, event: str, save: Callable[..., None], *values: object) -> None:
+        """Store a token. Where that fails nothing is lost but a renewal at the next start."""
+        try:
+            await asyncio.to_thread(save, *values)
+        except (BridgeError, OSError) as trouble:
+            _log.warning(event, error=type(trouble).__name__)
 
 
 class TokenKeeper(CachedToken):
     """One store's tokens, refreshed before the access token ends.
 
-    Once the consent is lost every caller hears so at once, without a call, until new tokens are
+    Once the consent is lost every caller is refused at once, without a call, until new tokens are
     given with `adopt` (or found by `reload`). What a refresh meets is raised: ConsentLost too.
     """
 
     def __init__(
-        self, store: TokenStore, refresh: Refresh, *, clock: Clock, refresh_early_s: float = 60.0
+        self,
+        store: TokenStore,
+        refresh: Callable[[str], Awaitable[AccessGrant]],
+        *,
+        clock: Clock,
+        refresh_early_s: float = 60.0,
     ) -> None:
         super().__init__(clock=clock, early_s=refresh_early_s)
         self._store = store
         self._refresh = refresh
-        self._loaded = False
         self._tokens: Tokens | None = None
         self._lost: ConsentLost | None = None
 
@@ -196,26 +192,25 @@ class TokenKeeper(CachedToken):
         return self._lost
 
     async def reload(self) -> None:
-        """Read the kept tokens again: another process may have renewed the consent."""
-        kept = await asyncio.to_thread(self._store.load)
+        """Read the stored tokens again: another process may have renewed the consent."""
+        stored = await asyncio.to_thread(self._store.load)
         self._loaded = True
-        if kept is None:
+        if stored is None:
             return
-        if self._tokens is None or kept.refresh_token != self._tokens.refresh_token:
-            left_s = (kept.access_expires_at_ms - self._clock.now_ms()) / 1000
-            self._use(kept, min(left_s, _LONGEST_KEPT_S), early_s=self._longest_early_s)
+        if self._tokens is None or stored.refresh_token != self._tokens.refresh_token:
+            left_s = (stored.access_expires_at_ms - self._clock.now_ms()) / 1000
+            self._adopted(stored, min(left_s, _LONGEST_STORED_S), fresh=False)
 
     async def adopt(self, tokens: Tokens) -> None:
-        """Keep the tokens of a new consent, and then use them."""
+        """Store the tokens of a new consent, and then use them."""
         await asyncio.to_thread(self._store.save, tokens)
         left_s = (tokens.access_expires_at_ms - self._clock.now_ms()) / 1000
-        self._loaded = True
-        self._use(tokens, left_s, early_s=self._early_s(left_s))
+        self._adopted(tokens, left_s, fresh=True)
 
     def mark_lost(self, failure: ConsentLost, token: str) -> None:
         """Take note that the service answered a call with `token` that the consent is gone."""
         if self._tokens is not None and self._tokens.access_token == token:
-            self._lost = failure
+            self._lost, self._renew_at = failure, 0.0
 
     async def _current(self) -> str:
         return (await self._in_force()).access_token
@@ -227,8 +222,15 @@ class TokenKeeper(CachedToken):
                 _("The merchant has not yet allowed this bridge to work for the store."),
                 code=CONSENT_MISSING,
             )
-        if self._lost is not None:
-            raise _again(self._lost)
+        if (lost := self._lost) is not None:
+            # A fresh copy: an exception that is raised again and again gathers tracebacks.
+            raise ConsentLost(
+                lost.text,
+                code=lost.code,
+                status=lost.status,
+                operation=lost.operation,
+                fix=lost.fix,
+            )
         return tokens
 
     async def _renew(self) -> str:
@@ -236,8 +238,7 @@ class TokenKeeper(CachedToken):
         try:
             grant = await self._refresh(before.refresh_token)
         except ConsentLost as failure:
-            if self._tokens is before:
-                self._lost = failure
+            self.mark_lost(failure, before.access_token)
             raise
         if self._tokens is not before and self._tokens is not None:
             return self._tokens.access_token  # a new consent came meanwhile
@@ -247,18 +248,14 @@ class TokenKeeper(CachedToken):
             access_expires_at_ms=self._clock.now_ms() + int(grant.expires_in_s * 1000),
             scope=grant.scope or before.scope,
         )
-        try:
-            await asyncio.to_thread(self._store.save, tokens)
-        except (BridgeError, OSError) as trouble:
-            # Nothing is lost: the refresh token is the old one, and it is kept.
-            _log.warning("tokens.not_saved", error=type(trouble).__name__)
+        await self._saved("tokens.not_saved", self._store.save, tokens)
         if self._tokens is before:
-            self._use(tokens, grant.expires_in_s, early_s=self._early_s(grant.expires_in_s))
+            self._adopted(tokens, grant.expires_in_s, fresh=True)
         return grant.access_token
 
-    def _use(self, tokens: Tokens, left_s: float, *, early_s: float) -> None:
+    def _adopted(self, tokens: Tokens, left_s: float, *, fresh: bool) -> None:
         self._tokens, self._lost = tokens, None
-        self._lives(left_s, early_s=early_s)
+        self._use(tokens.access_token, left_s, fresh=fresh)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +267,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptToken:
+class StoredToken:
     """A token with the wall clock's times (ms) of its minting and its end."""
 
     access_token: str = field(repr=False)
@@ -278,26 +275,26 @@ class KeptToken:
     expires_at_ms: int
 
 
-class AppTokenStore(Protocol):
-    """Where app-level tokens are kept, encrypted. Both may block; they run in a thread."""
+class AppTokenStore:
+    """Where app-level tokens are stored; here in memory. As `TokenStore`."""
 
-    def load(self, access: Access) -> KeptToken | None:
-        """Return what is kept, None where there is nothing readable."""
-        ...
+    def __init__(self) -> None:
+        self._tokens: dict[Access, StoredToken] = {}
 
-    def save(self, access: Access, token: KeptToken) -> None:
-        """Keep the token in place of the one before. Raises BridgeError or OSError."""
-        ...
+    def load(self, access: Access) -> StoredToken | None:
+        """Return what is stored, None where there is nothing readable."""
+        return self._tokens.get(access)
 
-
-Mint = Callable[[Access], Awaitable[AccessGrant]]
+    def save(self, access: Access, token: StoredToken) -> None:
+        """Store the token in place of the one before. Raises BridgeError or OSError."""
+        self._tokens[access] = token
 
 
 class AppToken(CachedToken):
     """The token of one audience and scope, minted with the app's own id and secret.
 
     Specification: Authentication, rule 3; for the community and reporting APIs. There is no refresh
-    token: it is minted anew, and kept where the next run finds it. What minting meets is raised:
+    token: it is minted anew, and stored where the next run finds it. What minting meets is raised:
     Refused (`auth.invalid_client`, or an audience or scope that the service does not know),
     Unreachable, ServiceDown, RateLimited.
     """
@@ -305,8 +302,8 @@ class AppToken(CachedToken):
     def __init__(
         self,
         access: Access,
-        mint: Mint,
-        store: AppTokenStore | None,
+        mint: Callable[[Access], Awaitable[AccessGrant]],
+        store: AppTokenStore,
         *,
         clock: Clock,
         early_s: float = 60.0,
@@ -315,17 +312,12 @@ class AppToken(CachedToken):
         self.access = access
         self._mint = mint
         self._store = store
-        self._token = ""
-        self._expires_at_ms = 0
-        self._loaded = store is None
 
     @property
     def expires_at_ms(self) -> int:
         """When the token ends by the wall clock, for people; 0 where there is none yet."""
-        return self._expires_at_ms
-
-    def mark_lost(self, failure: ConsentLost, token: str) -> None:
-        """Do nothing: no merchant's consent is behind such a token."""
+        left_s = self._dead_at - self._clock.monotonic()
+        return self._clock.now_ms() + int(left_s * 1000) if self._token else 0
 
     async def _current(self) -> str:
         if not self._loaded:
@@ -333,89 +325,27 @@ class AppToken(CachedToken):
         return self._token
 
     async def _load(self) -> None:
-        store = self._store
-        kept = None if store is None else await asyncio.to_thread(store.load, self.access)
+        stored = await asyncio.to_thread(self._store.load, self.access)
         if self._loaded:
             return  # somebody else has loaded, or minted, meanwhile
-        self._loaded = True
-        if kept is None or kept.minted_at_ms > self._clock.now_ms():
+        self._loaded, now_ms = True, self._clock.now_ms()
+        if stored is None or stored.minted_at_ms > now_ms:
             return  # a wall clock that was set back knows no token's age
-        left_s = (kept.expires_at_ms - self._clock.now_ms()) / 1000
-        self._use(
-            kept.access_token, min(left_s, _LONGEST_APP_KEPT_S), early_s=self._longest_early_s
-        )
+        left_s = min((stored.expires_at_ms - now_ms) / 1000, _LONGEST_APP_STORED_S)
+        self._use(stored.access_token, left_s, fresh=False)
 
     async def _renew(self) -> str:
         asked, asked_ms = self._clock.monotonic(), self._clock.now_ms()
         grant = await self._mint(self.access)
         spent_s = self._clock.monotonic() - asked  # its life began somewhere on the way
-        left_s = grant.expires_in_s - spent_s
-        self._loaded = True
-        self._use(grant.access_token, left_s, early_s=self._early_s(left_s))
+        self._use(grant.access_token, grant.expires_in_s - spent_s, fresh=True)
         _log.info("app_token.minted", audience=self.access.audience, scope=self.access.scope)
-        if self._store is not None:
-            kept = KeptToken(
-                grant.access_token, asked_ms, asked_ms + int(grant.expires_in_s * 1000)
-            )
-            try:
-                await asyncio.to_thread(self._store.save, self.access, kept)
-            except (BridgeError, OSError) as trouble:
-                # Nothing is lost but a minting at the next start.
-                _log.warning("app_token.not_saved", error=type(trouble).__name__)
+        expires_at_ms = asked_ms + int(grant.expires_in_s * 1000)
+        stored = StoredToken(grant.access_token, asked_ms, expires_at_ms)
+        await self._saved("app_token.not_saved", self._store.save, self.access, stored)
         return grant.access_token
 
-    def _use(self, token: str, left_s: float, *, early_s: float) -> None:
-        self._token = token
-        self._expires_at_ms = self._clock.now_ms() + int(left_s * 1000)
-        self._lives(left_s, early_s=early_s)
 
-
-class AppTokens:
-    """One `AppToken` for each audience and scope, however often it is asked for."""
-
-    def __init__(
-        self, mint: Mint, store: AppTokenStore | None, *, clock: Clock, early_s: float
-    ) -> None:
-        self._mint = mint
-        self._store = store
-        self._clock = clock
-        self._early_s = early_s
-        self._tokens: dict[Access, AppToken] = {}
-
-    def of(self, access: Access) -> AppToken:
-        """Return the token of this audience and scope; nothing is minted before it is used."""
-        known = self._tokens.get(access)
-        if known is None:
-            known = AppToken(
-                access, self._mint, self._store, clock=self._clock, early_s=self._early_s
-            )
-            self._tokens[access] = known
-        return known
-
-    async def close(self) -> None:
-        """End mintings that nobody waits for."""
-        for token in self._tokens.values():
-            await token.close()
-
-
-_NEXT_EARLY_TRY_S = 10.0  # so that orders are not held up by one vain refresh after the other
-_FIRST_RENEWAL_WAIT_S = 10.0
-_LONGEST_RENEWAL_WAIT_S = 300.0
-_LONGEST_KEPT_S = 3600.0  # access token lifetime: a wall clock set back must not stretch it
-_LONGEST_APP_KEPT_S = 24 * 3600.0  # whatever a file or a wall clock says
-
-
-def _again(failure: ConsentLost) -> ConsentLost:
-    """Return a fresh copy: an exception that is raised again and again gathers tracebacks."""
-    return ConsentLost(
-        failure.text,
-        code=failure.code,
-        status=failure.status,
-        operation=failure.operation,
-        fix=failure.fix,
-    )
-
-
-def _seen(task: asyncio.Task[str]) -> None:
+def _retrieved(task: asyncio.Task[str]) -> None:
     if not task.cancelled():
-        task.exception()  # told to whoever waited; if nobody did, it is no news for the loop
+        task.exception()  # raised to whoever waited; if nobody did, it is no news for the loop

@@ -4,49 +4,195 @@ Proxies named in the environment are not used (`trust_env` off): a token only ev
 Redirects are never followed. Nothing here repeats a call, aiohttp included: `caller` does.
 """
 
+import asyncio
 import io
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 import aiohttp
 from yarl import URL
 
 from tillbridge import __version__
 from tillbridge.core.clock import Clock
-from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown, ServiceError, Unreachable
+from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown, Unreachable
 from tillbridge.core.i18n import _
 from tillbridge.core.trust import system_trust
-from tillbridge.service.answers import failure_of, parse_json
-from tillbridge.service.origin import LEFT_ORIGIN, Origin
-from tillbridge.service.retry import Kind
-from tillbridge.service.types import unreadable
+from tillbridge.service.answers import Kind, failure_of, parse_json
+from tillbridge.service.types import read, unreadable
+
+LEFT_ORIGIN = "answer.foreign_url"
+_PORTS = {"http": 80, "https": 443}
+_PLAIN = re.compile(r"[!-\[\]-~]+")  # visible ASCII, and no backslash
+_LONGEST = 2048
+
+
+class Origin:
+    """The service's root, such as `https://api.example.com/v2`."""
+
+    def __init__(self, base_url: str) -> None:
+        self._base = urlsplit(base_url.rstrip("/"))
+        self._root = f"{self._base.scheme}://{self._base.netloc}"
+        self.uses_tls = self._base.scheme == "https"
+
+    def url(self, *segments: str) -> str:
+        """Return the URL of a path below the root; each segment is quoted.
+
+        Raises Refused for a segment that no URL can hold as a name ("", "." and "..").
+        """
+        for segment in segments:
+            if segment in {"", ".", ".."}:
+                raise Refused(
+                    _("{name!r} cannot be used as an id in a call to the ordering service.").format(
+                        name=segment
+                    ),
+                    code="request.validation",
+                )
+        path = "/".join(quote(segment, safe="") for segment in segments)
+        return f"{self._root}{self._base.path}/{path}"
+
+    def poll_url(self, told: str) -> str:
+        """Return the URL for a `poll_url`: a path below the root, with or without its prefix.
+
+        An absolute URL is taken where its origin is the service's own. Raises Refused (code
+        `answer.foreign_url`) for everything else: it might carry the token to a stranger.
+        """
+        if len(told) > _LONGEST or not _PLAIN.fullmatch(told):
+            raise _foreign()
+        try:
+            parts = urlsplit(told)
+            own = not (parts.scheme or parts.netloc) or self._is_own(parts)
+        except ValueError:
+            raise _foreign() from None
+        if not own or not parts.path.startswith("/") or parts.path.startswith("//"):
+            raise _foreign()
+        path = parts.path
+        if not path.startswith(f"{self._base.path}/pos/"):
+            path = self._base.path + path
+        if not path.startswith(f"{self._base.path}/pos/") or _climbs(path):
+            raise _foreign()
+        return f"{self._root}{path}" + (f"?{parts.query}" if parts.query else "")
+
+    def owns(self, url: str) -> bool:
+        """Whether a URL that `url` or `poll_url` has made is of this origin."""
+        return url.startswith(f"{self._root}/")
+
+    def _is_own(self, parts: SplitResult) -> bool:
+        return (
+            parts.username is None
+            and parts.password is None
+            and parts.scheme == self._base.scheme
+            and (parts.hostname or "") == (self._base.hostname or "")
+            and (parts.port or _PORTS.get(parts.scheme))
+            == (self._base.port or _PORTS.get(self._base.scheme))
+        )
+
+
+def _climbs(path: str) -> bool:
+    """Whether a path holds dot segments or hidden separators, however often they are quoted."""
+    for _round in range(4):
+        if "\\" in path or "//" in path or {".", ".."} & set(path.split("/")):
+            return True
+        plain = unquote(path)
+        if plain == path:
+            return False
+        path = plain
+    return True
+
+
+def _foreign() -> Refused:
+    return Refused(
+        _("The ordering service named an address that is not its own; it was not called."),
+        code=LEFT_ORIGIN,
+        operation="menus.job",
+        fix=_("Tell the ordering service's support. The next push goes on as usual."),
+    )
+
+
+# -- large bodies as JSON
+#
+# `json.dumps` of a whole menu holds the interpreter's lock until it is done, so that even in a
+# thread it would stop the event loop for a tenth of a second. Each item is encoded by itself, and
+# the loop gets its turn between two of them.
+
+_DEPTH = 4  # body, menus, menu, items: what lies deeper is small
+
+
+async def encode(body: object) -> bytes:
+    """Return a body of any size as compact JSON (UTF-8), encoded in a thread."""
+    return await asyncio.to_thread(lambda: "".join(_pieces(body, _DEPTH)).encode())
+
+
+def _pieces(value: object, depth: int) -> list[str]:
+    if depth > 0 and isinstance(value, Mapping):
+        pieces: list[str] = []
+        for name, each in value.items():
+            pieces += (",", _JSON.encode(str(name)), ":", *_pieces(each, depth - 1))
+        return ["{", *pieces[1:], "}"]
+    if depth > 0 and isinstance(value, list | tuple):
+        pieces = []
+        for each in value:
+            pieces += (",", *_pieces(each, depth - 1))
+        return ["[", *pieces[1:], "]"]
+    return [_JSON.encode(value)]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Decimal):  # a tax rate; money is whole numbers
+        return int(value) if value == value.to_integral_value() else float(value)
+    msg = f"{type(value).__name__} is not JSON"
+    raise TypeError(msg)
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+def encode_small(body: object) -> bytes:
+    """Return a small body as compact JSON (UTF-8)."""
+    return _JSON.encode(body).encode()
+
+
+# -- the exchange
 
 _LARGEST_ANSWER = 16 * 1024 * 1024
 _SLOWEST_LINE_BYTES_PER_S = 50_000.0
 _CONNECT_S = 10.0
+_JSON_BODY = {"Content-Type": "application/json"}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A call, ready to send. `body` is JSON; `operation` names it in logs and failures.
-
-    `scheme` is how its credential is presented: Bearer, or Basic for a signup.
-    """
+    """A call, ready to send. `body` is JSON; `operation` names it in logs and failures."""
 
     operation: str
     method: str
     url: str
     kind: Kind
     body: bytes | None = None
-    scheme: str = "Bearer"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A 2xx answer; `body` is the JSON value, None where there was no body."""
+    """A 2xx answer; `body` is the JSON value, None where there was no body.
 
+    `settled` where it is what the state showed, not what the service said.
+    """
+
+    operation: str
     status: int
     body: Any
+    settled: bool = False
+
+    def read(self, kind: type[T]) -> T:
+        """Return the body as a value of this kind. Raises Refused (`answer.unreadable`)."""
+        return read(kind, self.body, self.operation)
 
 
 class Transport:
@@ -64,23 +210,30 @@ class Transport:
             await self._session.close()
             self._session = None
 
-    async def exchange(self, request: Request, *, token: str | None) -> Answer:
-        """Send a call once and return its answer. Raises a ServiceError, never anything else."""
+    async def exchange(self, request: Request, *, authorization: str) -> Answer:
+        """Send a call once and return its answer; "" sends no Authorization.
+
+        Raises a ServiceError, never anything else.
+        """
         if not self.origin.owns(request.url):
             raise Refused(
                 _("A call to another address than the ordering service's was stopped."),
                 code=LEFT_ORIGIN,
                 operation=request.operation,
             )
-        headers = {} if token is None else {"Authorization": f"{request.scheme} {token}"}
+        body, session = request.body, self._session or self._opened()
+        headers = {"Authorization": authorization} if authorization else {}
+        upload_s = len(body or b"") / _SLOWEST_LINE_BYTES_PER_S
         try:
-            async with self._opened().request(
+            async with session.request(
                 request.method,
                 URL(request.url, encoded=True),
-                data=None if request.body is None else io.BytesIO(request.body),
-                headers=headers | ({} if request.body is None else _JSON),
+                data=None if body is None else io.BytesIO(body),
+                headers=headers if body is None else headers | _JSON_BODY,
                 allow_redirects=False,
-                timeout=self._patience(request),
+                timeout=aiohttp.ClientTimeout(
+                    total=self._timeout_s + upload_s, sock_connect=min(self._timeout_s, _CONNECT_S)
+                ),
             ) as response:
                 return await self._answer(request, response)
         except aiohttp.InvalidURL:
@@ -88,114 +241,73 @@ class Transport:
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as trouble:
             raise _not_connected(request, trouble) from None
         except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as trouble:
-            # ValueError: an answer that is no HTTP at all, in the odd way that aiohttp tells it.
-            raise _dropped(request, trouble) from None
+            # ValueError: an answer that is no HTTP at all, in the odd way that aiohttp reports it.
+            kind = OutcomeUnknown if request.kind is Kind.WRITE else Unreachable
+            raise kind(
+                _("The line to the ordering service broke ({detail}).").format(
+                    detail=type(trouble).__name__
+                ),
+                code="line.dropped",
+                operation=request.operation,
+            ) from None
 
     async def _answer(self, request: Request, response: aiohttp.ClientResponse) -> Answer:
         operation, status = request.operation, response.status
         fine = 200 <= status < 300
+        raw = bytearray()
         try:
-            raw = await _read(response)
+            async for piece in response.content.iter_any():
+                raw += piece
+                if len(raw) > _LARGEST_ANSWER:  # more than anything the service has to say
+                    response.close()
+                    raise unreadable(operation, _("it is too large"))
         except (aiohttp.ClientError, OSError, TimeoutError):
             if fine:
                 raise
-            raw = b""  # the status alone says how to go on
-        if raw is None:
-            raise unreadable(operation, _("it is too large"))
+            raw.clear()  # the status alone says how to go on
         if not fine:
             raise failure_of(
                 status,
-                raw,
+                bytes(raw),
                 response.headers,
                 operation=operation,
                 kind=request.kind,
                 now_ms=self._clock.now_ms(),
             )
-        if not raw.strip():
-            return Answer(status, None)
         try:
-            return Answer(status, parse_json(raw))
+            return Answer(operation, status, parse_json(bytes(raw)) if raw.strip() else None)
         except ValueError:
-            # Not the service: a captive portal, or a proxy's own page. Whether the call got
-            # through is anybody's guess.
-            raise _not_the_service(request) from None
+            # A captive portal, or a proxy's own page: nobody knows whether the call got through.
+            kind = OutcomeUnknown if request.kind is Kind.WRITE else ServiceDown
+            raise kind(
+                _("Something that is not the ordering service answered."),
+                code="line.not_json",
+                operation=operation,
+                fix=_("Check base_url, and that no proxy or login page stands between."),
+            ) from None
 
     def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(
-                    ssl=system_trust() if self.origin.uses_tls else True, limit=0
-                ),
-                headers={"User-Agent": f"tillbridge/{__version__}", "Accept": "application/json"},
-                cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=False,
-            )
-            # aiohttp repeats a PUT by itself when a kept connection drops: a second retry policy.
-            self._session._retry_connection = False  # noqa: SLF001 -- there is no public switch
-        return self._session
-
-    def _patience(self, request: Request) -> aiohttp.ClientTimeout:
-        upload_s = len(request.body or b"") / _SLOWEST_LINE_BYTES_PER_S
-        return aiohttp.ClientTimeout(
-            total=self._timeout_s + upload_s, sock_connect=min(self._timeout_s, _CONNECT_S)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                ssl=system_trust() if self.origin.uses_tls else True, limit=0
+            ),
+            headers={"User-Agent": f"tillbridge/{__version__}", "Accept": "application/json"},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
         )
-
-
-_JSON = {"Content-Type": "application/json"}
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes | None:
-    """Return the body, None where it is larger than anything the service has to say."""
-    pieces: list[bytes] = []
-    size = 0
-    async for piece in response.content.iter_any():
-        size += len(piece)
-        if size > _LARGEST_ANSWER:
-            response.close()
-            return None
-        pieces.append(piece)
-    return b"".join(pieces)
+        # aiohttp repeats a PUT by itself when a kept connection drops: a second retry policy.
+        self._session._retry_connection = False  # noqa: SLF001 -- there is no public switch
+        return self._session
 
 
 def _not_connected(request: Request, trouble: Exception) -> Unreachable:
     if isinstance(trouble, aiohttp.ClientConnectorCertificateError):
-        return Unreachable(
-            _("The ordering service's certificate is not trusted."),
-            code="line.certificate",
-            operation=request.operation,
-            fix=_("Check this machine's date, and that no proxy stands between."),
-        )
-    if isinstance(trouble, aiohttp.ClientConnectorDNSError):
-        return Unreachable(
-            _("The ordering service's name cannot be looked up."),
-            code="line.dns",
-            operation=request.operation,
-            fix=_("Check the internet connection and base_url."),
-        )
-    return Unreachable(
-        _("The ordering service cannot be reached."),
-        code="line.not_connected",
-        operation=request.operation,
-        fix=_("Check the internet connection."),
-    )
-
-
-def _dropped(request: Request, trouble: Exception) -> ServiceError:
-    kind = OutcomeUnknown if request.kind is Kind.WRITE else Unreachable
-    return kind(
-        _("The line to the ordering service broke ({detail}).").format(
-            detail=type(trouble).__name__
-        ),
-        code="line.dropped",
-        operation=request.operation,
-    )
-
-
-def _not_the_service(request: Request) -> ServiceError:
-    kind = OutcomeUnknown if request.kind is Kind.WRITE else ServiceDown
-    return kind(
-        _("Something that is not the ordering service answered."),
-        code="line.not_json",
-        operation=request.operation,
-        fix=_("Check base_url, and that no proxy or login page stands between."),
-    )
+        text, code = _("The ordering service's certificate is not trusted."), "line.certificate"
+        fix = _("Check this machine's date, and that no proxy stands between.")
+    elif isinstance(trouble, aiohttp.ClientConnectorDNSError):
+        text, code = _("The ordering service's name cannot be looked up."), "line.dns"
+        fix = _("Check the internet connection and base_url.")
+    else:
+        text, code = _("The ordering service cannot be reached."), "line.not_connected"
+        fix = _("Check the internet connection.")
+    return Unreachable(text, code=code, operation=request.operation, fix=fix)

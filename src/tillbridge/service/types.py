@@ -5,7 +5,7 @@ shows in a `repr`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -62,9 +62,9 @@ def decimal(value: object) -> str | None:
 
 def instant(value: object) -> int | None:
     """Return a timestamp in milliseconds since the epoch."""
-    told = text(value)
+    written = text(value)
     try:
-        return None if told is None else from_iso(told)
+        return None if written is None else from_iso(written)
     except (ValueError, OverflowError):
         return None
 
@@ -92,11 +92,10 @@ def _status(value: object) -> str:
 
 
 def _needed(value: object) -> str:
-    told = text(value)
-    if not told:
+    if not (found := text(value)):
         msg = "missing"
         raise ValueError(msg)
-    return told
+    return found
 
 
 Text = Annotated[str | None, BeforeValidator(text)]
@@ -129,19 +128,11 @@ def mapping(body: object, operation: str) -> Mapping[str, Any]:
     return body
 
 
-def listing(body: object, operation: str) -> list[Mapping[str, Any]]:
-    """Return the objects of an answer that has to be a list. Raises as `mapping` does."""
-    if not isinstance(body, list):
-        raise unreadable(operation, _("it is not a list"))
-    return objects(body)
-
-
 def need(body: Mapping[str, Any], name: str, operation: str) -> str:
     """Return a text that has to be there. Raises as `mapping` does."""
-    told = text(body.get(name))
-    if not told:
+    if not (found := text(body.get(name))):
         raise unreadable(operation, _("it has no {field}").format(field=name))
-    return told
+    return found
 
 
 def read(kind: type[T], body: object, operation: str) -> T:
@@ -185,18 +176,13 @@ class Integration:
 
 @dataclass(frozen=True, slots=True)
 class IntegrationWithSecret:
-    """The answer of integrate-store: the only time the webhook secret is shown."""
+    """An answer that shows the webhook secret, this once: that of integrate-store.
+
+    A rotation may be answered with one too; the specification does not say so. "" where it is not.
+    """
 
     integration: Integration
     webhook_secret: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class RotatedSecret:
-    """The answer to a rotation; the specification lets no answer but integrate-store's show one."""
-
-    integration: Integration
-    webhook_secret: str | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,15 +197,7 @@ class IntegrationRequest:
 
     def body(self) -> dict[str, Any]:
         """Return the body of POST /pos/integrate-store/{store_id}."""
-        body: dict[str, Any] = {
-            "webhook_url": self.webhook_url,
-            "menu_sync_direction": self.menu_sync_direction,
-            "external_store_id": self.external_store_id,
-            "auto_accept_orders": self.auto_accept_orders,
-        }
-        if self.notification_email is not None:
-            body["notification_email"] = self.notification_email
-        return body
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +252,9 @@ class PushCounts:
     addon_groups: Count = None
 
 
+Counts = Annotated[PushCounts, BeforeValidator(lambda value: _object(value) or {})]
+
+
 @dataclass(frozen=True, slots=True)
 class PushDone:
     """A full push that was answered at once. `status` is success or partial.
@@ -282,9 +263,9 @@ class PushDone:
     that the push had been applied (then counts and a possible `partial` are not known).
     """
 
-    status: str
-    message: str = ""
-    counts: PushCounts = PushCounts()
+    status: Status
+    message: Words = ""
+    counts: Counts = PushCounts()
     settled_by: Literal["answer", "status"] = "answer"
 
 
@@ -295,9 +276,9 @@ class PushAccepted:
     `synced_before` is `last_synced_at` as it was before the push (ms), None where it was not told.
     """
 
-    job_id: str
-    poll_url: str
-    message: str = ""
+    job_id: Needed
+    poll_url: Words = ""
+    message: Words = ""
     synced_before: int | None = None
 
 
@@ -308,14 +289,14 @@ PushAnswer = PushAccepted | PushDone
 class MenuJob:
     """A background push. Specification: Menu sync job; `message` is what a failed one says."""
 
-    job_id: str
-    status: str
-    message: str = ""
-    menus: int | None = None
-    items: int | None = None
-    counts: PushCounts = PushCounts()
-    created_at: int | None = None
-    updated_at: int | None = None
+    job_id: Words
+    status: Needed
+    message: Words = ""
+    menus: Count = None
+    items: Count = None
+    counts: Counts = PushCounts()
+    created_at: Instant = None
+    updated_at: Instant = None
 
     @property
     def ended(self) -> bool:
@@ -371,37 +352,20 @@ class TableQr:
     qr_url: Words = ""
 
 
-def read_integration_with_secret(body: object, operation: str) -> IntegrationWithSecret:
-    """Return the answer of integrate-store; raises Refused where the secret is missing."""
-    integration = read(Integration, body, operation)
-    return IntegrationWithSecret(
-        integration, need(mapping(body, operation), "webhook_secret", operation)
-    )
-
-
 def read_push(body: object, *, status: int, operation: str) -> PushAnswer:
     """Return the answer to a full push: done (200), or accepted as a job (202)."""
-    told = mapping(body, operation)
-    said, message = words(told.get("status")), words(told.get("message"))
-    if status == 202 or said == "accepted":
-        job_id = need(told, "job_id", operation)
-        return PushAccepted(job_id, words(told.get("poll_url")), message)
-    return PushDone(said or "success", message, _counts(told.get("data"), operation))
+    answer = mapping(body, operation)
+    if status == 202 or answer.get("status") == "accepted":
+        return read(PushAccepted, {**answer, "synced_before": None}, operation)
+    fields = {"status": None, **answer, "counts": answer.get("data"), "settled_by": "answer"}
+    return read(PushDone, fields, operation)
 
 
 def read_job(body: object, operation: str) -> MenuJob:
     """Return the state of a background push."""
-    told = mapping(body, operation)
-    return MenuJob(
-        job_id=words(told.get("job_id")),
-        status=need(told, "status", operation),
-        message=_job_message(told),
-        menus=count(told.get("menus")),
-        items=count(told.get("items")),
-        counts=_counts(told.get("result"), operation),
-        created_at=instant(told.get("created_at")),
-        updated_at=instant(told.get("updated_at")),
-    )
+    job = mapping(body, operation)
+    fields = {"job_id": "", **job, "message": _job_message(job), "counts": job.get("result")}
+    return read(MenuJob, fields, operation)
 
 
 def _job_message(job: Mapping[str, Any]) -> str:
@@ -409,13 +373,9 @@ def _job_message(job: Mapping[str, Any]) -> str:
     for place in (job, _object(job.get("result")) or {}):
         error = place.get("error")
         inner = error.get("message") if isinstance(error, Mapping) else error
-        if told := text(inner) or text(place.get("message")):
-            return told
+        if message := text(inner) or text(place.get("message")):
+            return message
     return ""
-
-
-def _counts(value: object, operation: str) -> PushCounts:
-    return read(PushCounts, value, operation) if isinstance(value, Mapping) else PushCounts()
 
 
 def read_tables(body: object, operation: str) -> list[TableQr]:
@@ -435,35 +395,13 @@ class Tokens:
     clock and only used when the program starts (while it runs, age is monotonic).
     """
 
-    access_token: str = field(repr=False)
-    refresh_token: str = field(repr=False)
-    access_expires_at_ms: int
-    consented_at_ms: int
-    scope: str = ""
+    access_token: Words = field(repr=False)
+    refresh_token: Needed = field(repr=False)
+    access_expires_at_ms: Annotated[int, BeforeValidator(lambda value: count(value) or 0)]
+    consented_at_ms: Annotated[int, BeforeValidator(lambda value: count(value) or 0)]
+    scope: Words = ""
 
     @property
     def consent_expires_at_ms(self) -> int:
         """When the refresh token ends, and with it the consent."""
         return self.consented_at_ms + REFRESH_TOKEN_LIFETIME_MS
-
-    def to_record(self) -> Mapping[str, Any]:
-        """Return the JSON value that is kept (encrypted) for them."""
-        return {
-            "access_token": self.access_token,
-            "refresh_token": self.refresh_token,
-            "access_expires_at_ms": self.access_expires_at_ms,
-            "consented_at_ms": self.consented_at_ms,
-            "scope": self.scope,
-        }
-
-    @classmethod
-    def from_record(cls, record: object) -> "Tokens":
-        """Return the tokens of `to_record`; raises Refused for anything else."""
-        told = mapping(record, "tokens.load")
-        return cls(
-            access_token=words(told.get("access_token")),
-            refresh_token=need(told, "refresh_token", "tokens.load"),
-            access_expires_at_ms=count(told.get("access_expires_at_ms")) or 0,
-            consented_at_ms=count(told.get("consented_at_ms")) or 0,
-            scope=words(told.get("scope")),
-        )

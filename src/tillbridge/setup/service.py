@@ -24,7 +24,8 @@ from tillbridge.diagnostics.line import exchange
 from tillbridge.diagnostics.result import Level
 from tillbridge.ledger.vault import StoredClientSecret
 from tillbridge.service.answers import BAD_CLIENT
-from tillbridge.service.link import App, ServiceLink, StoreLink
+from tillbridge.service.link import ServiceLink, StoreLink
+from tillbridge.service.oauth import App
 from tillbridge.service.types import Store
 from tillbridge.setup.draft import Draft, Finding
 from tillbridge.setup.file import SetupContext

@@ -26,7 +26,7 @@ from tillbridge.service.tokens import TokenKeeper
 from tillbridge.service.types import Tokens
 
 if TYPE_CHECKING:
-    from tillbridge.service.signup import SignupRequest
+    from tillbridge.service.oauth import SignupRequest
 
 STATE_LIFETIME_S = 600.0
 SIGNUP_LIFETIME_S = 3600.0

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tillbridge.core.i18n import _
-from tillbridge.service.signup import SignupAddress, SignupRequest
+from tillbridge.service.oauth import SignupAddress, SignupRequest
 
 _EMAIL = re.compile(r"[^@\s,;<>]+@[^@\s,;<>.]+(\.[^@\s,;<>.]+)+")
 _PHONE = re.compile(r"\+[1-9]\d{6,14}")

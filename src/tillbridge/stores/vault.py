@@ -9,19 +9,20 @@ from typing import Any
 from tillbridge.config import origin_of
 from tillbridge.core.errors import Refused
 from tillbridge.ledger.vault import Vault
-from tillbridge.service.tokens import Access, KeptToken
-from tillbridge.service.types import Tokens
+from tillbridge.service.tokens import Access, AppTokenStore, StoredToken, TokenStore
+from tillbridge.service.types import Tokens, read
 
 _OLDER_KEPT = 4
 
 
-class VaultTokenStore:
+class VaultTokenStore(TokenStore):
     """Stores one store's tokens in the vault, under `{store}/tokens`, for one service.
 
     Tokens of another service are as good as none: sent there, they would be given away.
     """
 
     def __init__(self, vault: Vault, store: str, base_url: str) -> None:
+        super().__init__()
         self._vault = vault
         self._name = f"{store}/tokens"
         self._origin = origin_of(base_url)
@@ -35,13 +36,13 @@ class VaultTokenStore:
             record = json.loads(stored)
             # Versions before 0.2 did not say whose they are.
             origin = record.pop("origin", self._origin)
-            return Tokens.from_record(record) if origin == self._origin else None
+            return read(Tokens, record, "tokens.load") if origin == self._origin else None
         except (AttributeError, ValueError, Refused):
             return None
 
     def save(self, tokens: Tokens) -> None:
         """Store the tokens; on return they are on disk. Raises LedgerUnwritable."""
-        self._vault.put(self._name, json.dumps({**tokens.to_record(), "origin": self._origin}))
+        self._vault.put(self._name, json.dumps({**asdict(tokens), "origin": self._origin}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,27 +162,28 @@ def _secrets_name(store: str) -> str:
 _NAME = "/app_tokens"
 
 
-class VaultAppTokens:
+class VaultAppTokens(AppTokenStore):
     """Keeps the tokens of one app at one service: another's would only be refused."""
 
     def __init__(self, vault: Vault, *, base_url: str, client_id: str) -> None:
+        super().__init__()
         self._vault = vault
         self._owner = [base_url, client_id]
         self._lock = threading.Lock()
 
-    def load(self, access: Access) -> KeptToken | None:
+    def load(self, access: Access) -> StoredToken | None:
         """Return the kept token; None where there is none, or another version wrote it."""
         kept = self._records().get(_key(access))
         if kept is None:
             return None
         try:
-            return KeptToken(
+            return StoredToken(
                 str(kept["access_token"]), int(kept["minted_at_ms"]), int(kept["expires_at_ms"])
             )
         except (KeyError, TypeError, ValueError):
             return None
 
-    def save(self, access: Access, token: KeptToken) -> None:
+    def save(self, access: Access, token: StoredToken) -> None:
         """Keep the token, and forget those that are over. Raises LedgerUnwritable."""
         with self._lock:
             records = {
