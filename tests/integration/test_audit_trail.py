@@ -203,7 +203,7 @@ async def test_what_the_bridge_does_by_itself_is_there_too(tmp_path: Path) -> No
 async def test_before_it_is_set_up_only_the_trail_can_be_read(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
         trail = AuditTrail(ledger, StoppedClock())
-        dispatcher = _RefusingAll(bridge_of(ledger), trail)
+        dispatcher = _RefusingAll(cast("Any", bridge_of(ledger)), trail)
         assert (await dispatcher.perform("audit.list", {}, ROOT))["entries"] == []
         with pytest.raises(ConfigError, match="Nothing is set up yet"):
             await dispatcher.perform("menu.plan", {"store": "main"}, ROOT)

@@ -58,9 +58,9 @@ def examined(loaded: "LoadedSettings", told: Callable[[Answer], None]) -> Answer
 
 
 def _inside(running: RunningBridge, told: Callable[[Answer], None]) -> Answer:
-    run = running.ask("POST", "diagnostics", "doctor", body={}, timeout_s=_ANSWER_S)["run"]
+    run = running.ask("POST", "diagnostics.begin", body={}, timeout_s=_ANSWER_S)["run"]
     while True:
-        answer = running.ask("GET", "diagnostics", "doctor", run, timeout_s=_ANSWER_S)
+        answer = running.ask("POST", "diagnostics.result", body={"run": run}, timeout_s=_ANSWER_S)
         told(answer)
         if answer["done"]:
             return answer

@@ -1,4 +1,4 @@
-"""Writes down what people ask of connecting, examining and setting up: all that is no mere reading.
+"""Writes down what people ask of connecting and setting up: all that is no mere reading.
 
 What is an operation (`core.operation`) is written down by its dispatcher.
 """
@@ -16,13 +16,6 @@ from tillbridge.web.ports import Control
 READS = frozenset(
     {
         "connect_result",
-        "diagnostics.begin",
-        "diagnostics.bundle_file",
-        "diagnostics.bundle_state",
-        "diagnostics.latest",
-        "diagnostics.logs",
-        "diagnostics.reach",
-        "diagnostics.result",
         "measures",
         "overview",
         "setup.show",

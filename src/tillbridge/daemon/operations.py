@@ -8,7 +8,6 @@ from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.daemon.compose import Composition
 from tillbridge.daemon.connecting import Connecting, Wanted
-from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.web.ports import Answer
 
@@ -31,7 +30,6 @@ class Operations:
         self._connecting = connecting
         self._running_since = running_since
         self._services = composition.services
-        self.diagnostics = DiagnosticOperations()
         # Made by the daemon, where there is a page on which to set things up.
         self.make_setup: Callable[[], SetupOperations] | None = None
 

@@ -36,7 +36,6 @@ from tillbridge.daemon.connecting import Connecting
 from tillbridge.daemon.examining import running_subject
 from tillbridge.daemon.housekeeping import count_down, forget, keep_budget, keep_downtime
 from tillbridge.daemon.operations import Operations
-from tillbridge.daemon.operations_diagnostics import DiagnosticOperations, Examined
 from tillbridge.daemon.reloading import Change, Reloader
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.setup_run import SetupBeside
@@ -58,6 +57,7 @@ from tillbridge.ledger.writer import Storage
 from tillbridge.menu.gc_pause import unfreeze
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.operations.bridge import Bridge
+from tillbridge.operations.diagnostics import Diagnostics
 from tillbridge.receiver.receiver import Receiver, receiver_settings
 from tillbridge.web.held_address import HeldAddress
 from tillbridge.web.listener import MerchantReturn, StatusListener
@@ -151,9 +151,6 @@ class _Daemon:
             store.integrator.on_secret_expected = self._receiver.expect
             store.integrator.on_secret = self._receiver.refresh
             store.on_recalled = partial(self._connected, store)
-        self._operations.diagnostics = DiagnosticOperations(
-            Examined(self._subject, self._operations.status, loaded, services.clock)
-        )
         self._operations.make_setup = lambda: self._setup.open(self._receiver.echo)
         self._by_key = {found.key: found for found in composition.communities.values()}
         for found in self._by_key.values():
@@ -286,7 +283,12 @@ class _Daemon:
         callback_path = path_on_status_page(redirect_uri, listen)
         token = new_token()
         trail = AuditTrail(self._services.ledger, self._services.clock)
-        bridge = Bridge(self._composition, self._operations.status, is_running=True)
+        bridge = Bridge(
+            self._composition,
+            self._operations.status,
+            is_running=True,
+            diagnostics=Diagnostics(self._loaded, self._subject),
+        )
         page = StatusListener(
             audited(self._operations, trail),
             Dispatcher(bridge, trail),

@@ -24,7 +24,6 @@ from tillbridge.core.restart import RestartController
 from tillbridge.daemon.audited import audited
 from tillbridge.daemon.connecting import Connecting, Wanted
 from tillbridge.daemon.operations import Operations
-from tillbridge.daemon.operations_diagnostics import DiagnosticOperations
 from tillbridge.daemon.operations_setup import SetupOperations
 from tillbridge.daemon.service_manager import ServiceManager
 from tillbridge.daemon.status_page import (
@@ -90,8 +89,8 @@ async def set_up(
         token = new_token()
         callback_path = path_on_status_page(redirect_uri, fresh.status_page.listen)
         page = StatusListener(
-            audited(cast("Control", FreshControl(setup, place, clock.now_ms())), trail),
-            _RefusingAll(cast("Bridge", SimpleNamespace(ledger=ledger)), trail),
+            audited(cast("Control", FreshControl(setup, clock.now_ms())), trail),
+            _RefusingAll(place, trail),
             token=token,
             metrics=Metrics(),
             clock=clock,
@@ -158,9 +157,8 @@ def _only_setup() -> "SiteParts":
 class FreshControl:
     """What is asked of a bridge in which nothing is set up: all but setting it up is refused."""
 
-    def __init__(self, setup: SetupOperations, place: SetupContext, since_ms: int) -> None:
+    def __init__(self, setup: SetupOperations, since_ms: int) -> None:
         self.setup = setup
-        self.diagnostics = FreshDiagnostics(place)
         self._since_ms = since_ms
 
     async def status(self) -> Answer:
@@ -182,18 +180,6 @@ class FreshControl:
         return _Refusing() if isinstance(vars(Control).get(name), property) else _refuse
 
 
-class FreshDiagnostics(DiagnosticOperations):
-    """What may be asked about the bridge's health before there is one: the ways in."""
-
-    def __init__(self, place: SetupContext) -> None:
-        super().__init__()
-        self._place = place
-
-    async def reach(self) -> Answer:
-        """Return how the internet may reach the receiver that is being set up."""
-        return await ways(self._place)
-
-
 class _Refusing:
     """Operations of a subject, none of which there is yet."""
 
@@ -204,10 +190,16 @@ class _Refusing:
 
 
 class _RefusingAll(Dispatcher):
-    """Refuses every operation but to read the audit trail: there is nothing yet to ask."""
+    """Refuses every operation but to read the audit trail, and how the internet may get in."""
+
+    def __init__(self, place: SetupContext, trail: AuditTrail) -> None:
+        super().__init__(cast("Bridge", SimpleNamespace(ledger=place.ledger)), trail)
+        self._place = place
 
     async def perform(self, name: str, given: Mapping[str, Any], actor: Actor) -> Answer:
-        """As a `Dispatcher`. Raises ConfigError for all but the audit trail."""
+        """As a `Dispatcher`. Raises ConfigError for all but those."""
+        if name == "diagnostics.reach":
+            return await ways(self._place)
         if name.startswith("audit."):
             return await super().perform(name, given, actor)
         return await _refuse(name, given, actor)

@@ -7,6 +7,7 @@ from tillbridge.core.operation import OPERATIONS
 from tillbridge.operations import (
     audit,
     communities,
+    diagnostics,
     integration,
     items,
     menu,
@@ -21,6 +22,7 @@ __all__ = [
     "OPERATIONS",
     "audit",
     "communities",
+    "diagnostics",
     "integration",
     "items",
     "menu",

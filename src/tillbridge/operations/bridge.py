@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.problems import ProblemTracker
+    from tillbridge.operations.diagnostics import Diagnostics
     from tillbridge.service.link import ServiceLink
 
 
 class Bridge:
     """A bridge as operations see it; `is_running` is false where a command works without a daemon.
 
-    `status` returns the status document.
+    `status` returns the status document. `diagnostics` are those of a bridge that runs.
     """
 
     def __init__(
@@ -30,10 +31,12 @@ class Bridge:
         status: "Callable[[], Awaitable[Answer]]",
         *,
         is_running: bool = False,
+        diagnostics: "Diagnostics | None" = None,
     ) -> None:
         self._composition = composition
         self.status = status
         self.is_running = is_running
+        self.diagnostics = diagnostics
 
     @property
     def settings(self) -> "Settings":

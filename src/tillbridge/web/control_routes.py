@@ -11,7 +11,6 @@ from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.operation import Answer, BadRequest, Dispatcher
 from tillbridge.web.asking import Ask, Body, Route, flag, text, texts
-from tillbridge.web.diagnostic_routes import diagnostic_routes
 from tillbridge.web.ports import Control
 from tillbridge.web.setup_routes import setup_routes
 
@@ -51,7 +50,6 @@ def control_routes(control: Control, dispatcher: Dispatcher, token: str) -> list
         route("GET", "status", lambda _request, _body: control.status()),
         *_connect_routes(control, route),
         *setup_routes(control, route),
-        *diagnostic_routes(control.diagnostics, route),
     ]
 
 

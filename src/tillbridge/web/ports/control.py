@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from tillbridge.web.ports.answer import Answer
-from tillbridge.web.ports.bridge import (
-    DiagnosticsControl,
-)
 from tillbridge.web.ports.setup import SetupControl
 
 
@@ -16,11 +13,6 @@ class Control(Protocol):
     Instants are ms since the epoch. Each answer of an action holds `text`, one sentence for the
     person who asked, and `ok` (false: it was not done, and the command fails).
     """
-
-    @property
-    def diagnostics(self) -> DiagnosticsControl:
-        """What is asked about the bridge's own health."""
-        ...
 
     @property
     def setup(self) -> SetupControl:

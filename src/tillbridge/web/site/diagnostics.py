@@ -12,7 +12,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.spans import local_second, short_span
 from tillbridge.model.instant import from_iso
-from tillbridge.web.site.book import Action, Done, File, Filled, Page, Subject, Visit
+from tillbridge.web.site.book import Action, Done, File, Filled, Page, Subject, Visit, performs
 
 _LEVELS: Mapping[str, str] = {
     "": _("everything"),
@@ -32,7 +32,7 @@ _RESULT_KINDS: Mapping[str, tuple[str, str]] = {
 
 
 async def _fill(visit: Visit) -> Filled:
-    told = await visit.control.diagnostics.latest()
+    told = await visit.perform("diagnostics.latest")
     report = told["report"]
     wrong, groups = _sorted([] if report is None else report["results"])
     return {
@@ -65,7 +65,7 @@ def _sorted(
 
 
 async def _examine(visit: Visit) -> Done:
-    await visit.control.diagnostics.begin()
+    await visit.perform("diagnostics.begin")
     return Done(_("Every link is looked at now."))
 
 
@@ -80,7 +80,8 @@ async def _fill_logs(visit: Visit) -> Filled:
         "order": visit.query.get("order", "")[:100],
     }
     many = visit.query.get("many") == "1"
-    told = await visit.control.diagnostics.logs(
+    told = await visit.perform(
+        "diagnostics.logs",
         level=asked["level"],
         event=asked["event"],
         text=asked["q"],
@@ -133,7 +134,7 @@ def _cut(text: str, most: int) -> str:
 
 
 async def _fill_bundle(visit: Visit) -> Filled:
-    told = await visit.control.diagnostics.bundle_state()
+    told = await visit.perform("diagnostics.bundle_state")
     return {
         "told": told,
         "files": [{**each, "size": _size(each["size"])} for each in told.get("files", [])],
@@ -141,12 +142,8 @@ async def _fill_bundle(visit: Visit) -> Filled:
     }
 
 
-async def _make_bundle(visit: Visit) -> Done:
-    return Done.of(await visit.control.diagnostics.bundle())
-
-
 async def _give_bundle(visit: Visit) -> web.Response:
-    told = await visit.control.diagnostics.bundle_file()
+    told = await visit.perform("diagnostics.bundle_file")
     try:
         data = base64.b64decode(told["base64"], validate=True)
     except ValueError:
@@ -188,12 +185,10 @@ SUBJECT = Subject(
             back="/diagnostics",
             section="/diagnostics",
         ),
-        Action(
+        performs(
             "/diagnostics/bundle/make",
             _("Put a support bundle together"),
             "diagnostics.bundle",
-            Role.TECHNICIAN,
-            _make_bundle,
             back="/diagnostics/bundle",
             section="/diagnostics",
         ),

@@ -5,7 +5,7 @@ from tillbridge.web.site.book import Filled, Page, Subject, Visit
 
 
 async def _fill(visit: Visit) -> Filled:
-    told = await visit.control.diagnostics.reach()
+    told = await visit.perform("diagnostics.reach")
     asked = visit.query.get("way", "")
     names = {each["name"] for each in told["ways"]}
     return {"reach": told, "open": asked if asked in names else told["fits"]}
