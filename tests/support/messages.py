@@ -55,7 +55,7 @@ def _of_code() -> Iterator[tuple[str, Message]]:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 count = {"_": 1, "ngettext": 2}.get(node.func.id, 0)
                 texts = [each.value for each in node.args[:count] if isinstance(each, ast.Constant)]
-                if count and len(texts) == count and texts[0]:
+                if count and len(texts) == count:
                     yield f"{path.relative_to(SOURCE)}:{node.lineno}", tuple(map(str, texts))
 
 
@@ -75,7 +75,7 @@ def _of_templates() -> Iterator[tuple[str, Message]]:
 def _of_problems() -> Iterator[tuple[str, Message]]:
     for code, entry in tomllib.loads(PROBLEMS_FILE.read_text("utf-8")).items():
         texts = [entry[name] for name in TEXTS if name in entry]
-        for text in (*texts, *entry.get("defaults", {}).values()):
+        for text in filter(None, (*texts, *entry.get("defaults", {}).values())):
             yield f"{PROBLEMS_FILE.relative_to(SOURCE)}:{code}", (text,)
 
 
