@@ -21,7 +21,7 @@ from tillbridge.ledger.problems import (
     past_problems,
     report,
 )
-from tillbridge.ledger.writer import take
+from tillbridge.ledger.writer import published
 
 CODES = frozenset({"order.not_written", "order.held"})
 ALL = Scope("main", CODES)
@@ -61,11 +61,12 @@ def test_after_any_reports_exactly_what_was_found_last_is_open() -> None:
             }
             assert len(open_problems(connection)) == len(mine) + 2, "others' problems stay"
             follow: dict[tuple[str, str, str], object] = {}
-            for event in take(connection):
+            for event in published(connection):
                 assert isinstance(event, ProblemsChanged)
                 for each in event.over:
                     del follow[key_of(each)]
                 follow |= {key_of(each): each for each in event.present}
+            published(connection).clear()
             assert follow == {key_of(each): each for each in mine}
 
     check()

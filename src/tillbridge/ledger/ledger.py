@@ -107,14 +107,14 @@ class Ledger:
         what it raised comes back here. Raises LedgerUnwritable where nothing was committed. A
         caller that is cancelled undoes nothing. The value must not be an unread result.
         """
-        return cast("T", await self._writer.run(job))
+        return cast("T", await self._writer.submit(job))
 
     def deliver(self, delivery: Delivery) -> asyncio.Future[bool]:
-        """Keep a delivery: True if it is new, False if its event is known. Both are on disk.
+        """Store a delivery: True if it is new, False if its event is known. Both are on disk.
 
         Raises LedgerUnwritable.
         """
-        return self._writer.deliver(delivery)
+        return self._writer.submit(delivery)
 
     async def read(self, query: Callable[[Connection], T]) -> T:
         """Run `query` in a reader's thread, on one committed state.
@@ -164,7 +164,7 @@ class Ledger:
         self._lookers.append(callback)
 
     def on_event(self, callback: Callable[[object], None]) -> None:
-        """Call `callback` in the event loop with each event of a commit (`after_commit.publish`).
+        """Call `callback` in the event loop with each event of a commit (`writer.published`).
 
         It is called before whoever waits for that write goes on.
         """

@@ -22,7 +22,7 @@ from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import PastProblem, ProblemRow, all_rows, json_text, upsert
 from tillbridge.ledger.snapshot import ACKNOWLEDGED, by_problem, row_of
-from tillbridge.ledger.writer import Storage, publish
+from tillbridge.ledger.writer import Storage, published
 from tillbridge.model.texts import is_storable, printable
 
 # -- problems that are over, for the history of a day
@@ -77,7 +77,7 @@ def report(connection: Connection, scope: Scope, found: Iterable[Found], at: int
             open_problem(connection, code, scope.store, subject, detail, since)
             present.append(OpenProblem(code, scope.store, subject, since, detail))
     if present or over:
-        publish(connection, ProblemsChanged(tuple(present), over))
+        published(connection).append(ProblemsChanged(tuple(present), over))
 
 
 def _in_scope(connection: Connection, scope: Scope) -> list[OpenProblem]:
