@@ -7,25 +7,26 @@ committed never waits long behind them. How items and prices were before is in `
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
-from sqlalchemy import Connection, Select, delete, func, literal_column, select
+from sqlalchemy import Connection, delete, func, literal_column, select, true
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
-from tillbridge.ledger import menu_codec
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_codec import (
+    PARTS,
     AcceptedItem,
     Parts,
     decode_accepted,
     encode_accepted,
-    portions,
+    part_from,
+    part_text,
 )
 from tillbridge.ledger.menu_past import remember_past, remember_prices
-from tillbridge.ledger.models import MenuItem, MenuPart, RefusedItem, upsert
+from tillbridge.ledger.models import MenuItem, MenuPart, RefusedItem, Row, among, upsert
 from tillbridge.ledger.overrides import mark_sent
 
 # -- what the service refused, by the record: not sent again as it is
@@ -74,12 +75,8 @@ def refuse_items(
 
 def clear_refusals(connection: Connection, store: str, external_ids: Collection[str]) -> None:
     """Forget refusals: the item was accepted, is gone, or shall be tried again."""
-    for portion in portions(external_ids):
-        connection.execute(
-            delete(RefusedItem)
-            .filter_by(store=store)
-            .where(col(RefusedItem.external_id).in_(portion))
-        )
+    chosen = among(col(RefusedItem.external_id), external_ids)
+    connection.execute(delete(RefusedItem).filter_by(store=store).where(chosen))
 
 
 def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
@@ -96,11 +93,12 @@ def refused_items(connection: Connection, store: str) -> dict[str, Refusal]:
     }
 
 
-_KINDS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "category": ("categories", menu_codec.category_from),
-    "add_on": ("add_ons", menu_codec.add_on_from),
-    "addon_group": ("addon_groups", menu_codec.addon_group_from),
-    "menu": ("menus", menu_codec.menu_from),
+# What the column `kind` holds of each kind of `PARTS`.
+_KINDS = {
+    "categories": "category",
+    "add_ons": "add_on",
+    "addon_groups": "addon_group",
+    "menus": "menu",
 }
 
 
@@ -145,9 +143,9 @@ def acknowledge_parts(connection: Connection, store: str, parts: Parts, *, at: i
             "store": store,
             "kind": kind,
             "external_id": part.external_id,
-            "body": menu_codec.part_text(part),
+            "body": part_text(part),
         }
-        for kind, (name, _) in _KINDS.items()
+        for name, kind in _KINDS.items()
         for part in getattr(parts, name).values()
     ]
     if not rows:
@@ -164,21 +162,15 @@ def forget_items(
     """Forget items at `at`: the service has removed them, or says that it never had them."""
     if external_ids:
         remember_past(connection, store, dict.fromkeys(external_ids), at=at)
-    for portion in portions(external_ids):
-        connection.execute(
-            delete(MenuItem).filter_by(store=store).where(col(MenuItem.external_id).in_(portion))
-        )
+        chosen = among(col(MenuItem.external_id), external_ids)
+        connection.execute(delete(MenuItem).filter_by(store=store).where(chosen))
 
 
 def forget_parts(connection: Connection, store: str, gone: Mapping[str, Collection[str]]) -> None:
     """Forget parts by kind (`Parts`' field names); the service has no call that removes them."""
-    for kind, (name, _) in _KINDS.items():
-        for portion in portions(gone.get(name, ())):
-            connection.execute(
-                delete(MenuPart)
-                .filter_by(store=store, kind=kind)
-                .where(col(MenuPart.external_id).in_(portion))
-            )
+    for name, external_ids in gone.items():
+        chosen = among(col(MenuPart.external_id), external_ids)
+        connection.execute(delete(MenuPart).filter_by(store=store, kind=_KINDS[name]).where(chosen))
 
 
 def mark_unconfirmed(connection: Connection, store: str, external_ids: Collection[str]) -> None:
@@ -212,38 +204,34 @@ def known_fingerprints(connection: Connection, store: str) -> "array[int]":
     return known
 
 
-def item_count(connection: Connection, store: str) -> int:
+def item_count(connection: Connection, store: str, *where: ColumnElement[bool]) -> int:
     """Return how many items the service has accepted."""
-    return _count(connection, select(func.count()).select_from(MenuItem).filter_by(store=store))
+    return _count(connection, MenuItem, col(MenuItem.store) == store, *where)
 
 
 def count_having(connection: Connection, store: str, name: str) -> int:
     """Return how many accepted items have that field of their own: sizes, a tax, choices, ..."""
     value = func.json_extract(col(MenuItem.body), f"$.{name}")
-    items = select(func.count()).select_from(MenuItem).filter_by(store=store)
-    return _count(connection, items.where(value.is_not(None)))
+    return item_count(connection, store, value.is_not(None))
+
+
+def count_off_by_pos(connection: Connection, store: str) -> int:
+    """Return how many accepted items the export itself has off sale."""
+    return item_count(connection, store, ~col(MenuItem.pos_available))
 
 
 def count_parts(connection: Connection, store: str, name: str) -> int:
     """Return how many parts of a kind (`Parts`' field names) the service has accepted."""
-    kind = next(kind for kind, (each, _decode) in _KINDS.items() if each == name)
-    parts = select(func.count()).select_from(MenuPart).filter_by(store=store, kind=kind)
-    return _count(connection, parts)
+    of_kind = col(MenuPart.kind) == _KINDS[name]
+    return _count(connection, MenuPart, col(MenuPart.store) == store, of_kind)
 
 
 def item_names(connection: Connection, store: str) -> Iterator[tuple[str, str]]:
     """Yield external id and name of every accepted item."""
     name = func.json_extract(col(MenuItem.body), "$.name")
-    for row in connection.execute(
-        select(col(MenuItem.external_id), name).where(col(MenuItem.store) == store)
-    ):
+    query = select(col(MenuItem.external_id), name).where(col(MenuItem.store) == store)
+    for row in connection.execute(query):
         yield row[0], row[1]
-
-
-def count_off_by_pos(connection: Connection, store: str) -> int:
-    """Return how many accepted items the export itself has off sale."""
-    items = select(func.count()).select_from(MenuItem)
-    return _count(connection, items.filter_by(store=store, pos_available=False))
 
 
 def count_in_category(connection: Connection, store: str, category: str, *, at_most: int) -> int:
@@ -257,7 +245,7 @@ def count_in_category(connection: Connection, store: str, category: str, *, at_m
         .limit(at_most)
         .subquery()
     )
-    return _count(connection, select(func.count()).select_from(found))
+    return connection.scalar(select(func.count()).select_from(found)) or 0
 
 
 def all_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
@@ -269,24 +257,16 @@ def items_by_id(
     connection: Connection, store: str, external_ids: Collection[str]
 ) -> dict[str, AcceptedItem]:
     """Return those of the items that are accepted, by external id."""
-    found: dict[str, AcceptedItem] = {}
-    for portion in portions(external_ids):
-        found |= _items(
-            connection, col(MenuItem.store) == store, col(MenuItem.external_id).in_(portion)
-        )
-    return found
+    chosen = among(col(MenuItem.external_id), external_ids)
+    return _items(connection, col(MenuItem.store) == store, chosen)
 
 
 def items_by_fingerprint(
     connection: Connection, store: str, fingerprints: Collection[int]
 ) -> dict[str, AcceptedItem]:
     """Return the accepted items that came from these records, by external id."""
-    found: dict[str, AcceptedItem] = {}
-    for portion in portions(fingerprints):
-        found |= _items(
-            connection, col(MenuItem.store) == store, col(MenuItem.fingerprint).in_(portion)
-        )
-    return found
+    chosen = among(cast("ColumnElement[int]", col(MenuItem.fingerprint)), fingerprints)
+    return _items(connection, col(MenuItem.store) == store, chosen)
 
 
 def overlaid_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
@@ -312,11 +292,9 @@ def accepted_ids(
     connection: Connection, store: str, external_ids: Collection[str]
 ) -> frozenset[str]:
     """Return which of the ids are those of accepted items."""
-    found: set[str] = set()
-    for portion in portions(external_ids):
-        query = select(col(MenuItem.external_id)).filter_by(store=store)
-        found.update(connection.scalars(query.where(col(MenuItem.external_id).in_(portion))))
-    return frozenset(found)
+    chosen = among(col(MenuItem.external_id), external_ids)
+    query = select(col(MenuItem.external_id)).filter_by(store=store).where(chosen)
+    return frozenset(connection.scalars(query))
 
 
 def menu_ids(connection: Connection, store: str) -> frozenset[str]:
@@ -336,40 +314,40 @@ def variant_owners(
     """Return, by variant id, the external id of the accepted item that has it."""
     listed = func.json_each(col(MenuItem.body), "$.variants").table_valued("value")
     variant_id = func.json_extract(listed.c.value, "$[0]")
-    found: dict[str, str] = {}
-    for portion in portions(variant_ids):
-        rows = connection.execute(
-            select(variant_id.label("variant_id"), col(MenuItem.external_id))
-            .select_from(MenuItem)
-            .join(listed, variant_id.in_(portion))
-            .where(col(MenuItem.store) == store)
-        )
-        found.update((row.variant_id, row.external_id) for row in rows)
-    return found
+    query = (
+        select(variant_id.label("variant_id"), col(MenuItem.external_id))
+        .select_from(MenuItem)
+        .join(listed, among(variant_id, variant_ids))
+        .where(col(MenuItem.store) == store)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def all_parts(connection: Connection, store: str) -> Parts:
     """Return all parts the service has accepted."""
-    found: dict[str, dict[str, Any]] = {name: {} for name, _ in _KINDS.values()}
-    query = select(col(MenuPart.kind), col(MenuPart.external_id), col(MenuPart.body))
-    for kind, external_id, body in connection.execute(query.filter_by(store=store)):
-        name, decode = _KINDS[kind]
-        found[name][external_id] = decode(body)
-    return Parts(**found)
+    return _parts(connection, store, dict.fromkeys(PARTS, true()))
 
 
 def parts_like(connection: Connection, store: str, wanted: Parts) -> Parts:
     """Return those of the wanted parts (by kind and id) that the service has, as accepted."""
-    found: dict[str, dict[str, Any]] = {name: {} for name, _ in _KINDS.values()}
-    for kind, (name, decode) in _KINDS.items():
-        for portion in portions(getattr(wanted, name)):
-            rows = connection.execute(
-                select(col(MenuPart.external_id), col(MenuPart.body))
-                .filter_by(store=store, kind=kind)
-                .where(col(MenuPart.external_id).in_(portion))
-            )
-            found[name].update((row.external_id, decode(row.body)) for row in rows)
-    return Parts(**found)
+    column = col(MenuPart.external_id)
+    chosen = {name: among(column, ids) for name in PARTS if (ids := getattr(wanted, name))}
+    return _parts(connection, store, chosen)
+
+
+def _parts(connection: Connection, store: str, chosen: Mapping[str, ColumnElement[bool]]) -> Parts:
+    query = select(col(MenuPart.external_id), col(MenuPart.body))
+    return Parts(
+        **{
+            name: {
+                external_id: part_from(name, body)
+                for external_id, body in connection.execute(
+                    query.filter_by(store=store, kind=_KINDS[name]).where(which)
+                )
+            }
+            for name, which in chosen.items()
+        }
+    )
 
 
 def _before_change(
@@ -390,11 +368,11 @@ def _put_items(connection: Connection, store: str, accepted: Sequence[AcceptedIt
     )
 
 
-def _count(connection: Connection, query: Select[int]) -> int:
-    return connection.execute(query).scalar_one()
+def _count(connection: Connection, table: type[Row], *where: ColumnElement[bool]) -> int:
+    return connection.scalar(select(func.count()).select_from(table).where(*where)) or 0
 
 
-def _items(connection: Connection, *where: Any) -> dict[str, AcceptedItem]:  # noqa: ANN401 -- SQL expressions
+def _items(connection: Connection, *where: ColumnElement[bool]) -> dict[str, AcceptedItem]:
     rows = connection.execute(
         select(
             col(MenuItem.external_id),

@@ -1,9 +1,10 @@
 """Items and parts of the menu as the ledger stores them: text, and rows with what the POS says."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from operator import attrgetter
+from typing import Any
 
 from tillbridge.model.catalogue import (
     AddOn,
@@ -18,67 +19,54 @@ from tillbridge.model.catalogue import (
 
 # -- text: equal values give equal text, since defaults are left out and keys have a fixed order
 
-
 Part = Category | AddOn | AddOnGroup | Menu
 
-_dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_PLAIN_TEXTS = ("description", "image_url", "variant_type", "product_type")
-_ID_LISTS = ("categories", "addon_groups", "menus")
+PARTS: Mapping[str, type[Any]] = {
+    "categories": Category,
+    "add_ons": AddOn,
+    "addon_groups": AddOnGroup,
+    "menus": Menu,
+}
+"""The kinds of parts, as the fields of `Parts` are called."""
+
+_ORDER = (
+    "external_id name price description image_url variant_type product_type available snooze_until"
+    " categories addon_groups menus variants tax"
+).split()
+_DEFAULTS = {each.name: each.default for each in fields(Item)}
+_ITEM_FIELDS = [(name, _DEFAULTS[name]) for name in _ORDER]
+_VALUES = {  # of what is written as a list
+    kind: attrgetter(*(each.name for each in fields(kind)))
+    for kind in (*PARTS.values(), Variant, ItemTax, TaxComponent)
+}
+_dumps = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), default=lambda value: _VALUES[type(value)](value)
+).encode
+_item_values = attrgetter(*_ORDER)
 
 
 def item_fields(item: Item) -> dict[str, Any]:
-    """Return the item as JSON values, without what is as by default."""
-    fields: dict[str, Any] = {
-        "external_id": item.external_id,
-        "name": item.name,
-        "price": item.price,
+    """Return the item's fields without what is as by default."""
+    return {
+        name: value
+        for (name, default), value in zip(_ITEM_FIELDS, _item_values(item), strict=True)
+        if value != default
     }
-    for name in _PLAIN_TEXTS:
-        if text := getattr(item, name):
-            fields[name] = text
-    if not item.available:
-        fields["available"] = False
-    if item.snooze_until is not None:
-        fields["snooze_until"] = item.snooze_until
-    for name in _ID_LISTS:
-        if ids := getattr(item, name):
-            fields[name] = list(ids)
-    if item.variants:
-        fields["variants"] = [
-            [each.external_id, each.variant_name, each.price, each.available]
-            for each in item.variants
-        ]
-    if item.tax is not None:
-        fields["tax"] = [item.tax.name, [[each.agency, each.rate] for each in item.tax.components]]
-    return fields
 
 
-def item_from(fields: dict[str, Any]) -> Item:
-    """Return the item of `item_fields`; other keys are passed over."""
-    tax = fields.get("tax")
-    return Item(
-        external_id=fields["external_id"],
-        name=fields["name"],
-        price=fields["price"],
-        description=fields.get("description", ""),
-        image_url=fields.get("image_url", ""),
-        available=fields.get("available", True),
-        snooze_until=fields.get("snooze_until"),
-        categories=tuple(fields.get("categories", ())),
-        addon_groups=tuple(fields.get("addon_groups", ())),
-        variants=tuple(Variant(*each) for each in fields.get("variants", ())),
-        variant_type=fields.get("variant_type", ""),
-        tax=None
-        if tax is None
-        else ItemTax(tax[0], tuple(TaxComponent(*component) for component in tax[1])),
-        product_type=fields.get("product_type", ""),
-        menus=tuple(fields.get("menus", ())),
-    )
-
-
-def text_of(fields: dict[str, Any]) -> str:
-    """Return JSON fields as the ledger keeps them."""
-    return _dumps(fields)
+def item_from(stored: Mapping[str, Any]) -> Item:
+    """Return the item of `item_fields`, read as JSON; other keys are passed over."""
+    known: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, _default in _ITEM_FIELDS
+        if (value := stored.get(name)) is not None
+    }
+    if "variants" in known:
+        known["variants"] = tuple(Variant(*each) for each in known["variants"])
+    if "tax" in known:
+        name, components = known["tax"]
+        known["tax"] = ItemTax(name, tuple(TaxComponent(*each) for each in components))
+    return Item(**known)
 
 
 def item_text(item: Item) -> str:
@@ -86,56 +74,18 @@ def item_text(item: Item) -> str:
     return _dumps(item_fields(item))
 
 
-def item_of_text(text: str) -> Item:
-    """Return the item of `item_text`."""
-    return item_from(json.loads(text))
-
-
 def part_text(part: Part) -> str:
     """Return a category, add-on, add-on group or menu as text."""
-    return _dumps(_part_values(part))
+    return _dumps(part)
 
 
-def _part_values(part: Part) -> list[Any]:
-    match part:
-        case Category():
-            return [part.external_id, part.name]
-        case AddOn():
-            return [part.external_id, part.name, part.price]
-        case AddOnGroup():
-            sizes = [part.min_select, part.max_select, part.required]
-            return [part.external_id, part.name, *sizes, list(part.add_ons)]
-        case Menu():
-            return [part.external_id, part.name, part.description]
-
-
-def category_from(text: str) -> Category:
-    """Return the category of `part_text`."""
-    return Category(*json.loads(text))
-
-
-def add_on_from(text: str) -> AddOn:
-    """Return the add-on of `part_text`."""
-    return AddOn(*json.loads(text))
-
-
-def addon_group_from(text: str) -> AddOnGroup:
-    """Return the add-on group of `part_text`."""
-    external_id, name, min_select, max_select, required, add_ons = json.loads(text)
-    return AddOnGroup(external_id, name, min_select, max_select, required, tuple(add_ons))
-
-
-def menu_from(text: str) -> Menu:
-    """Return the menu of `part_text`."""
-    return Menu(*json.loads(text))
+def part_from(kind: str, text: str) -> Any:  # noqa: ANN401 -- a part of that kind
+    """Return the part of `part_text`; `kind` is a key of `PARTS`."""
+    values = (tuple(each) if isinstance(each, list) else each for each in json.loads(text))
+    return PARTS[kind](*values)
 
 
 # -- rows: an item with the record it came from
-
-
-T = TypeVar("T")
-
-PORTION = 500  # ids in one statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,16 +160,16 @@ class Parts:
 
 def encode_accepted(accepted: AcceptedItem) -> dict[str, Any]:
     """Return the columns of an accepted item."""
-    fields = item_fields(accepted.item)
+    body = item_fields(accepted.item)
     if accepted.pos_until is not None:
-        fields["pos_until"] = accepted.pos_until
+        body["pos_until"] = accepted.pos_until
     if accepted.pos_variants:
-        fields["pos_variants"] = dict(accepted.pos_variants)
+        body["pos_variants"] = dict(accepted.pos_variants)
     if accepted.doubtful:
-        fields["doubtful"] = True
+        body["doubtful"] = True
     return {
         "external_id": accepted.item.external_id,
-        "body": text_of(fields),
+        "body": _dumps(body),
         "fingerprint": accepted.fingerprint,
         "pos_available": accepted.pos_available,
         "overlaid": accepted.overlaid,
@@ -228,19 +178,12 @@ def encode_accepted(accepted: AcceptedItem) -> dict[str, Any]:
 
 def decode_accepted(body: str, fingerprint: int | None, *, pos_available: bool) -> AcceptedItem:
     """Return the accepted item of its columns."""
-    fields = json.loads(body)
+    stored = json.loads(body)
     return AcceptedItem(
-        item_from(fields),
+        item_from(stored),
         fingerprint,
         pos_available,
-        fields.get("pos_until"),
-        fields.get("pos_variants", {}),
-        fields.get("doubtful", False),
+        stored.get("pos_until"),
+        stored.get("pos_variants", {}),
+        stored.get("doubtful", False),
     )
-
-
-def portions(values: Collection[T]) -> Iterator[list[T]]:
-    """Yield the values in lists that fit into one statement."""
-    listed = list(values)
-    for start in range(0, len(listed), PORTION):
-        yield listed[start : start + PORTION]

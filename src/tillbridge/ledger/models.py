@@ -6,7 +6,7 @@ Where an attribute has another name than its column, the column's is that of rel
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Self, TypeVar
 
@@ -21,12 +21,16 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
     false,
+    func,
     inspect,
+    select,
     text,
 )
 from sqlalchemy.dialects.sqlite import Insert, insert
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import registry
+from sqlalchemy.sql import ColumnElement
+from sqlalchemy.sql.elements import SQLCoreOperations
 from sqlmodel import Field, Session, SQLModel
 
 from tillbridge.model.order import OrderState, ReasonCode
@@ -56,6 +60,12 @@ def first_row(connection: Connection, query: Select[T]) -> T | None:
     """Return the first row that is found, detached; None where there is none."""
     with Session(connection) as session:
         return session.scalars(query).first()
+
+
+def among(column: SQLCoreOperations[Any], values: Collection[Any]) -> ColumnElement[bool]:
+    """Return whether the column has one of these values: one parameter, however many they are."""
+    listed = func.json_each(json.dumps(list(values))).table_valued("value")
+    return column.in_(select(listed.c.value))
 
 
 def upsert(table: type[Row], *columns: str) -> Insert:

@@ -1,5 +1,6 @@
 """Finding orders and items: pages of orders, items by a few letters. Instants are in ms."""
 
+import json
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +9,8 @@ from sqlalchemy import Connection, and_, case, exists, func, or_, select
 from sqlalchemy.sql import ColumnElement
 from sqlmodel import col
 
-from tillbridge.ledger import menu_codec
 from tillbridge.ledger.menu import items_by_id
-from tillbridge.ledger.menu_codec import AcceptedItem
+from tillbridge.ledger.menu_codec import AcceptedItem, item_from
 from tillbridge.ledger.models import (
     Delivery,
     LogEntry,
@@ -254,7 +254,7 @@ def _names(connection: Connection, store: str) -> Iterator[tuple[str, str, str]]
     for external_id, name, body in rows:
         yield external_id, external_id, name
         if body is not None:
-            for each in menu_codec.item_of_text(body).variants:
+            for each in item_from(json.loads(body)).variants:
                 yield each.external_id, external_id, f"{name} {each.variant_name}"
 
 

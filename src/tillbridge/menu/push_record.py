@@ -18,9 +18,17 @@ from sqlalchemy import Connection
 from tillbridge.core.errors import BridgeError, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import menu, menu_codec, pushes
+from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.facts import get_fact, put_fact
-from tillbridge.ledger.menu_codec import AcceptedItem, Parts, decode_accepted, encode_accepted
+from tillbridge.ledger.menu_codec import (
+    PARTS,
+    AcceptedItem,
+    Parts,
+    decode_accepted,
+    encode_accepted,
+    part_from,
+    part_text,
+)
 from tillbridge.menu.context import MenuContext
 from tillbridge.service.types import PushAccepted
 
@@ -32,13 +40,6 @@ PORTION = 1000  # items in one commit: a delivery must not wait long for its own
 JOB_NOT_FOUND = "menu.job_not_found"
 GIVE_UP_S = 2 * 3600.0  # a job that has not ended by then has been forgotten by the service
 _BASELINE = "menu_job"  # the fact that holds what `last_synced_at` was when the job began
-
-_PART_KINDS = {
-    "categories": menu_codec.category_from,
-    "add_ons": menu_codec.add_on_from,
-    "addon_groups": menu_codec.addon_group_from,
-    "menus": menu_codec.menu_from,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class PushContent:
         """Return what `text` wrote."""
         ids: list[str] = []
         items: list[AcceptedItem] = []
-        parts: dict[str, dict[str, Any]] = {kind: {} for kind in _PART_KINDS}
+        parts: dict[str, dict[str, Any]] = {kind: {} for kind in PARTS}
         for line in text.splitlines():
             kind, *values = json.loads(line)
             if kind == "id":
@@ -79,7 +80,7 @@ class PushContent:
                 body, fingerprint, pos_available = values
                 items.append(decode_accepted(body, fingerprint, pos_available=pos_available))
             else:
-                part: Any = _PART_KINDS[kind](values[0])
+                part: Any = part_from(kind, values[0])
                 parts[kind][part.external_id] = part
         return cls(tuple(ids), tuple(items), Parts(**parts))
 
@@ -89,9 +90,9 @@ class PushContent:
         for accepted in self.items:
             row = encode_accepted(accepted)
             yield json.dumps(["item", row["body"], row["fingerprint"], row["pos_available"]])
-        for kind in _PART_KINDS:
+        for kind in PARTS:
             for part in getattr(self.parts, kind).values():
-                yield json.dumps([kind, menu_codec.part_text(part)])
+                yield json.dumps([kind, part_text(part)])
 
 
 class PushRecord:
