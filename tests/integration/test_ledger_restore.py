@@ -22,7 +22,7 @@ from tillbridge.ledger.inbox import handled
 from tillbridge.ledger.models import Delivery, LogEntry, MenuItem, OrderRow, Push
 from tillbridge.ledger.orders import get_order, update_order
 from tillbridge.ledger.problems import ProblemTracker
-from tillbridge.ledger.restore import restore
+from tillbridge.ledger.recover import restore
 
 AT = 2_000_000_000_000
 

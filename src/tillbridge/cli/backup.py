@@ -63,7 +63,7 @@ def restore(
     """
     from tillbridge.cli.control import find_running, os_user
     from tillbridge.core.clock import Clock
-    from tillbridge.ledger.restore import restore as put_back
+    from tillbridge.ledger.recover import restore as put_back
 
     loaded = load_settings(context)
     if find_running(loaded.data_dir) is not None:

@@ -11,11 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tillbridge.ledger.database import LEDGER_FILE, as_the_folder_is, sync_folder, write_durably
+from tillbridge.ledger.database import (
+    LEDGER_FILE,
+    VAULT_FILE,
+    as_the_folder_is,
+    sync_folder,
+    write_durably,
+)
 from tillbridge.model.instant import to_iso
 
 BACKUPS_FOLDER = "backups"
-VAULT_FILE = "ledger.vault"
 KEPT = 7
 
 

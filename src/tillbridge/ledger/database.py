@@ -19,6 +19,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.new_files import create_new
 
 LEDGER_FILE = "ledger.db"
+VAULT_FILE = "ledger.vault"
 
 # Result codes (their low byte) that speak of the file or the disk, never of one statement.
 _STORAGE_CODES = frozenset(

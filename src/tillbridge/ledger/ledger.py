@@ -17,9 +17,10 @@ from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.own_files import claim_folder
-from tillbridge.ledger.backup import VAULT_FILE, back_up
+from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import (
     LEDGER_FILE,
+    VAULT_FILE,
     LedgerLock,
     as_the_folder_is,
     close_to_others,

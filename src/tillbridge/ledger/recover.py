@@ -1,27 +1,50 @@
-"""A damaged ledger: noticed at start, set aside, and as much of it as can be read carried over.
+"""Another ledger in the place of the present one, so that no order is written twice for it.
 
-What the menu was comes back from the POS and the service. Orders must not be written twice: each
-that is not known to be in the POS is marked as begun with an unknown outcome, so that the POS is
-asked before anything is written (invariant 2).
+A damaged ledger is noticed at start and set aside; as much of it as can be read is carried over. A
+back-up is put in place by a person: it is older than the world, so what the present ledger knows of
+orders is carried over where it can be read. Either way an order that is not known to be in the POS
+is marked as begun with an unknown outcome, so that the POS is asked before anything is written
+(invariant 2), and the menu comes back from the POS and the service.
 """
 
 import contextlib
 import json
 import re
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Integer, LargeBinary
+from sqlalchemy import Boolean, Column, Connection, Integer, LargeBinary
+from sqlalchemy.exc import DBAPIError
 
-from tillbridge.core.errors import LedgerError, reason_of
+from tillbridge.core.errors import ConfigError, LedgerError, reason_of
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger.backup import back_ups, stamp
-from tillbridge.ledger.database import LEDGER_FILE, is_damage, is_read_failure
+from tillbridge.ledger import audit
+from tillbridge.ledger.backup import back_ups, copy_database, forget, set_asides, stamp, vault_of
+from tillbridge.ledger.database import (
+    LEDGER_FILE,
+    VAULT_FILE,
+    LedgerLock,
+    as_the_folder_is,
+    driver_error,
+    driver_of,
+    is_damage,
+    is_read_failure,
+    sync_folder,
+    write_durably,
+    writer_engine,
+)
 from tillbridge.ledger.migrate import bring_up_to_date
 from tillbridge.ledger.models import metadata
+from tillbridge.ledger.vault import Vault
+
+log = get_logger()
+
+# -- carrying over what can be read of another ledger
 
 # What no one else can tell us again. The menu comes back from the POS and the service.
 _WORTH_SAVING = (
@@ -39,6 +62,7 @@ _WORTH_SAVING = (
 _ORDERS = ("inbox", "orders")
 _GAP_LIMIT = 20_000  # row ids tried one by one between the readable ends of a table
 
+_KNOWN_STAYS = "ON CONFLICT DO NOTHING"
 _NEWER_DELIVERY = "ON CONFLICT (store, event_id) DO UPDATE SET {values}"
 _NEWER_ORDER = (
     "ON CONFLICT (store, order_id) DO UPDATE SET {values}"
@@ -49,7 +73,7 @@ _Row = tuple[Any, ...]
 _Columns = Sequence[Column[Any]]
 
 
-class Salvage:
+class _Salvage:
     """Copies rows into `connection`, a new ledger inside a transaction.
 
     `counts`: rows saved, by table.
@@ -59,15 +83,13 @@ class Salvage:
         self._connection = connection
         self.counts: dict[str, int] = {}
 
-    def take_all_from(self, damaged: Path) -> None:
-        """Take what can be read of everything that is worth saving."""
-        self._take(damaged, _WORTH_SAVING)
+    def take(self, source: Path, tables: Sequence[str]) -> None:
+        """Take what can be read of these tables and is not known yet."""
+        with contextlib.closing(_open(source)) as opened:
+            for table in tables:
+                self._copy(opened, table)
 
-    def take_orders_from(self, saved: Path) -> None:
-        """Take the deliveries and orders of a back-up that are missing so far."""
-        self._take(saved, _ORDERS)
-
-    def take_newer_orders_from(self, present: Path) -> None:
+    def take_newer_orders(self, present: Path) -> None:
         """Take what a later ledger knows of deliveries and orders: it is asked first.
 
         Rows of the inbox and the log get numbers of their own, since the two may have gone on
@@ -76,51 +98,46 @@ class Salvage:
         known_until = self._connection.execute("SELECT coalesce(max(at), 0) FROM order_log")
         (log_until,) = known_until.fetchone()
         with contextlib.closing(_open(present)) as opened:
-            for table, conflict in (("inbox", _NEWER_DELIVERY), ("orders", _NEWER_ORDER)):
-                columns = [each for each in _columns(opened, table) if each.name != "id"]
-                changed = conflict.format(
-                    values=", ".join(f'"{each.name}" = excluded."{each.name}"' for each in columns)
-                )
-                for row in _readable(opened, table, columns):
-                    if all(map(_fits, columns, row)):
-                        self._insert(table, columns, row, conflict=changed)
-            columns = [each for each in _columns(opened, "order_log") if each.name != "id"]
-            at = next((n for n, each in enumerate(columns) if each.name == "at"), 0)
-            for row in _readable(opened, "order_log", columns):
-                if all(map(_fits, columns, row)) and row[at] > log_until:
-                    self._insert("order_log", columns, row)
+            self._copy(opened, "inbox", _NEWER_DELIVERY, numbered=False)
+            self._copy(opened, "orders", _NEWER_ORDER)
+            self._copy(opened, "order_log", numbered=False, after=log_until)
 
-    def ask_the_pos_first(self, damaged: str, at: int) -> None:
+    def ask_the_pos_first(self, source: str, at: int) -> None:
         """See to it that no order is written before the POS was asked whether it has it.
 
         Orders whose row was lost come again out of the inbox or from the service: the fact
-        `rebuilt` {at_ms, set_aside} tells that everything received or placed before then must be
+        `rebuilt` {at_ms, set_aside} says that everything received or placed before then must be
         asked for.
         """
         self._connection.execute("UPDATE orders SET ticket = 'writing' WHERE ticket = 'waiting'")
         self._connection.execute(
             "INSERT INTO facts (store, name, value, at) VALUES ('', 'rebuilt', ?, ?)"
             " ON CONFLICT (store, name) DO UPDATE SET value = excluded.value, at = excluded.at",
-            (json.dumps({"at_ms": at, "set_aside": damaged}), at),
+            (json.dumps({"at_ms": at, "set_aside": source}), at),
         )
 
-    def _take(self, source: Path, tables: Sequence[str]) -> None:
-        with contextlib.closing(_open(source)) as opened:
-            for table in tables:
-                columns = _columns(opened, table)
-                for row in _readable(opened, table, columns):
-                    if all(map(_fits, columns, row)):
-                        self._insert(table, columns, row)
-
-    def _insert(
-        self, table: str, columns: _Columns, row: _Row, conflict: str = "ON CONFLICT DO NOTHING"
+    def _copy(
+        self,
+        opened: sqlite3.Connection,
+        table: str,
+        conflict: str = _KNOWN_STAYS,
+        *,
+        numbered: bool = True,
+        after: int | None = None,
     ) -> None:
-        marks = ", ".join("?" * len(columns))
-        done = self._connection.execute(
-            f'INSERT INTO "{table}" ({_names(columns)}) VALUES ({marks}) {conflict}',  # noqa: S608 -- names of our schema
-            row,
+        """Copy rows with their ids (`numbered`), of a log those after that instant."""
+        columns = [each for each in _columns(opened, table) if numbered or each.name != "id"]
+        names = [f'"{each.name}"' for each in columns]
+        values = ", ".join(f"{name} = excluded.{name}" for name in names)
+        insert = (
+            f'INSERT INTO "{table}" ({", ".join(names)}) VALUES ({", ".join("?" * len(names))})'  # noqa: S608 -- names of our schema
+            f" {conflict.format(values=values)}"
         )
-        self.counts[table] = self.counts.get(table, 0) + done.rowcount
+        for row in _readable(opened, table, names):
+            is_new = after is None or row[names.index('"at"')] > after
+            if all(map(_fits, columns, row)) and is_new:
+                done = self._connection.execute(insert, row)
+                self.counts[table] = self.counts.get(table, 0) + done.rowcount
 
 
 def _open(source: Path) -> sqlite3.Connection:
@@ -152,10 +169,6 @@ def _columns(opened: sqlite3.Connection, table: str) -> _Columns:
     return [column for column in metadata.tables[table].columns if column.name in there]
 
 
-def _names(columns: _Columns) -> str:
-    return ", ".join(f'"{column.name}"' for column in columns)
-
-
 def _fits(column: Column[Any], value: object) -> bool:
     """Whether the value is of its column's kind: a damaged page may read as anything."""
     if value is None:
@@ -167,11 +180,11 @@ def _fits(column: Column[Any], value: object) -> bool:
     return isinstance(value, str)
 
 
-def _readable(opened: sqlite3.Connection, table: str, columns: _Columns) -> Iterator[_Row]:
+def _readable(opened: sqlite3.Connection, table: str, names: Sequence[str]) -> Iterator[_Row]:
     """Yield the rows that can be read: from the start, from the end, then between the two."""
-    if not columns:
+    if not names:
         return
-    select = f'SELECT rowid, {_names(columns)} FROM "{table}"'  # noqa: S608 -- names of our schema
+    select = f'SELECT rowid, {", ".join(names)} FROM "{table}"'  # noqa: S608 -- names of our schema
     last = 0
     with contextlib.suppress(sqlite3.DatabaseError):
         for row in opened.execute(f"{select} ORDER BY rowid"):
@@ -190,7 +203,20 @@ def _readable(opened: sqlite3.Connection, table: str, columns: _Columns) -> Iter
                 yield row[1:]
 
 
-log = get_logger()
+@contextlib.contextmanager
+def _transaction(path: Path) -> Iterator[Connection]:
+    """Open a ledger that nobody else uses yet, and commit what is written in it."""
+    engine = writer_engine(path)
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+            connection.exec_driver_sql("COMMIT")
+    finally:
+        engine.dispose()
+
+
+# -- a damaged ledger
 
 # Checking the indexes too reads everything several times over: only where that is quick.
 _FULL_CHECK_BELOW_BYTES = 16 * 1024 * 1024
@@ -214,8 +240,13 @@ def rebuild_if_damaged(data_dir: Path, *, at: int) -> Path | None:
     aside = set_aside(path, at)
     log.error("ledger.damaged", detail=damage, set_aside=aside.name)
     bring_up_to_date(data_dir, at=at)
-    saved = _carry_over(data_dir, aside, at)
-    log.warning("ledger.rebuilt", set_aside=aside.name, **saved)
+    with _transaction(path) as connection:
+        salvage = _Salvage(driver_of(connection))
+        salvage.take(aside, _WORTH_SAVING)
+        for saved in back_ups(data_dir)[:1]:
+            salvage.take(saved, _ORDERS)
+        salvage.ask_the_pos_first(aside.name, at)
+    log.warning("ledger.rebuilt", set_aside=aside.name, **salvage.counts)
     return aside
 
 
@@ -302,19 +333,123 @@ def set_aside(path: Path, at: int) -> Path:
     return aside
 
 
-def _carry_over(data_dir: Path, aside: Path, at: int) -> dict[str, int]:
-    # Only for a ledger that broke.
-    from tillbridge.ledger.recover import Salvage  # noqa: PLC0415 -- (as above)
+# -- a back-up in the place of the ledger: made ready beside it, put there by one rename
 
-    with contextlib.closing(
-        sqlite3.connect(data_dir / LEDGER_FILE, isolation_level=None)
-    ) as connection:
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("BEGIN IMMEDIATE")
-        salvage = Salvage(connection)
-        salvage.take_all_from(aside)
-        for saved in back_ups(data_dir)[:1]:
-            salvage.take_orders_from(saved)
-        salvage.ask_the_pos_first(aside.name, at)
-        connection.execute("COMMIT")
-        return salvage.counts
+_WORKPLACE = ".restore"
+# What the service has accepted since the back-up is not known: it is sent anew.
+_ACCEPTED = ("menu_items", "menu_parts", "menu_refused", "tables")
+_KEPT_ASIDE = 3
+_STAND_ALONE = "PRAGMA journal_mode = DELETE"  # all of it is in the one file, and no -wal is left
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What came of it.
+
+    `replaced` is where the ledger from before is (None where there was none), `carried_over` how
+    many rows about orders came from it, by table; `to_ask` how many orders the POS is asked about.
+    """
+
+    replaced: Path | None
+    carried_over: dict[str, int]
+    to_ask: int
+
+
+def restore(data_dir: Path, saved: Path, *, at: int, who: str) -> Restored:
+    """Make the back-up `saved` the ledger of `data_dir`; `who` is for the audit trail.
+
+    The present one is left as `ledger.db.replaced-<instant>`.
+
+    Raises ConfigError where `saved` is no sound ledger of this program or an older one,
+    LedgerLocked while a bridge runs, LedgerError where the disk refuses: the ledger is as it was.
+    """
+    _check_back_up(saved)
+    try:
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with LedgerLock(data_dir):
+            return _restore(data_dir, saved, at, who)
+    except (OSError, sqlite3.Error, DBAPIError) as failure:
+        raise LedgerError(
+            _("The back-up could not be put in place: {detail}.").format(
+                detail=driver_error(failure) or failure
+            ),
+            fix=_("The ledger is as it was. Free disk space, or mend the disk, and try again."),
+        ) from failure
+
+
+def _check_back_up(saved: Path) -> None:
+    another = _("Name another back-up: they are in the folder backups of the data folder.")
+    if not saved.is_file():
+        raise ConfigError(_("There is no back-up {path}.").format(path=saved), fix=another)
+    damage = find_damage(saved)
+    if damage:
+        raise ConfigError(
+            _("{path} is no sound ledger: {damage}.").format(path=saved, damage=damage),
+            fix=another,
+        )
+
+
+def _restore(data_dir: Path, saved: Path, at: int, who: str) -> Restored:
+    workplace = data_dir / _WORKPLACE
+    shutil.rmtree(workplace, ignore_errors=True)
+    workplace.mkdir(mode=0o700)
+    try:
+        as_the_folder_is(data_dir, workplace)
+        _bring_vault(data_dir, saved)
+        copy_database(saved, workplace / LEDGER_FILE)
+        bring_up_to_date(workplace, at=at)
+        present = data_dir / LEDGER_FILE
+        act = audit.Act("ledger.restore", who, target=saved.name)
+        carried_over, to_ask = _reconcile(workplace / LEDGER_FILE, present, act, at)
+        replaced = _put_aside(present, at)
+        (workplace / LEDGER_FILE).replace(present)
+        sync_folder(data_dir)
+    finally:
+        shutil.rmtree(workplace, ignore_errors=True)
+    log.warning("ledger.restored", back_up=saved.name, to_ask=to_ask, **carried_over)
+    return Restored(replaced, carried_over, to_ask)
+
+
+def _bring_vault(data_dir: Path, saved: Path) -> None:
+    """Bring the secrets too where there are none; those that are there are newer."""
+    if not (data_dir / VAULT_FILE).exists():
+        with contextlib.suppress(FileNotFoundError):
+            write_durably(data_dir / VAULT_FILE, vault_of(saved).read_bytes())
+    Vault(data_dir)  # raises where its key is not here: better now than at the next start
+
+
+def _reconcile(ledger: Path, present: Path, act: audit.Act, at: int) -> tuple[dict[str, int], int]:
+    """Carry over what the present ledger knows, forget what is not known to be so, note the act."""
+    with _transaction(ledger) as connection:
+        driver = driver_of(connection)
+        salvage = _Salvage(driver)
+        if present.exists():
+            salvage.take_newer_orders(present)
+        salvage.ask_the_pos_first(act.target, at)
+        for table in _ACCEPTED:
+            driver.execute(f'DELETE FROM "{table}"')  # noqa: S608 -- names of our schema
+        driver.execute(
+            "UPDATE pushes SET state = 'lost', finished_at = ? WHERE state = 'running'", (at,)
+        )
+        (to_ask,) = driver.execute(
+            "SELECT count(*) FROM orders WHERE ticket = 'writing' AND closed_at IS NULL"
+        ).fetchone()
+        audit.append(connection, act, at=at)
+    with contextlib.closing(sqlite3.connect(ledger, isolation_level=None)) as alone:
+        alone.execute(_STAND_ALONE)
+    return salvage.counts, to_ask
+
+
+def _put_aside(present: Path, at: int) -> Path | None:
+    """Keep the present ledger under another name, and leave no -wal that is not the new one's."""
+    if not present.exists():
+        return None
+    if find_damage(present):
+        return set_aside(present, at)
+    with contextlib.closing(sqlite3.connect(present, isolation_level=None)) as connection:
+        connection.execute(_STAND_ALONE)
+    aside = present.with_name(f"{present.name}.replaced-{stamp(at)}")
+    copy_database(present, aside)
+    for older in set_asides(present.parent)[_KEPT_ASIDE:]:
+        forget(older)
+    return aside

@@ -18,8 +18,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from tillbridge.config import origin_of
 from tillbridge.core.errors import LedgerError, LedgerUnwritable
 from tillbridge.core.i18n import _
-from tillbridge.ledger.backup import VAULT_FILE
-from tillbridge.ledger.database import write_durably
+from tillbridge.ledger.database import VAULT_FILE, write_durably
 
 # -- the key, sealed by Windows: a copied data folder does not open the vault elsewhere
 
