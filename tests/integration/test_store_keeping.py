@@ -17,6 +17,7 @@ from tillbridge.ledger.menu import acknowledge_items
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.model.catalogue import Item, ItemTax, TaxComponent
 from tillbridge.sandbox import SandboxSettings
+from tillbridge.service.types import Store
 from tillbridge.stores.closure import Planned, Who
 from tillbridge.stores.reconciler import StoreStatusReconciler
 from tillbridge.stores.settings import SettingsFlow, SettingsRules
@@ -96,6 +97,29 @@ async def test_a_pause_with_an_end_ends_though_the_bridge_was_down_then(tmp_path
         bench.service.clock.pass_s(61)
         await bench.keeper().settle()
         assert await bench.status() == "active"
+
+
+async def test_a_look_that_is_asked_for_during_a_read_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with standing(tmp_path) as bench:
+        await bench.service.integrate()
+        keeper, client = bench.keeper(), bench.service.client
+        await keeper.settle()
+        read = client.stores
+
+        async def overtaken() -> list[Store]:
+            found = await read()
+            await client.set_store_status("st_main", "inactive")  # by somebody else,
+            keeper.look()  # and the event that says so
+            return found
+
+        monkeypatch.setattr(client, "stores", overtaken)
+        keeper.look()
+        await keeper.settle()
+        monkeypatch.setattr(client, "stores", read)
+        await keeper.settle()
+        assert (await keeper.closure()).who is Who.OTHERS
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

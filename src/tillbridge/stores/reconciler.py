@@ -312,8 +312,12 @@ class StoreStatusReconciler:
 
     async def _looked(self, store_id: str, reasons: ClosureReasons) -> ClosureReasons:
         """Return the reasons with what the service says the store is."""
-        found = {store.store_id: store.status for store in await self._client.stores()}
-        self._look_due = False
+        self._look_due = False  # first: one that is asked for during this read stays due
+        try:
+            found = {store.store_id: store.status for store in await self._client.stores()}
+        except BaseException:
+            self._look_due = True
+            raise
         status = _STATUSES.get(found.get(store_id) or "")
         return reasons if status is None else await self._seen(status, reasons)
 
