@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from tillbridge.adapter import RejectReason, TicketStatus
-from tillbridge.pos.folder import menu_rows
+from tillbridge.pos.folder import items
 from tillbridge.pos.folder.mapping import MenuMapping, known_formats
 from tillbridge.pos.folder.options import FolderOptions
 
@@ -12,8 +12,8 @@ def test_the_page_tells_of_every_option_column_status_and_reason() -> None:
     text = PAGE.read_text("utf-8")
     names = (
         *FolderOptions.model_fields,
-        *menu_rows.REQUIRED,
-        *menu_rows.OPTIONAL,
+        *items.REQUIRED,
+        *items.OPTIONAL,
         *(field.alias or name for name, field in MenuMapping.model_fields.items()),
         *(each.value for each in TicketStatus),
         *(each.value for each in RejectReason),

@@ -6,14 +6,18 @@ files and folders for, so it takes each method from the part that has it.
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from tillbridge.adapter import (
     Adapter,
     AdapterContext,
+    Catalogue,
+    CatalogueChanges,
     Health,
     Order,
     PosOffline,
@@ -22,12 +26,12 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.folders import refusal, trouble_of, try_writing
 from tillbridge.adapter.new_files import make_own_folder
-from tillbridge.pos.folder.menu_csv import MenuCsv
-from tillbridge.pos.folder.menu_json import MenuJson
-from tillbridge.pos.folder.menu_mapped import MenuMapped
+from tillbridge.pos.folder.mapped_menu import MappedMenu
 from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.folder.orders import OrderFiles
-from tillbridge.pos.folder.side_tables import AvailabilityFile, TablesFile
+from tillbridge.pos.folder.plain_json import PlainJson
+from tillbridge.pos.folder.plain_table import PlainTable
+from tillbridge.pos.folder.side_tables import SideTables
 from tillbridge.pos.folder.updates import UpdateFiles
 
 
@@ -35,47 +39,38 @@ class FolderAdapter:
     """A till that is a few files: see `docs/adapters/folder.md`."""
 
     def __init__(self, options: FolderOptions, context: AdapterContext) -> None:
-        def path(option: Path | None) -> Path | None:
-            return None if option is None else context.base_dir / option
+        def files(*names: Path | None) -> tuple[Path, ...]:
+            return tuple(context.base_dir / name for name in names if name is not None)
 
-        menu, availability, tables = map(path, (options.menu, options.availability, options.tables))
         orders_dir = context.base_dir / options.orders_dir
         updates_dir = context.base_dir / options.updates_dir
         for folder in (orders_dir, updates_dir):
             _make_own(folder, context.base_dir)
-        self._menu_files = _given(menu, path(options.addons))
-        self._availability_files = _given(availability)
-        self._table_files = _given(tables)
+        self._catalogue_files = files(options.menu, options.addons)
+        self._availability_files = files(options.availability)
+        self._table_files = files(options.tables)
         self._update_folders = (updates_dir,)
 
-        if menu is not None and options.is_plain_table:
-            table = MenuCsv.of(menu, options, context)
-            self.read_catalogue, self.read_changes = table.read_catalogue, table.read_changes
-        elif menu is not None and not options.is_plain_document:
-            mapped = MenuMapped.of(menu, options, context)
-            self.read_catalogue, self.read_changes = mapped.read_catalogue, mapped.read_changes
-        elif menu is not None:
-            document = MenuJson.of(menu, options, context)
-            self.read_catalogue, self.read_changes = document.read_catalogue, document.read_changes
-        if availability is not None:
-            self.read_availability = AvailabilityFile.of(availability, options).read_availability
-        if tables is not None:
-            self.read_tables = TablesFile.of(tables, options).read_tables
-        orders = OrderFiles.of(orders_dir)
-        self._orders = orders
+        side_tables = SideTables(options, context)
+        if options.menu is not None:
+            self.read_changes = read = _menu_reader(options, context, side_tables)
+            self.read_catalogue = partial(_whole, read)
+        if options.availability is not None:
+            self.read_availability = side_tables.read_availability
+        if options.tables is not None:
+            self.read_tables = side_tables.read_tables
+        self._orders = orders = OrderFiles(orders_dir)
         self.find_ticket = orders.find_ticket
         self.cancel_ticket = orders.cancel_ticket
         updates = UpdateFiles(updates_dir)
         self.read_updates = updates.read_updates
         self.update_handled = updates.update_handled
         self.unreadable_updates = updates.unreadable_updates
-        written = (orders_dir, updates_dir)
-        folders = dict.fromkeys(file.parent for file in self._menu_files)
         self._health = FolderHealth(
-            tuple(folders),
-            path(options.heartbeat),
+            tuple(dict.fromkeys(file.parent for file in self._catalogue_files)),
+            next(iter(files(options.heartbeat)), None),
             options.heartbeat_s,
-            written=written,
+            written=(orders_dir, updates_dir),
             own=(updates_dir / "done", updates_dir / "bad"),
             private=(orders.orders.journal,),
         )
@@ -91,7 +86,7 @@ class FolderAdapter:
 
     def catalogue_files(self) -> Sequence[Path]:
         """Return the menu, and the add-ons beside it."""
-        return self._menu_files
+        return self._catalogue_files
 
     def availability_files(self) -> Sequence[Path]:
         """Return the availability file, if there is one."""
@@ -117,19 +112,26 @@ def _make_own(folder: Path, base_dir: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
 
 
-def _given(*paths: Path | None) -> tuple[Path, ...]:
-    return tuple(path for path in paths if path is not None)
+def _menu_reader(
+    options: FolderOptions, context: AdapterContext, side_tables: SideTables
+) -> Callable[[AbstractSet[int]], CatalogueChanges]:
+    menu = context.base_dir / (options.menu or Path())
+    if options.is_plain_table:
+        return PlainTable(menu, options, context, side_tables).read_changes
+    if options.is_plain_document:
+        return PlainJson(menu, options).read_changes
+    return MappedMenu(menu, options, context, side_tables).read_changes
 
 
-def _open(options: FolderOptions, context: AdapterContext) -> FolderAdapter:
-    return FolderAdapter(options, context)
+def _whole(read: Callable[[AbstractSet[int]], CatalogueChanges]) -> Catalogue:
+    return read(frozenset()).fresh
 
 
 ADAPTER = Adapter(
     name="folder",
     summary="A till that exports its menu to files and takes orders as files",
     options=FolderOptions,
-    open=_open,
+    open=FolderAdapter,
 )
 
 

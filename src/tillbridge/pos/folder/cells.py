@@ -102,7 +102,7 @@ def text(field: str, value: str, *, delimiter: str = "") -> str:
     return line
 
 
-def needed(field: str, value: str, *, delimiter: str = "") -> str:
+def needed(field: str, value: str, delimiter: str = "") -> str:
     """Return `value` as one line of text that is not empty."""
     line = text(field, value, delimiter=delimiter)
     if not line:

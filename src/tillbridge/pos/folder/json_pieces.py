@@ -21,8 +21,8 @@ from typing import Any
 from xxhash import xxh3_64_intdigest
 
 from tillbridge.model.numbers import parse_json_float, parse_json_int
-from tillbridge.pos.folder import json_values as values
 from tillbridge.pos.folder.cells import BadCell
+from tillbridge.pos.folder.json_parts import external_id
 
 _LISTS = frozenset({"menus", "items", "categories", "add_ons", "addon_groups"})
 _BODY, _MENU, _DEEPER = range(3)
@@ -56,7 +56,7 @@ class KnownItems:
         if members is None:
             return FLAT_MENU_ID
         try:
-            return values.external_id(members)
+            return external_id(members)
         except BadCell:
             return None
 

@@ -1,29 +1,17 @@
 """JSON documents as units and add-on groups, by a mapping of paths."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tillbridge.adapter import AddOn, AddOnGroup, BadRow
+from tillbridge.adapter import AddOn, AddOnGroup, BadRow, Catalogue
 from tillbridge.adapter.sale_options import StockOptions
-from tillbridge.model.export_facts import ExportWarning, LeftOut
+from tillbridge.model.export_facts import ExportFacts, ExportWarning
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell
+from tillbridge.pos.folder.items import RowValues
 from tillbridge.pos.folder.json_paths import Document, Node, parse_path
 from tillbridge.pos.folder.mapping import JsonGroups, JsonMenu, JsonSizes, MenuMapping
-from tillbridge.pos.folder.menu_rows import MenuRow, RowValues
-from tillbridge.pos.folder.menu_units import Record, Unit, UnitMaker, derived_id
-
-
-@dataclass(slots=True)
-class JsonReading:
-    """Everything a document says about its menu."""
-
-    units: tuple[Unit, ...]
-    add_ons: Mapping[str, AddOn]
-    groups: Mapping[str, AddOnGroup]
-    bad_rows: tuple[BadRow, ...]
-    warnings: tuple[ExportWarning, ...]
-    left_out: tuple[LeftOut, ...]
+from tillbridge.pos.folder.units import Record, Unit, UnitMaker, derived_id
 
 
 @dataclass(slots=True)
@@ -41,28 +29,38 @@ class JsonMenuReader:
     def __post_init__(self) -> None:
         self._groups = _Groups(self)
 
-    def read(self) -> JsonReading:
+    def read(self) -> tuple[Sequence[Unit], Catalogue]:
         """Return the items with their sizes, and the add-ons."""
         nodes = dict(enumerate(self.nodes(self.menu.items, self.document.root), 1))
         records = [self._record(number, node) for number, node in nodes.items()]
         maker = UnitMaker(self.mapping, self.options, self.values.name_of, self.place)
-        units = tuple(self._units(maker.units(records), nodes))
-        add_ons, groups = self._groups.named()
+        units = list(maker.units(records))
         for unit in units:
-            for number, row, _bad in unit.rows[:1]:
-                ids = "|".join(groups_id for groups_id in self._groups.of_item(number))
-                unit.rows[0] = (number, row.with_fields(addon_groups=ids), _bad)
-        return JsonReading(
-            units=units,
+            number, row, bad = unit[0]
+            if self.menu.sizes is not None and bad is None:
+                self._add_sizes(unit, self.menu.sizes, nodes[number])
+            number, row, bad = unit[0]
+            if bad is None and row["external_id"]:
+                self._groups.take(number, cells.plain(row["external_id"]), nodes[number])
+        for unit in units:
+            number, row, bad = unit[0]
+            groups = "|".join(self._groups.of_item(number))
+            unit[0] = (number, {**row, "addon_groups": groups}, bad)
+        add_ons, groups_by_id = self._groups.named()
+        left_out = (
+            maker.left_out[record.number]
+            for record in records
+            if record.number in maker.left_out
+            and not self._groups.offers(record.text("external_id"))
+        )
+        return units, Catalogue(
             add_ons=add_ons,
-            groups=groups,
+            addon_groups=groups_by_id,
             bad_rows=tuple(self._groups.bad_rows),
-            warnings=tuple(self._groups.warnings),
-            left_out=tuple(
-                left_out
-                for record in records
-                if (left_out := maker.left_out.get(record.number)) is not None
-                and not self._groups.offers(record.says("external_id"))
+            facts=ExportFacts(
+                read_as=self.mapping.title,
+                left_out=tuple(left_out),
+                warnings=tuple(self._groups.warnings),
             ),
         )
 
@@ -87,16 +85,6 @@ class JsonMenuReader:
         """Yield what stands at a path."""
         return self.document.nodes(parse_path(path), at)
 
-    def _units(self, units: Iterable[Unit], nodes: Mapping[int, Node]) -> Iterator[Unit]:
-        for unit in units:
-            number, row, bad = unit.rows[0]
-            if self.menu.sizes is not None and bad is None:
-                self._add_sizes(unit, self.menu.sizes, nodes[number])
-            number, row, bad = unit.rows[0]
-            if bad is None and row.external_id:
-                self._groups.take(number, row.external_id, nodes[number])
-            yield unit
-
     def _record(self, number: int, node: Node) -> Record:
         fields: dict[str, str] = {}
         bad: BadCell | None = None
@@ -118,7 +106,7 @@ class JsonMenuReader:
 
     def _add_sizes(self, unit: Unit, sizes: JsonSizes, item: Node) -> None:
         """Add the sizes of an item as variants; one without a name is the item's own price."""
-        number, row, _bad = unit.rows[0]
+        number, row, _bad = unit[0]
         try:
             found = [
                 (
@@ -130,26 +118,25 @@ class JsonMenuReader:
                 for node in self.nodes(sizes.path, item)
             ]
         except BadCell as bad:
-            unit.rows[0] = (number, row, bad)
+            unit[0] = (number, row, bad)
             return
         if len(found) == 1 and not found[0][0]:
-            unit.rows[0] = (number, row.with_fields(price=found[0][2]), None)
+            unit[0] = (number, {**row, "price": found[0][2]}, None)
             return
-        unit.rows[0] = (number, row.with_fields(price="") if found else row, None)
+        unit[0] = (number, {**row, "price": ""} if found else row, None)
+        item_id = cells.plain(row["external_id"])
         for name, key, price, available in found:
-            variant = row.with_fields(
-                external_id=f"{row.external_id}/{key or derived_id(name)}",
-                parent_id=row.external_id,
-                variant_name=name,
-                price=price,
-                available=available,
-            )
-            unit.rows.append((number, variant, None if name else _no_name(sizes, row)))
-
-
-def _no_name(sizes: JsonSizes, row: MenuRow) -> BadCell:
-    text = f'A size of "{row["name"]}" has no name.'
-    return BadCell(sizes.name, "", text, "Give each size a name in the till.")
+            variant = {
+                **row,
+                "external_id": f"{item_id}/{key or derived_id(name)}",
+                "parent_id": item_id,
+                "variant_name": name,
+                "price": price,
+                "available": available,
+            }
+            text = f'A size of "{row["name"]}" has no name.'
+            nameless = BadCell(sizes.name, "", text, "Give each size a name in the till.")
+            unit.append((number, variant, None if name else nameless))
 
 
 @dataclass(frozen=True, slots=True)

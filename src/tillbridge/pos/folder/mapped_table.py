@@ -10,10 +10,15 @@ from tillbridge.adapter.xlsx_export import Sheet, XlsxExport
 from tillbridge.model.export_facts import ExportFacts
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell, BrokenRow
-from tillbridge.pos.folder.mapping import ColumnName, MenuMapping, alike, format_hint
-from tillbridge.pos.folder.menu_rows import MenuRowReader
-from tillbridge.pos.folder.menu_units import Record
-from tillbridge.pos.folder.table_file import Table, shown_header
+from tillbridge.pos.folder.mapping import (
+    ColumnName,
+    LinePatterns,
+    MenuMapping,
+    alike,
+    format_hint,
+)
+from tillbridge.pos.folder.table_file import Table, positions, shown_header
+from tillbridge.pos.folder.units import Record
 
 _HEADER_WITHIN = 30  # rows of a sheet: above its header may stand a title
 
@@ -50,7 +55,7 @@ class Columns:
         if group:
             shown["group_by"] = header[group[0]]
         if named := [header[found[0]] for found in sizes if found]:
-            shown["variant_name"] = SIZE_NAMES.join(named)
+            shown["variant_name"] = ", ".join(named)
         return cls(
             own=own,
             group=group,
@@ -87,9 +92,6 @@ class Columns:
         )
 
 
-SIZE_NAMES = ", "
-
-
 def _cell(row: Sequence[str], places: Sequence[int]) -> str:
     return next((row[at] for at in places if at < len(row) and row[at].strip()), "")
 
@@ -114,10 +116,9 @@ def table_records(table: Table, mapping: MenuMapping, *, named: bool) -> Records
     columns = Columns.of(mapping, table.header)
     _check(table.path, table.header, columns, mapping, named=named)
     key = columns.group or columns.own.get("external_id") or columns.own["name"]
-    places = {"external_id": key[0], "price": columns.own["price"][0]}
-    reader = MenuRowReader(replace(table, columns=places))
+    table = replace(table, columns={"external_id": key[0], "price": columns.own["price"][0]})
     return Records(
-        rows=tuple(_checked_rows(table, reader, columns, mapping)),
+        rows=tuple(_checked_rows(table, columns, mapping)),
         place=table.place,
         shown=columns.shown,
         delimiter=table.delimiter,
@@ -126,21 +127,19 @@ def table_records(table: Table, mapping: MenuMapping, *, named: bool) -> Records
     )
 
 
-def _checked_rows(
-    table: Table, reader: MenuRowReader, columns: Columns, mapping: MenuMapping
-) -> Iterator[Record]:
+def _checked_rows(table: Table, columns: Columns, mapping: MenuMapping) -> Iterator[Record]:
     for number, row in table.rows():
         try:
-            reader.check(row)
+            table.check(row)
         except BrokenRow as bad:
-            if mapping.ids == "derived" and reader.swallowed(row):
+            swallowed = table.swallowed(row)
+            if mapping.ids == "derived" and swallowed:
                 # Which dishes are inside cannot be told, so that none may be taken away.
                 raise ExportUnreadable(bad.text, place=table.place(number), fix=bad.fix) from bad
             yield columns.record(number, row, bad)
-            for swallowed in reader.swallowed(row):
+            for each in swallowed:
                 # The items inside stay as they were, and so do all sizes of theirs.
-                own = {"external_id": swallowed}
-                yield Record(number, own, group=swallowed, bad=bad)
+                yield Record(number, {"external_id": each}, group=each, bad=bad)
         else:
             yield columns.record(number, row, None)
 
@@ -205,16 +204,8 @@ def _no_sheet(
     )
 
 
-def positions(width: int) -> list[str]:
-    """Return the names of columns that have none of their own."""
-    return [f"column {number}" for number in range(1, width + 1)]
-
-
-def line_records(name: str, text: str, mapping: MenuMapping) -> Records:
+def line_records(name: str, text: str, patterns: LinePatterns) -> Records:
     """Return the records of lines of text: headings, and items below them."""
-    patterns = mapping.lines
-    if patterns is None:
-        raise TypeError("the mapping is of no text")
     heading = re.compile(patterns.heading) if patterns.heading else None
     item = re.compile(patterns.row)
     category = ""

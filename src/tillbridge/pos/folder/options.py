@@ -1,7 +1,7 @@
 """The options of the folder adapter: the keys of its table beside `adapter = "folder"`."""
 
 import codecs
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from tillbridge.adapter.sale_options import PriceOptions, SaleOptions, StockOptions
 from tillbridge.pos.folder.mapping import ColumnName, ColumnNames, Ids
+from tillbridge.pos.folder.table_file import TableSource
 
 Column = Literal[
     "external_id",
@@ -140,10 +141,24 @@ class FolderOptions(SaleOptions, PriceOptions, StockOptions):
             raise ValueError('ids: "derived" and columns.external_id; leave out one of them')
         return self
 
-    @property
-    def renamed(self) -> dict[str, str]:
-        """Our names of columns, and the header each has in the till's files."""
-        return {str(ours): str(theirs) for ours, theirs in self.columns.items()}
+    def table(
+        self,
+        path: Path,
+        required: Sequence[str],
+        optional: Sequence[str],
+        *,
+        must_rename: bool = True,
+    ) -> TableSource:
+        """Return a table that is written as the options say."""
+        return TableSource(
+            path=path,
+            required=tuple(required),
+            optional=tuple(optional),
+            renamed={str(ours): str(theirs) for ours, theirs in self.columns.items()},
+            encoding=self.encoding,
+            delimiter=self.delimiter,
+            must_rename=must_rename,
+        )
 
     @property
     def is_plain_table(self) -> bool:

@@ -39,17 +39,12 @@ from tillbridge.adapter.folders import trouble_of
 from tillbridge.adapter.new_files import make_own_folder, write_new
 
 
-@dataclass(frozen=True, slots=True)
 class OrderFiles:
     """Writes orders into `orders_dir`, which the till must have made; it may take them away."""
 
-    orders: "Outbox"
-    cancelled: "Outbox"
-
-    @classmethod
-    def of(cls, orders_dir: Path) -> "OrderFiles":
-        """Return the order files of a folder."""
-        return cls(Outbox(orders_dir), Outbox(orders_dir / "cancelled"))
+    def __init__(self, orders_dir: Path) -> None:
+        self.orders = Outbox(orders_dir)
+        self.cancelled = Outbox(orders_dir / "cancelled")
 
     def write_ticket(self, order: Order, key: str) -> Ticket:
         """Write the event's data as received. Raises PosOffline, TicketOutcomeUnknown."""
@@ -70,8 +65,7 @@ class OrderFiles:
         try:
             self.cancelled.folder.mkdir(exist_ok=True)
         except OSError as failure:
-            trouble = trouble_of(self.cancelled.folder, failure)
-            raise PosOffline(trouble.text, fix=trouble.fix) from failure
+            raise _failed(PosOffline, self.cancelled.folder, failure) from failure
         self.cancelled.put(stem, _content({"order_id": order.id, "reason": reason}))
 
 
@@ -109,12 +103,11 @@ class Outbox:
     """Files of the form `<stem>.json` in `folder`, each put there once and never again."""
 
     folder: Path
+    journal: Path = field(init=False)  # the bridge's own folder beside the files
     _pruned_at: float | None = field(default=None, init=False)
 
-    @property
-    def journal(self) -> Path:
-        """The bridge's own folder beside the files."""
-        return self.folder / ".tillbridge"
+    def __post_init__(self) -> None:
+        self.journal = self.folder / ".tillbridge"
 
     def holds(self, stem: str) -> bool:
         """Return whether the file was put out, be it there or taken. Raises PosOffline."""
@@ -125,7 +118,7 @@ class Outbox:
             sent = _exists(self.journal / f"{stem}.sent")
             return sent and not _exists(self.journal / f"{stem}.ready")
         except OSError as failure:
-            raise _offline(self.folder, failure) from failure
+            raise _failed(PosOffline, self.folder, failure) from failure
 
     def put(self, stem: str, content: bytes) -> None:
         """Put the file out, unless that was done before.
@@ -147,24 +140,24 @@ class Outbox:
             write_new(self.journal / f"{stem}.sent", b"")
             _sync_folder(self.journal)
         except OSError as failure:
-            raise _offline(self.folder, failure) from failure
+            raise _failed(PosOffline, self.folder, failure) from failure
         try:
             ready.replace(self.folder / f"{stem}.json")
         except OSError as failure:
             # A network share may have done it and failed to say so.
             if not self._is_out(ready):
-                raise _offline(self.folder, failure) from failure
+                raise _failed(PosOffline, self.folder, failure) from failure
         try:
             _sync_folder(self.folder)
             _sync_folder(self.journal)
         except OSError as failure:
-            raise _unknown(self.folder, failure) from failure
+            raise _failed(TicketOutcomeUnknown, self.folder, failure) from failure
 
     def _is_out(self, ready: Path) -> bool:
         try:
             return not _exists(ready)
         except OSError as failure:
-            raise _unknown(self.folder, failure) from failure
+            raise _failed(TicketOutcomeUnknown, self.folder, failure) from failure
 
     def _prune(self) -> None:
         """Forget what was put out long ago: nobody asks for it any more."""
@@ -206,14 +199,9 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _offline(folder: Path, failure: OSError) -> PosOffline:
+def _failed(kind: type[PosFailure], folder: Path, failure: OSError) -> PosFailure:
     trouble = trouble_of(folder, failure)
-    return PosOffline(trouble.text, fix=trouble.fix)
-
-
-def _unknown(folder: Path, failure: OSError) -> TicketOutcomeUnknown:
-    trouble = trouble_of(folder, failure)
-    return TicketOutcomeUnknown(trouble.text, fix=trouble.fix)
+    return kind(trouble.text, fix=trouble.fix)
 
 
 def _give_to_owner_of(folder: Path, made: Path) -> None:

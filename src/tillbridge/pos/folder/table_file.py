@@ -11,9 +11,9 @@ of those that are known.
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator, Mapping, MutableSet, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -34,6 +34,8 @@ from tillbridge.adapter.decoding import (
 from tillbridge.adapter.export_files import LastRead, reading_whole, still_being_written
 from tillbridge.adapter.sharing import open_shared
 from tillbridge.model.export_facts import ExportFacts
+from tillbridge.pos.folder import cells
+from tillbridge.pos.folder.cells import BrokenRow
 from tillbridge.pos.folder.mapping import format_hint
 
 T = TypeVar("T")
@@ -45,6 +47,7 @@ _END = "\x00end of file\x00"
 _BLOCK_BYTES = 1 << 20
 _FIELD_MARK = "\x1f"
 _MAX_HEADER_LINES = 50
+_PRICE_LIKE = re.compile(r"\s*\d[\d\s.,']*\s*")
 _MAX_SHOWN = 25  # columns named in a message
 # SQLite's integers are signed.
 _TO_SIGNED = 1 << 63
@@ -69,6 +72,21 @@ class TableSource:
     has_header: bool = True
     last: LastRead = field(default_factory=LastRead, compare=False)
 
+    def columns(self, header: Sequence[str]) -> dict[str, int]:
+        """Return where our columns stand in a header, as far as they do."""
+        positions: dict[str, int] = {}
+        for position, name in enumerate(header):
+            positions.setdefault(name.casefold(), position)
+        renamed = self.renamed or {}
+        columns = {}
+        for ours in (*self.required, *self.optional):
+            theirs = cells.plain(renamed.get(ours, ours)).casefold()
+            if theirs not in positions and not self.must_rename:
+                theirs = ours
+            if theirs in positions:
+                columns[ours] = positions[theirs]
+        return columns
+
 
 class _LargeBlocks(io.BufferedReader):
     """A file that is read in large blocks, so that a long reading lets other threads have a turn.
@@ -86,12 +104,14 @@ class _LargeBlocks(io.BufferedReader):
 class Table:
     """A table that is open for reading. `columns` maps our names to positions in a row.
 
+    `blank` is a row that has none of the columns wanted, by our names.
     `first_row` is the number of the first row after the header, as a spreadsheet counts.
     """
 
     path: Path
     header: tuple[str, ...]
     columns: Mapping[str, int]
+    blank: dict[str, str]
     first_row: int
     delimiter: str
     decoding: Decoding
@@ -109,8 +129,10 @@ class Table:
         Raises ExportUnreadable at the end of a file that stops inside a row.
         """
         join, digest, take = _FIELD_MARK.join, xxh3_64_intdigest, unseen.discard
+        encoding, errors = self.decoding.encoding, self.decoding.errors
         short_row = 0
-        with self._opened() as lines:
+        with _LargeBlocks(io.FileIO(self.path)) as blocks:
+            lines = io.TextIOWrapper(blocks, encoding, errors, newline="")
             reader = csv.reader(chain(lines, (_END,)), delimiter=self.delimiter)
             for _ in range(1, self.first_row):
                 next(reader)
@@ -135,9 +157,65 @@ class Table:
                 ) from failure
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield number and fields of every row that is not blank."""
+        """Yield number and cells of every row that is not blank."""
         for number, row, _ in self.unknown_rows(frozenset(), set(), 0):
             yield number, row
+
+    def fields(self, row: Sequence[str]) -> dict[str, str]:
+        """Return the cells of a row by our names of its columns, "" for what it lacks."""
+        fields, width = self.blank.copy(), len(row)
+        for name, at in self.columns.items():
+            if at < width:
+                fields[name] = row[at]
+        return fields
+
+    def written(self, column: str) -> list[str]:
+        """Return what all rows have in one of our columns."""
+        at = self.columns[column]
+        return [row[at] for _number, row in self.rows() if at < len(row)]
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """What the file calls our columns."""
+        return {ours: self.header[at] for ours, at in self.columns.items()}
+
+    def check(self, row: Sequence[str]) -> None:
+        """Raise BrokenRow for a row that is not as wide as the header, or more than one row."""
+        width = len(self.header)
+        if len(row) < width or any(map(str.strip, row[width:])):
+            raise BrokenRow(
+                "",
+                self.delimiter.join(row),
+                f"The row has {len(row)} fields, and the table has {width} columns.",
+                "A text that holds the delimiter or a line break must stand in quotation marks.",
+            )
+        if "\n" in "".join(row) and any(map(self._looks_like_a_row, self._lines_within(row))):
+            raise BrokenRow(
+                "",
+                self.delimiter.join(row),
+                "The row runs on over what looks like other rows.",
+                "Look for a quotation mark that is opened and never closed.",
+            )
+
+    def swallowed(self, row: Sequence[str]) -> list[str]:
+        """Return the ids in lines that a stray quotation mark has made part of this bad row."""
+        at = self.columns["external_id"]
+        lines = (line for line in self._lines_within(row) if at < len(line))
+        return [external_id for line in lines if (external_id := cells.plain(line[at].strip('"')))]
+
+    def _lines_within(self, row: Sequence[str]) -> Iterator[list[str]]:
+        for cell in row:
+            if "\n" in cell:
+                for line in cell.splitlines()[1:]:
+                    yield line.split(self.delimiter)
+
+    def _looks_like_a_row(self, line: Sequence[str]) -> bool:
+        id_at, price_at = self.columns["external_id"], self.columns["price"]
+        return (
+            max(id_at, price_at) < len(line)
+            and bool(line[id_at].strip())
+            and _PRICE_LIKE.fullmatch(line[price_at]) is not None
+        )
 
     def place(self, number: int) -> str:
         """Return how a person finds row `number`."""
@@ -147,12 +225,6 @@ class Table:
         """Return how the file is encoded, and what to be warned of."""
         how = encoding_of(self.path, self.decoding, chosen=self.chosen_encoding)
         return facts_of(self.path.name, how)
-
-    @contextmanager
-    def _opened(self) -> Iterator[io.TextIOWrapper]:
-        encoding, errors = self.decoding.encoding, self.decoding.errors
-        with _LargeBlocks(io.FileIO(self.path)) as blocks:
-            yield io.TextIOWrapper(blocks, encoding, errors, newline="")
 
     def _check_end(self, row: list[str], number: int, short_row: int) -> None:
         if row != [_END]:
@@ -179,54 +251,57 @@ def read_table(source: TableSource, consume: Callable[[Table], T]) -> T:
 
     Raises ExportUnreadable: the file cannot be read now, or is not the table wanted.
     """
-    with reading_whole(source.path):
-        decoding = (
-            Decoding(source.encoding) if source.encoding else guess_by_head(head_of(source.path))
-        )
+    path = source.path
+    with reading_whole(path):
+        decoding = Decoding(source.encoding) if source.encoding else guess_by_head(head_of(path))
         try:
-            return _consumed(source, consume, decoding)
+            result = consume(_open(source, decoding))
         except UnicodeDecodeError as failure:
             if is_cut_short(failure):
-                raise still_being_written(source.path.name, "ends inside a character") from failure
+                raise still_being_written(path.name, "ends inside a character") from failure
             if source.encoding:
                 raise ExportUnreadable(
-                    f"{source.path.name} is not written in {source.encoding}.",
-                    place=source.path.name,
+                    f"{path.name} is not written in {source.encoding}.",
+                    place=path.name,
                     fix="Mend the option encoding, or leave it out: then it is found out.",
                 ) from failure
-        return _consumed(source, consume, guess_by_whole(source.path, decoding))
-
-
-def _consumed(source: TableSource, consume: Callable[[Table], T], decoding: Decoding) -> T:
-    result = consume(_open(source, decoding))
-    source.last.done(source.path)
-    return result
+            result = consume(_open(source, guess_by_whole(path, decoding)))
+        source.last.done(path)
+        return result
 
 
 def _open(source: TableSource, decoding: Decoding) -> Table:
+    name = source.path.name
     with io.TextIOWrapper(
         open_shared(source.path), encoding=decoding.encoding, errors=decoding.errors, newline=""
     ) as lines:
         before, line = _header_line(lines)
     if not line:
-        raise still_being_written(source.path.name, "holds no row at all")
+        raise still_being_written(name, "holds no row at all")
     hint = before[-1] if before and before[-1].lower().startswith(_HINT) else ""
-    delimiter = source.delimiter or hint[len(_HINT) : len(_HINT) + 1] or _sniff(line, source)
+    delimiter = source.delimiter or hint[len(_HINT) : len(_HINT) + 1]
+    if not delimiter:
+        # What finds most of the wanted columns, else most columns.
+        headers = [(each, _split(line, each)) for each in _DELIMITERS]
+        fits = {each: (len(source.columns(header)), len(header)) for each, header in headers}
+        delimiter = max(fits, key=fits.__getitem__)
     header = _split(line, delimiter)
     if not source.has_header:
-        header = [f"column {number}" for number in range(1, len(header) + 1)]
-    columns = _columns(source, header)
+        header = positions(len(header))
+    columns = source.columns(header)
     promised = {*source.required, *((source.renamed or ()) if source.must_rename else ())}
-    missing = [name for name in _names(source) if name in promised and name not in columns]
+    wanted = (*source.required, *source.optional)
+    missing = [each for each in wanted if each in promised and each not in columns]
     if missing:
         # A file of one unfinished line: the till has only begun.
         if not line.endswith(("\n", "\r")):
-            raise still_being_written(source.path.name, "ends inside its header")
+            raise still_being_written(name, "ends inside its header")
         raise _missing(source, header, missing)
     return Table(
         path=source.path,
         header=tuple(header),
         columns=columns,
+        blank=dict.fromkeys(wanted, ""),
         first_row=len(before) + 1 + source.has_header,
         delimiter=delimiter,
         decoding=decoding,
@@ -248,40 +323,13 @@ def _header_line(lines: IO[str]) -> tuple[list[str], str]:
 
 
 def _split(line: str, delimiter: str) -> list[str]:
-    return [_plain(cell) for cell in next(csv.reader([line], delimiter=delimiter))]
+    names = next(csv.reader([line], delimiter=delimiter))
+    return [" ".join(name.replace("\ufeff", "").replace("\x00", "").split()) for name in names]
 
 
-def _plain(name: str) -> str:
-    return " ".join(name.replace("\ufeff", "").replace("\x00", "").split())
-
-
-def _sniff(line: str, source: TableSource) -> str:
-    """Return the delimiter that finds most of the wanted columns, else most columns."""
-
-    def found(delimiter: str) -> tuple[int, int]:
-        header = _split(line, delimiter)
-        return len(_columns(source, header)), len(header)
-
-    return max(_DELIMITERS, key=found)
-
-
-def _names(source: TableSource) -> tuple[str, ...]:
-    return (*source.required, *source.optional)
-
-
-def _columns(source: TableSource, header: list[str]) -> dict[str, int]:
-    positions: dict[str, int] = {}
-    for position, name in enumerate(header):
-        positions.setdefault(name.casefold(), position)
-    renamed = source.renamed or {}
-    columns = {}
-    for ours in _names(source):
-        theirs = _plain(renamed.get(ours, ours)).casefold()
-        if theirs not in positions and not source.must_rename:
-            theirs = ours
-        if theirs in positions:
-            columns[ours] = positions[theirs]
-    return columns
+def positions(width: int) -> list[str]:
+    """Return the names of columns that have none of their own."""
+    return [f"column {number}" for number in range(1, width + 1)]
 
 
 def _missing(source: TableSource, header: list[str], missing: list[str]) -> ExportUnreadable:

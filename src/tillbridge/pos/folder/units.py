@@ -14,8 +14,8 @@ from tillbridge.adapter.sale_options import StockOptions, is_sold_out
 from tillbridge.model.export_facts import LeftOut
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell, TakenId
+from tillbridge.pos.folder.items import BLANK, Row
 from tillbridge.pos.folder.mapping import MenuMapping
-from tillbridge.pos.folder.menu_rows import MenuRow, menu_row
 
 _NUMBER = re.compile(r"-?\d{1,12}(\.\d{1,6})?")
 SIZE_MARK = " / "  # between the parts of a size's name: "Large / Red"
@@ -39,22 +39,20 @@ class Record:
     parent_key: str = ""
     bad: BadCell | None = None
 
-    def says(self, column: str) -> str:
+    def text(self, column: str) -> str:
         """Return what stands in one of our columns, as one line."""
         return cells.plain(self.fields.get(column, ""))
 
 
-@dataclass(slots=True)
-class Unit:
-    """The rows of one item, and what is wrong with some of them."""
+Unit = list[tuple[int, Row, BadCell | None]]
+"""The rows of one item by their numbers, and what is wrong with some of them."""
 
-    rows: list[tuple[int, MenuRow, BadCell | None]] = field(default_factory=list)
 
-    def texts(self) -> Iterator[str]:
-        """Yield all that the item is made of, in a fixed order."""
-        for _number, row, bad in self.rows:
-            yield from row.fields.values()
-            yield "" if bad is None else bad.text
+def texts_of(unit: Unit) -> Iterator[str]:
+    """Yield all that an item is made of, in a fixed order."""
+    for _number, row, bad in unit:
+        yield from row.values()
+        yield "" if bad is None else bad.text
 
 
 def kept_out_by(where: Mapping[str, Sequence[str]], cells_of: Mapping[str, str]) -> str:
@@ -97,7 +95,7 @@ class UnitMaker:
         column = kept_out_by(self.mapping.where, filters)
         if not column:
             return True
-        name, size = record.says("name"), self._size(record)
+        name, size = record.text("name"), self._size(record)
         if name:
             self.left_out[record.number] = LeftOut(
                 name=f"{name} ({size})" if size else name,
@@ -112,14 +110,14 @@ class UnitMaker:
         units: dict[str, Unit] = {}
         for number, record in enumerate(records):
             if self._counts(record, record.filters):
-                key = record.says("external_id") or f"\0{number}"
-                self._add(units.setdefault(key, Unit()), record, self._row(record))
+                key = record.text("external_id") or f"\0{number}"
+                self._add(units.setdefault(key, []), record, self._row(record))
         yield from units.values()
 
     def _by_parent(self, records: Iterable[Record]) -> Iterator[Unit]:
         """Yield items with the rows that name them as their parent."""
         kept = list(records)
-        ids = {each.parent_key: each.says("external_id") for each in kept if each.parent_key}
+        ids = {each.parent_key: each.text("external_id") for each in kept if each.parent_key}
         dropped: set[str] = set()
         units: dict[str, Unit] = {}
         variants: list[tuple[str, Record]] = []
@@ -129,15 +127,15 @@ class UnitMaker:
                 variants.append((parent, record))
                 continue
             if not self._counts(record, record.filters):
-                dropped.add(record.says("external_id"))
+                dropped.add(record.text("external_id"))
                 continue
-            key = record.says("external_id") or f"\0{number}"
-            self._add(units.setdefault(key, Unit()), record, self._row(record))
+            key = record.text("external_id") or f"\0{number}"
+            self._add(units.setdefault(key, []), record, self._row(record))
         for parent, record in variants:
             if parent not in dropped and self._counts(record, record.filters):
-                size = self._size(record) or record.says("variant_name")
+                size = self._size(record) or record.text("variant_name")
                 row = self._row(record, parent_id=parent, variant_name=size)
-                self._add(units.setdefault(parent, Unit()), record, row)
+                self._add(units.setdefault(parent, []), record, row)
         yield from units.values()
 
     def _by_group(self, records: Iterable[Record]) -> Iterator[Unit]:
@@ -148,24 +146,26 @@ class UnitMaker:
             groups.setdefault(key or f"\0{number}", []).append(record)
         for key, group in groups.items():
             unit = self._grouped("" if key.startswith("\0") else key, group)
-            if unit.rows:
+            if unit:
                 yield unit
 
     def _group(self, record: Record) -> str:
         if self.mapping.group_by is not None:
             return record.group
-        name = record.says("name")
+        name = record.text("name")
         return derived_id(record.fields.get("category", "").split("|")[0], name) if name else ""
 
     def _grouped(self, key: str, group: Sequence[Record]) -> Unit:
         if not key:
-            return Unit([(each.number, self._row(each), self._nameless(each)) for each in group])
+            name = self.name_of("name" if self.mapping.group_by is None else "group_by")
+            nameless = BadCell(name, "", f"{name} is empty.", f"Fill in {name} in the till.")
+            return [(each.number, self._row(each), each.bad or nameless) for each in group]
         first = group[0]
         here = [each for each in group if self._counts(each, _inherited(each, first))]
         if not here:
-            return Unit()
+            return []
         # Rows with neither price nor size say no more than another picture of the item.
-        sizes = [each for each in here if each.says("price") or self._size(each) or each.bad]
+        sizes = [each for each in here if each.text("price") or self._size(each) or each.bad]
         sizes = sizes or here[:1]
         about = {
             column: _first(each.fields.get(column, "") for each in (*here, *group))
@@ -173,8 +173,8 @@ class UnitMaker:
         }
         if len(sizes) == 1 and not self._size(sizes[0]):
             row = self._row(sizes[0], external_id=key, **about)
-            return Unit([(sizes[0].number, row, sizes[0].bad)])
-        unit = Unit()
+            return [(sizes[0].number, row, sizes[0].bad)]
+        unit: Unit = []
         if self.mapping.group_by is None and not any(map(self._size, sizes)):
             # Several rows of one name: the same dish twice, of which the first counts.
             for each in sizes:
@@ -182,8 +182,8 @@ class UnitMaker:
             return unit
         item = self._row(here[0], external_id=key, price="", **about)
         sold_out = all(self._sold_out(each) for each in sizes)
-        item = item.with_fields(available="no" if sold_out else "")
-        unit.rows.append((here[0].number, item, None))
+        item["available"] = "no" if sold_out else ""
+        unit.append((here[0].number, item, None))
         for each in sizes:
             size = self._size(each)
             bad = None
@@ -200,23 +200,26 @@ class UnitMaker:
             self._add(unit, each, row, bad)
         return unit
 
-    def _add(self, unit: Unit, record: Record, row: MenuRow, bad: BadCell | None = None) -> None:
+    def _add(self, unit: Unit, record: Record, row: Row, bad: BadCell | None = None) -> None:
         """Add a row to its unit; of two with one id the first counts, unless both say the same."""
         bad = record.bad or bad
-        first = next((each for each in unit.rows if each[1].external_id == row.external_id), None)
-        if bad is None and first is not None:
-            if first[1] == row:
-                return
-            bad = self._taken(row, first[0])
-        unit.rows.append((record.number, row, bad))
+        if bad is None:
+            own = cells.plain(row["external_id"])
+            same = (each for each in unit if cells.plain(each[1]["external_id"]) == own)
+            if (first := next(same, None)) is not None:
+                if first[1] == row:
+                    return
+                bad = self._taken(row, first[0])
+        unit.append((record.number, row, bad))
 
-    def _taken(self, row: MenuRow, first: int) -> TakenId:
-        if row.parent_id:
+    def _taken(self, row: Row, first: int) -> TakenId:
+        parent = cells.plain(row["parent_id"])
+        if parent:
             column = "variant_name"
         else:
             column = "name" if self.mapping.ids == "derived" else "external_id"
         name, value = self.name_of(column), cells.plain(row[column])
-        what = f"{name} {value!r}" + (f" of {row.parent_id!r}" if row.parent_id else "")
+        what = f"{name} {value!r}" + (f" of {parent!r}" if parent else "")
         return TakenId(
             name,
             value,
@@ -224,14 +227,9 @@ class UnitMaker:
             f"Give each a {name} of its own; the first row counts.",
         )
 
-    def _nameless(self, record: Record) -> BadCell:
-        name = self.name_of("name" if self.mapping.group_by is None else "group_by")
-        fix = f"Fill in {name} in the till."
-        return record.bad or BadCell(name, "", f"{name} is empty.", fix)
-
     def _size_id(self, record: Record, item_id: str) -> str:
         """Return the id of a size: its row's own, else one of the item's and the size's name."""
-        own = record.says("variant_id") or record.says("external_id")
+        own = record.text("variant_id") or record.text("external_id")
         if own and own != item_id:
             return own
         return f"{item_id}/{derived_id(*self._size_parts(record))}"
@@ -242,12 +240,12 @@ class UnitMaker:
     def _size_parts(self, record: Record) -> list[str]:
         names = [cells.plain(each) for each in record.sizes]
         if not names:
-            names = [record.says("variant_name")]
+            names = [record.text("variant_name")]
         nothing = {each.casefold() for each in self.mapping.no_size}
         return [name for name in names if name and name.casefold() not in nothing]
 
     def _parent(self, record: Record, ids: Mapping[str, str]) -> str:
-        value = record.says("parent_id")
+        value = record.text("parent_id")
         prefix = self.mapping.parent_prefix
         if prefix and value.casefold().startswith(prefix.casefold()):
             return value[len(prefix) :].strip()
@@ -268,35 +266,29 @@ class UnitMaker:
             return "yes"
         return "no" if word in {each.casefold() for each in self.mapping.sold_out} else value
 
-    def _row(self, record: Record, **own: str) -> MenuRow:
-        row = menu_row({**record.fields, **own, "available": self._available(record)})
-        return row.with_fields(
-            category=self._categories(row["category"]),
-            image_url=self._image(row["image_url"]),
-        )
-
-    def _categories(self, text: str) -> str:
+    def _row(self, record: Record, **own: str) -> dict[str, str]:
+        fields = {**record.fields, **own, "available": self._available(record)}
+        row = {name: fields.get(name, "") for name in BLANK}
         separator, levels = self.mapping.category_separator, self.mapping.category_levels
-        names = [text]
+        names = [row["category"]]
         if separator is not None:
             # WooCommerce writes a separator inside of a name with a backslash before it.
-            parts = re.split(rf"(?<!\\){re.escape(separator)}", text)
+            parts = re.split(rf"(?<!\\){re.escape(separator)}", row["category"])
             names = [part.replace(f"\\{separator}", separator).replace("|", "/") for part in parts]
         if levels is not None:
             names = [name.rsplit(levels, 1)[-1] for name in names]
-        return "|".join(names)
-
-    def _image(self, text: str) -> str:
-        separator = self.mapping.image_separator
-        return text if separator is None else text.split(separator, 1)[0]
+        row["category"] = "|".join(names)
+        if self.mapping.image_separator is not None:
+            row["image_url"] = row["image_url"].split(self.mapping.image_separator, 1)[0]
+        return row
 
 
 def _stock(record: Record) -> Decimal | None:
     """Return how many are left, None where the till does not count them."""
-    counted = record.says("stock_counted")
+    counted = record.text("stock_counted")
     if "stock_counted" in record.fields and counted.casefold() in {"", "0", "no", "false"}:
         return None
-    text = record.says("stock").replace(",", ".")
+    text = record.text("stock").replace(",", ".")
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 

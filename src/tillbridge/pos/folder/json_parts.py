@@ -1,45 +1,48 @@
-"""What the values of a JSON menu may be. Specification: Menu push body.
+"""The things of a JSON menu, each read from its object. Specification: Menu push body.
 
-Each function takes an object and the name of a field, and returns the field's value or raises
-`BadCell`. Nothing is guessed: a price of 4.5 or "450" is refused, since either may mean two things.
+Nothing is guessed: a price of 4.5 or "450" is refused, since either may mean two things. What reads
+a field takes the object and the field's name, and returns the value or raises `BadCell`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from tillbridge.adapter import (
+    AddOn,
+    AddOnGroup,
+    Category,
+    Item,
+    ItemTax,
+    TaxComponent,
+    Variant,
+)
 from tillbridge.pos.folder import cells
 from tillbridge.pos.folder.cells import BadCell
 
 _MAX_RATE_DIGITS = 20
 
 
+def _text(thing: Mapping[str, Any], field: str) -> str:
+    value = thing.get(field)
+    if value is not None and not isinstance(value, str):
+        raise _wrong(field, value, "text")
+    return value or ""
+
+
 def text(thing: Mapping[str, Any], field: str) -> str:
     """Return text of one line, "" where the field is missing or null."""
-    value = thing.get(field)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise _wrong(field, value, "text")
-    return cells.text(field, value)
+    return cells.text(field, _text(thing, field))
 
 
 def needed(thing: Mapping[str, Any], field: str) -> str:
     """Return text that is not empty."""
-    value = thing.get(field)
-    if value is not None and not isinstance(value, str):
-        raise _wrong(field, value, "text")
-    return cells.needed(field, value or "")
+    return cells.needed(field, _text(thing, field))
 
 
 def paragraph(thing: Mapping[str, Any], field: str) -> str:
     """Return text that may have several lines, "" where the field is missing or null."""
-    value = thing.get(field)
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise _wrong(field, value, "text")
-    return cells.paragraph(value)
+    return cells.paragraph(_text(thing, field))
 
 
 def external_id(thing: Mapping[str, Any]) -> str:
@@ -138,3 +141,94 @@ def _shown(value: object) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     return repr(value)[:80] if isinstance(value, str) else str(value)[:80]
+
+
+FIELDS: Mapping[str, frozenset[str]] = {
+    "item": frozenset(
+        "external_id name description price image_url available categories addon_groups"
+        " variant_type variants tax product_type".split()
+    ),
+    "variant": frozenset("external_id variant_name price available".split()),
+    "category": frozenset("external_id name".split()),
+    "add-on": frozenset("external_id name price".split()),
+    "add-on group": frozenset("external_id name min_select max_select required add_ons".split()),
+}
+"""The fields each kind of thing has."""
+
+
+def item(thing: Mapping[str, Any], menu_id: str) -> Item:
+    """Return the item, on that menu. Raises BadCell."""
+    return Item(
+        external_id=external_id(thing),
+        name=needed(thing, "name"),
+        price=price(thing),
+        menus=(menu_id,),
+        **{field: read(thing, field) for field, read in _MAY_LACK if field in thing},
+    )
+
+
+def category(thing: Mapping[str, Any]) -> Category:
+    """Return the category. Raises BadCell."""
+    return Category(external_id(thing), needed(thing, "name"))
+
+
+def add_on(thing: Mapping[str, Any]) -> AddOn:
+    """Return the add-on. Raises BadCell."""
+    return AddOn(external_id(thing), needed(thing, "name"), price(thing))
+
+
+def addon_group(thing: Mapping[str, Any]) -> AddOnGroup:
+    """Return the group. Raises BadCell."""
+    return AddOnGroup(
+        external_id=external_id(thing),
+        name=needed(thing, "name"),
+        min_select=count(thing, "min_select"),
+        max_select=count(thing, "max_select"),
+        required=flag(thing, "required", missing=False),
+        add_ons=ids(thing, "add_ons"),
+    )
+
+
+def _variants(thing: Mapping[str, Any], field: str) -> tuple[Variant, ...]:
+    variants: dict[str, Variant] = {}
+    for each in things(thing, field):
+        named = as_object("variants", each)
+        variant = Variant(
+            external_id=external_id(named),
+            variant_name=needed(named, "variant_name"),
+            price=price(named),
+            available=flag(named, "available", missing=True),
+        )
+        variants.setdefault(variant.external_id, variant)
+    return tuple(variants.values())
+
+
+def _tax(thing: Mapping[str, Any], field: str) -> ItemTax | None:
+    if thing[field] is None:
+        return None
+    tax = as_object(field, thing[field])
+    components = (as_object("components", each) for each in things(tax, "components"))
+    return ItemTax(
+        name=needed(tax, "name"),
+        components=tuple(
+            TaxComponent(needed(part, "agency"), percent(part, "rate")) for part in components
+        ),
+    )
+
+
+def _available(thing: Mapping[str, Any], field: str) -> bool:
+    return flag(thing, field, missing=True)
+
+
+# In the order in which people are told what is wrong; most items have few of them.
+_MAY_LACK: tuple[tuple[str, Callable[[Mapping[str, Any], str], Any]], ...] = (
+    ("description", paragraph),
+    ("image_url", text),
+    ("available", _available),
+    ("categories", ids),
+    ("addon_groups", ids),
+    ("variants", _variants),
+    ("variant_type", text),
+    ("tax", _tax),
+    ("product_type", text),
+)

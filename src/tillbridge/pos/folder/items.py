@@ -1,0 +1,244 @@
+"""Items in the making: rows come one by one, and at the end each item has its variants.
+
+A row is what the file has under our names of columns, as text; one that the file lacks is empty.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from tillbridge.adapter import BadRow, Catalogue, Category, Item, Menu, Source, Variant
+from tillbridge.adapter.prices import PriceReader
+from tillbridge.adapter.sale_options import NotForSale, SaleRules
+from tillbridge.pos.folder import cells
+from tillbridge.pos.folder.cells import BadCell, DoubtfulCell, TakenId
+
+REQUIRED = ("external_id", "name", "price")
+OPTIONAL = (
+    "description",
+    "category",
+    "available",
+    "image_url",
+    "variant_name",
+    "parent_id",
+    "addon_groups",
+)
+MENU_ID = "menu"
+BLANK = dict.fromkeys((*REQUIRED, *OPTIONAL), "")
+
+_MAX_SWALLOWED = 1_000
+_PLAIN_NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?")
+
+Row = Mapping[str, str]
+"""The fields of a row by our names, all of `BLANK`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowValues:
+    """What the fields of a row mean as an item or a variant, of whatever file. Raises BadCell.
+
+    `prices` reads prices, unless they are whole `minor_units`; `exact` ones are numbers of a
+    document, whose point is always a decimal point. `shown` gives the names that the file has for
+    our columns, and `delimiter` what it separates fields with, "" where nothing does.
+    """
+
+    prices: PriceReader
+    menu_id: str
+    delimiter: str = ""
+    shown: Mapping[str, str] = field(default_factory=dict)
+    minor_units: bool = False
+    exact: bool = False
+
+    def name_of(self, column: str) -> str:
+        """Return how the file calls one of our columns."""
+        return self.shown.get(column, column)
+
+    def item(self, row: Row) -> Item:
+        """Return the item. Without a price it gets 0: its variants must have theirs."""
+        name_of, delimiter = self.name_of, self.delimiter
+        return Item(
+            external_id=cells.needed(name_of("external_id"), row["external_id"], delimiter),
+            name=cells.needed(name_of("name"), row["name"], delimiter),
+            price=self.price_of(name_of("price"), row["price"], row["name"])
+            if cells.plain(row["price"])
+            else 0,
+            description=cells.description(row["description"]),
+            image_url=cells.text(name_of("image_url"), row["image_url"]),
+            available=cells.yes_or_no(name_of("available"), row["available"], empty=True),
+            categories=cells.names(cells.text(name_of("category"), row["category"])),
+            addon_groups=cells.names(cells.text(name_of("addon_groups"), row["addon_groups"])),
+            menus=(self.menu_id,),
+        )
+
+    def variant(self, row: Row) -> Variant:
+        """Return the variant; its name is `variant_name`, else `name`."""
+        name_of, delimiter = self.name_of, self.delimiter
+        named = "variant_name" if cells.plain(row["variant_name"]) else "name"
+        return Variant(
+            external_id=cells.needed(name_of("external_id"), row["external_id"], delimiter),
+            variant_name=cells.needed(name_of(named), row[named], delimiter),
+            price=self.price_of(name_of("price"), row["price"], row[named]),
+            available=cells.yes_or_no(name_of("available"), row["available"], empty=True),
+        )
+
+    def price_of(self, column: str, text: str, name: str) -> int:
+        """Return a price in minor units, of the thing `name`, in the file's `column`."""
+        if self.minor_units:
+            return cells.minor_price(column, text)
+        if self.exact and _PLAIN_NUMBER.fullmatch(text):
+            return cells.exact_price(column, Decimal(text), self.prices.currency)
+        return cells.price(self.prices, column, text, cells.plain(name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Places(Mapping[str, str]):
+    """Where items stand, by their ids; put into words for the few that are asked for."""
+
+    numbers: Mapping[str, int]
+    place: Callable[[int], str]
+
+    def __getitem__(self, external_id: str) -> str:
+        return self.place(self.numbers[external_id])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+@dataclass(slots=True)
+class ItemBuilder:
+    """Gathers rows; the first with an id counts, a later one that differs is a bad row."""
+
+    values: RowValues
+    place: Callable[[int], str]
+    rules: SaleRules
+    doubtful: bool = False  # whether a price was refused that can be read in two ways
+    _items: dict[str, Item] = field(default_factory=dict)
+    _fingerprints: dict[str, int] = field(default_factory=dict)
+    _variants: dict[str, list[tuple[int, Variant]]] = field(default_factory=dict)
+    _numbers: dict[str, int] = field(default_factory=dict)  # id -> the row that has it
+    _unpriced: dict[str, int] = field(default_factory=dict)
+    _bad_items: set[str] = field(default_factory=set)  # whose own row is bad
+    _incomplete: set[str] = field(default_factory=set)  # items with a variant that is bad
+    _bad_rows: list[BadRow] = field(default_factory=list)
+
+    def take(self, number: int, row: Row, fingerprint: int) -> None:
+        """Add an item or a variant that stands in row `number`; never raises."""
+        parent_id = cells.plain(row["parent_id"])
+        try:
+            if parent_id:
+                variant = self.values.variant(row)
+                self._claim(variant.external_id, number)
+                self._variants.setdefault(parent_id, []).append((number, variant))
+                return
+            item = self.values.item(row)
+            if self._fingerprints.get(item.external_id) == fingerprint:
+                return  # the same row once more
+            self._claim(item.external_id, number)
+        except BadCell as bad:
+            self.take_bad(number, row, bad)
+            return
+        self._items[item.external_id] = item
+        self._fingerprints[item.external_id] = fingerprint
+        if not cells.plain(row["price"]):
+            self._unpriced[item.external_id] = number
+
+    def take_bad(self, number: int, row: Row, bad: BadCell, swallowed: Sequence[str] = ()) -> None:
+        """Add a row that cannot be used, and the ids of items that stand inside of it."""
+        self.doubtful = self.doubtful or isinstance(bad, DoubtfulCell)
+        own, parent = cells.plain(row["external_id"]), cells.plain(row["parent_id"])
+        # The item that keeps its last good state because of this row, "" for none: where the first
+        # row of that id is the item, it is good.
+        is_second = isinstance(bad, TakenId) or (not parent and own in self._items)
+        item_id = "" if is_second else parent or own
+        (self._incomplete if parent else self._bad_items).add(item_id)
+        for each in (item_id, *swallowed[:_MAX_SWALLOWED]):
+            self._bad_rows.append(bad.at(self.place(number), external_id=each))
+
+    def catalogue(self, menu: Menu) -> Catalogue:
+        """Return all that was taken, as items of `menu`."""
+        price, parent = self.values.name_of("price"), self.values.name_of("parent_id")
+        for item_id, variants in self._variants.items():
+            if item_id in self._items:
+                item = self._items[item_id]
+                lowest = min(variant.price for _, variant in variants)
+                self._items[item_id] = replace(
+                    item,
+                    price=lowest if item_id in self._unpriced else item.price,
+                    variants=tuple(variant for _, variant in variants),
+                )
+            elif item_id not in self._bad_items:
+                text = f"{parent} {item_id!r} is no item of this export."
+                fix = f"Export the item too, or empty {parent} to sell the row as an item."
+                for number, _ in variants:
+                    self._refuse(item_id, number, BadCell(parent, item_id, text, fix))
+        for item_id in self._incomplete:
+            # Without one of its variants the item would lose that variant: it stays as it was.
+            self._drop(item_id)
+        for item_id, number in self._unpriced.items():
+            if item_id in self._items and item_id not in self._variants:
+                fix = f"Fill in {price} in the till."
+                self._refuse(item_id, number, BadCell(price, "", f"{price} is empty.", fix))
+        if sells_less(self.rules):
+            for item_id, item in list(self._items.items()):
+                self._offer(item_id, item, price)
+        categories = dict.fromkeys(
+            name for item in self._items.values() for name in item.categories
+        )
+        return Catalogue(
+            items=self._items,
+            categories={name: Category(name, name) for name in categories},
+            menus={menu.external_id: menu},
+            bad_rows=tuple(self._bad_rows),
+            fingerprints=self._fingerprints,
+            source=Source(_Places(self._numbers, self.place), self.values.shown),
+        )
+
+    def _offer(self, item_id: str, item: Item, price: str) -> None:
+        """Leave out or drop what the options say is not sold online."""
+        number = self._numbers[item_id]
+        try:
+            offered = self.rules.offered(item, self.place(number))
+        except NotForSale as refused:
+            self._refuse(item_id, number, BadCell(price, "", refused.text, refused.fix))
+            return
+        if offered is None:
+            self._drop(item_id)
+        else:
+            self._items[item_id] = offered
+
+    def _claim(self, external_id: str, number: int) -> None:
+        first = self._numbers.setdefault(external_id, number)
+        if first != number:
+            name = self.values.name_of("external_id")
+            raise TakenId(
+                name,
+                external_id,
+                f"{name} {external_id!r} stands in {self.place(first)} already.",
+                "Give each item an id of its own; the first row counts.",
+            )
+
+    def _refuse(self, item_id: str, number: int, bad: BadCell) -> None:
+        self._drop(item_id)
+        self._bad_rows.append(bad.at(self.place(number), external_id=item_id))
+
+    def _drop(self, item_id: str) -> None:
+        self._items.pop(item_id, None)
+        self._fingerprints.pop(item_id, None)
+
+
+def sells_less(rules: SaleRules) -> bool:
+    """Return whether the options leave anything of an export out."""
+    return rules.options.zero_prices != "sell" or bool(rules.options.leave_out_categories)
+
+
+def meaning_of(rules: SaleRules) -> tuple[object, ...]:
+    """Return all that decides, beside a row, whether and how its item is sold."""
+    if not sells_less(rules):
+        return ()
+    options = rules.options
+    choices = (rules.groups, rules.add_ons) if options.zero_prices != "sell" else ()
+    return (options.zero_prices, options.leave_out_categories, choices)
