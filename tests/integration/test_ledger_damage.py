@@ -20,8 +20,8 @@ from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.core.errors import LedgerError
 from tillbridge.ledger import facts, recover
 from tillbridge.ledger.database import LEDGER_FILE
-from tillbridge.ledger.inbox import open_deliveries
 from tillbridge.ledger.models import CommunityOverride, MenuItem, OrderRow
+from tillbridge.ledger.orders import open_deliveries
 from tillbridge.ledger.overrides import community_overrides, put_override
 from tillbridge.ledger.problems import ProblemTracker
 

@@ -16,7 +16,6 @@ from tillbridge.ledger import facts, problems
 from tillbridge.ledger.backup import KEPT, back_ups, forget_old_files
 from tillbridge.ledger.community import latest_parents, parent_of, put_parent
 from tillbridge.ledger.database import LEDGER_FILE
-from tillbridge.ledger.inbox import handled, open_deliveries
 from tillbridge.ledger.models import (
     CommunityChild,
     Delivery,
@@ -26,6 +25,7 @@ from tillbridge.ledger.models import (
     OrderRow,
     Push,
 )
+from tillbridge.ledger.orders import handled, open_deliveries
 from tillbridge.ledger.prune import CutOffs, Pruned, cut_offs, prune
 from tillbridge.ledger.snapshot import Held, Snapshot, StoreSnapshot, read_snapshot, take_snapshot
 from tillbridge.model.community import ChildOrder, ParentOrder

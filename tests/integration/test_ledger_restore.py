@@ -18,9 +18,8 @@ from tillbridge.daemon.housekeeping import keep_budget
 from tillbridge.ledger import audit, facts
 from tillbridge.ledger.backup import back_ups, set_asides, vault_of
 from tillbridge.ledger.database import LEDGER_FILE
-from tillbridge.ledger.inbox import handled
 from tillbridge.ledger.models import Delivery, LogEntry, MenuItem, OrderRow, Push
-from tillbridge.ledger.orders import get_order, update_order
+from tillbridge.ledger.orders import get_order, handled, update_order
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.ledger.recover import restore
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, func, select
 
 from tests.support.ledger_house import delivery, opened
 from tillbridge.core.errors import LedgerError
-from tillbridge.ledger import facts, inbox
+from tillbridge.ledger import facts, orders
 from tillbridge.ledger.models import Delivery, Fact
 
 
@@ -148,12 +148,12 @@ async def test_open_deliveries_come_in_order_until_they_are_handled(tmp_path: Pa
         sent: list[Delivery] = [delivery(body=b'{"n": %d}' % number) for number in range(5)]
         for each in sent:
             await ledger.deliver(each)
-        waiting = await ledger.read(lambda connection: inbox.open_deliveries(connection, 3))
+        waiting = await ledger.read(lambda connection: orders.open_deliveries(connection, 3))
         assert [each.event_id for each in waiting] == [each.event_id for each in sent[:3]]
         await ledger.write(
-            lambda connection: inbox.handled(connection, waiting[0].id, "order.received", 5)
+            lambda connection: orders.handled(connection, waiting[0].id, "order.received", 5)
         )
-        waiting = await ledger.read(lambda connection: inbox.open_deliveries(connection, 10))
+        waiting = await ledger.read(lambda connection: orders.open_deliveries(connection, 10))
         assert [each.replace(id=None) for each in waiting] == sent[1:]
 
 

@@ -18,9 +18,8 @@ from tillbridge.adapter import AdapterContext
 from tillbridge.cli.order_reading import FoundOrder
 from tillbridge.cli.orders import _show, _whole
 from tillbridge.cli.say import document
-from tillbridge.ledger.inbox import record
 from tillbridge.ledger.models import Delivery, OrderRow, metadata
-from tillbridge.ledger.orders import find_called, read_log
+from tillbridge.ledger.orders import find_called, read_log, record
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, parse_order

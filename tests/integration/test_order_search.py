@@ -6,10 +6,9 @@ from typing import Any
 from sqlalchemy import Connection, insert
 
 from tests.support.ledger_house import opened
-from tillbridge.ledger import search
+from tillbridge.ledger import orders
 from tillbridge.ledger.models import LogEntry, OrderRow
-from tillbridge.ledger.orders import log_event
-from tillbridge.ledger.search import OrderFilter
+from tillbridge.ledger.orders import OrderFilter, log_event
 
 MANY = 5_000
 
@@ -59,7 +58,7 @@ async def test_orders_are_found_page_by_page_and_at_once(tmp_path: Path) -> None
         async def ids(*asked: str, page: int = 1, stores: tuple[str, ...] | None = None) -> list:
             text, state = asked
             found = await ledger.read(
-                lambda connection: search.find_page(
+                lambda connection: orders.find_page(
                     connection, OrderFilter(text, state, stores), page=page
                 )
             )
@@ -81,7 +80,7 @@ async def test_who_handled_an_order_is_known_until_it_is_tried_again(tmp_path: P
     async with opened(tmp_path) as ledger:
         await ledger.write(fill)
         page = await ledger.read(
-            lambda connection: search.find_page(connection, OrderFilter(state="by_hand"))
+            lambda connection: orders.find_page(connection, OrderFilter(state="by_hand"))
         )
         assert {key: each.detail["by"] for key, each in page.handled.items()} == {
             "ord_7": "page:anna"
@@ -92,6 +91,6 @@ async def test_new_orders_are_counted_since_somebody_looked(tmp_path: Path) -> N
     async with opened(tmp_path) as ledger:
         await ledger.write(fill)
         new = await ledger.read(
-            lambda connection: search.received_since(connection, 4_990_000, stores=("bar",))
+            lambda connection: orders.received_since(connection, 4_990_000, stores=("bar",))
         )
         assert new == 5

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from tests.support.bridge_process import free_port
 from tests.support.ledger_house import opened
 from tillbridge.ledger.models import OrderRow
-from tillbridge.ledger.orders import find_orders
+from tillbridge.ledger.orders import find_called
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.commit import commit, insert
@@ -115,7 +115,7 @@ async def test_what_is_done_by_number_is_done_to_that_order(shop: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "Order 1007 is left to you" in done.stdout
     async with opened(shop.parent / "data") as ledger:
-        (row,) = await ledger.read(lambda each: find_orders(each, "ord_a"))
+        (row,) = await ledger.read(lambda each: find_called(each, "ord_a"))
     assert row.closed_at is not None
 
 

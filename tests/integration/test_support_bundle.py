@@ -25,8 +25,8 @@ from tillbridge.config import load
 from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
 from tillbridge.diagnostics.bundle.contents import Bundle, gather
 from tillbridge.ledger import audit
-from tillbridge.ledger.inbox import record
 from tillbridge.ledger.models import AcceptedTable, CommunityOrder, OrderRow, PastProblem
+from tillbridge.ledger.orders import record
 from tillbridge.ledger.problems import store_past
 
 NOW = 1_800_000_000_000

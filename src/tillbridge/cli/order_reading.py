@@ -14,8 +14,14 @@ from tillbridge.core.i18n import _
 from tillbridge.ledger.community import parent_of
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
 from tillbridge.ledger.models import CommunityOrder, Delivery, LogEntry, OrderRow
-from tillbridge.ledger.orders import event_of, find_called, latest_orders, read_log
-from tillbridge.ledger.search import arrived, handled_entry
+from tillbridge.ledger.orders import (
+    delivery_of,
+    event_of,
+    find_called,
+    handled_entry,
+    latest_orders,
+    read_log,
+)
 from tillbridge.ledger.snapshot import StoreFigures, take_figures
 from tillbridge.orders.problems import the_one
 
@@ -56,8 +62,8 @@ def one(data_dir: Path, name: str) -> FoundOrder:
             row,
             entries,
             parent,
-            arrived(connection, store, event_id) if event_id else None,
-            handled_entry(connection, store, order_id),
+            delivery_of(connection, store, event_id) if event_id else None,
+            handled_entry(connection, row),
         )
 
     return _read(data_dir, find)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from tillbridge.communities.context import CommunityContext
 from tillbridge.core.errors import Refused, ServiceError
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import inbox
+from tillbridge.ledger import orders
 from tillbridge.ledger.community import TiedChild, counted, get_parent, put_parent, tied_children
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.models import CommunityOrder, Delivery
@@ -175,7 +175,7 @@ class ParentOrders:
     async def _open(self, after: int) -> list[Delivery]:
         key = self._context.key
         return await self._context.ledger.read(
-            lambda connection: inbox.open_deliveries(connection, _BATCH, store=key, after=after)
+            lambda connection: orders.open_deliveries(connection, _BATCH, store=key, after=after)
         )
 
     async def _handle(self, delivery: Delivery) -> None:
@@ -228,7 +228,7 @@ class ParentOrders:
             if order is not None:
                 put_parent(connection, context.key, order, at=at)
                 put_fact(connection, context.key, "orders", counted(connection, context.key), at=at)
-            inbox.handled(connection, delivery, outcome, at)
+            orders.handled(connection, delivery, outcome, at)
 
         await context.ledger.write(write)
         if order is not None:

@@ -17,7 +17,7 @@ from tillbridge.communities.context import CommunityContext
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.ledger.facts import put_fact
-from tillbridge.ledger.inbox import has_delivery
+from tillbridge.ledger.orders import has_delivery
 from tillbridge.ledger.vault import Vault
 from tillbridge.model.community import DeliveryAttempt, Subscription, SubscriptionRequest
 

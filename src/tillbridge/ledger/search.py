@@ -1,174 +1,18 @@
-"""Finding orders and items: pages of orders, items by a few letters. Instants are in ms."""
+"""Finding items by a few letters, best first: the names are read for each question."""
 
 import json
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, and_, case, exists, func, or_, select
-from sqlalchemy.sql import ColumnElement
+from sqlalchemy import Connection, case, func, select
 from sqlmodel import col
 
 from tillbridge.ledger.menu import items_by_id
 from tillbridge.ledger.menu_codec import AcceptedItem, item_from
 from tillbridge.ledger.models import (
-    Delivery,
-    LogEntry,
     MenuItem,
-    OrderRow,
-    TicketState,
-    all_rows,
-    first_row,
 )
-from tillbridge.ledger.orders import UNWRITTEN
-from tillbridge.model.order import OrderState
-
-# -- orders, page by page
-
-
-PER_PAGE = 50
-# What shows that a person had to step in.
-_HANDS = ("order.handled", "order.retried")
-_LONGEST_QUERY = 100
-
-
-@dataclass(frozen=True, slots=True)
-class OrderFilter:
-    """Which orders to list.
-
-    `text` is part of an order's id or number, or of its ticket's reference. `state` is "" (all),
-    "waiting" (the till does not have it yet), "open", "over", "cancelled", "failed" (cancelled, or
-    never written) or "by_hand". `stores` None: of all.
-    """
-
-    text: str = ""
-    state: str = ""
-    stores: Collection[str] | None = None
-
-
-STATES = ("waiting", "open", "over", "cancelled", "failed", "by_hand")
-
-
-@dataclass(frozen=True, slots=True)
-class OrderPage:
-    """A page of orders, newest first; `handled` tells who handled which by hand, by order id."""
-
-    rows: Sequence[OrderRow]
-    count: int
-    handled: Mapping[str, LogEntry]
-
-
-def find_page(
-    connection: Connection, wanted: OrderFilter, *, page: int = 1, per_page: int = PER_PAGE
-) -> OrderPage:
-    """Return a page of the orders that are wanted, and how many there are in all."""
-    where = _where(wanted)
-    count = connection.execute(select(func.count()).select_from(OrderRow).where(where)).scalar_one()
-    found = all_rows(
-        connection,
-        select(OrderRow)
-        .where(where)
-        .order_by(col(OrderRow.received_at).desc(), col(OrderRow.order_id))
-        .limit(per_page)
-        .offset((page - 1) * per_page),
-    )
-    return OrderPage(found, count, _handled(connection, found))
-
-
-def handled_entry(connection: Connection, store: str, order_id: str) -> LogEntry | None:
-    """Return who has seen to the order by hand, and how; None for nobody."""
-    return _handled_query(connection, [order_id], [store]).get(order_id)
-
-
-def arrived(connection: Connection, store: str, event_id: str) -> Delivery | None:
-    """Return the delivery of an event; None once it is forgotten."""
-    return first_row(connection, select(Delivery).filter_by(store=store, event_id=event_id))
-
-
-def received_since(
-    connection: Connection, at: int, *, stores: Collection[str] | None = None
-) -> int:
-    """Return how many orders were received after `at` (ms)."""
-    query = select(func.count()).select_from(OrderRow).where(col(OrderRow.received_at) > at)
-    if stores is not None:
-        query = query.where(col(OrderRow.store).in_(stores))
-    return connection.execute(query).scalar_one()
-
-
-def _where(wanted: OrderFilter) -> ColumnElement[bool]:
-    parts: list[ColumnElement[bool]] = [col(OrderRow.received_at).is_not(None)]
-    if wanted.stores is not None:
-        parts.append(col(OrderRow.store).in_(wanted.stores))
-    if text := wanted.text.strip()[:_LONGEST_QUERY]:
-        parts.append(
-            or_(
-                *(
-                    column.icontains(text, autoescape=True)
-                    for column in (
-                        col(OrderRow.order_id),
-                        col(OrderRow.order_number),
-                        col(OrderRow.ticket_reference),
-                    )
-                )
-            )
-        )
-    cancelled = col(OrderRow.desired_state) == OrderState.CANCELLED
-    is_open = col(OrderRow.closed_at).is_(None)
-    match wanted.state:
-        case "waiting":
-            unwritten = col(OrderRow.ticket).in_(UNWRITTEN)
-            parts += [is_open, unwritten, ~cancelled]
-        case "open":
-            parts.append(is_open)
-        case "over":
-            parts.append(~is_open)
-        case "cancelled":
-            parts.append(cancelled)
-        case "failed":
-            parts.append(cancelled | (col(OrderRow.ticket) == TicketState.REFUSED))
-        case "by_hand":
-            parts.append(_by_hand())
-        case _:
-            pass
-    return and_(*parts)
-
-
-def _of_order() -> ColumnElement[bool]:
-    return and_(
-        col(LogEntry.store) == col(OrderRow.store), col(LogEntry.order_id) == col(OrderRow.order_id)
-    )
-
-
-def _by_hand() -> ColumnElement[bool]:
-    asked = and_(
-        col(LogEntry.event) == "order.to_cancel",
-        func.json_extract(col(LogEntry.detail), "$.by").is_not(None),
-    )
-    return exists().where(_of_order(), col(LogEntry.event).in_(_HANDS) | asked).correlate(OrderRow)
-
-
-def _handled(connection: Connection, rows: Sequence[OrderRow]) -> dict[str, LogEntry]:
-    if not rows:
-        return {}
-    return _handled_query(connection, [row.order_id for row in rows], {row.store for row in rows})
-
-
-def _handled_query(
-    connection: Connection, order_ids: Collection[str], stores: Collection[str]
-) -> dict[str, LogEntry]:
-    query = select(LogEntry).where(
-        col(LogEntry.store).in_(stores),
-        col(LogEntry.order_id).in_(order_ids),
-        col(LogEntry.event).in_(("order.handled", "order.retried")),
-    )
-    entries = all_rows(connection, query.order_by(col(LogEntry.id)))
-    found = {each.order_id: each for each in entries}
-    # Whoever has it tried again afterwards takes it out of that person's hands.
-    return {key: each for key, each in found.items() if each.event == "order.handled"}
-
-
-# -- items by a few letters, best first: the names are read for each question
-
 
 _LONGEST_ITEM_QUERY = 60
 

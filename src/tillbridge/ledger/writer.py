@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from tillbridge.core.errors import LedgerError, LedgerUnwritable
 from tillbridge.core.i18n import _
-from tillbridge.ledger import facts, inbox
+from tillbridge.ledger import facts, orders
 from tillbridge.ledger.database import (
     LEDGER_FILE,
     driver_error,
@@ -210,7 +210,7 @@ class Writer:
         if not batch:
             facts.put_fact(self._connection, "", "write_probe", _PROBE, at=0)
             facts.drop_fact(self._connection, "", "write_probe")
-        are_new = iter(inbox.record(self._connection, deliveries))
+        are_new = iter(orders.record(self._connection, deliveries))
         answers = [
             _Answer(waiter, next(are_new))
             if isinstance(work, Delivery)

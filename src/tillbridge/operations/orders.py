@@ -45,10 +45,10 @@ async def search_orders(
 ) -> Answer:
     """Return a page of orders, newest first; `unseen` counts new ones that nobody has looked at.
 
-    `text` is part of an id, a number or a ticket's reference; `state` one of `search.STATES`, ""
+    `text` is part of an id, a number or a ticket's reference; `state` one of `orders.STATES`, ""
     for all; `sound` tells whether new orders are to be heard.
     """
-    from tillbridge.ledger.search import OrderFilter
+    from tillbridge.ledger.orders import OrderFilter
     from tillbridge.orders.listing import orders_page
 
     stores = (store,) if store in bridge.settings.stores else None

@@ -13,7 +13,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.supervision import backoff_s
 from tillbridge.core.worker import Worker
-from tillbridge.ledger import inbox, menu, orders
+from tillbridge.ledger import menu, orders
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu_past import prices_around
 from tillbridge.ledger.models import Delivery, OrderRow, TicketState
@@ -118,7 +118,7 @@ def take_in(
 
     Those with a row id in `skip` are left as they are.
     """
-    waiting = inbox.open_deliveries(connection, BATCH + len(skip), store=policy.store)
+    waiting = orders.open_deliveries(connection, BATCH + len(skip), store=policy.store)
     return [take_one(connection, policy, each, now_ms) for each in waiting if each.id not in skip]
 
 
@@ -127,7 +127,7 @@ def take_one(
 ) -> TakenIn:
     """Take in this delivery, and mark it handled."""
     outcome, result = _take_one(connection, policy, waiting, now_ms)
-    inbox.handled(connection, waiting.id, outcome, now_ms)
+    orders.handled(connection, waiting.id, outcome, now_ms)
     return result
 
 
@@ -363,7 +363,7 @@ class Intake:
         skip = self._skipped()
         limit = BATCH + len(skip)
         waiting = await self._orders.ledger.read(
-            lambda connection: inbox.open_deliveries(connection, limit, store=self._policy.store)
+            lambda connection: orders.open_deliveries(connection, limit, store=self._policy.store)
         )
         for each in waiting:
             if each.id in skip:

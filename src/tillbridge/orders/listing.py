@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from tillbridge.core.operation import Answer
-from tillbridge.ledger import search
+from tillbridge.ledger import orders
 from tillbridge.ledger.community import parent_of
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu_past import items_then
@@ -20,9 +20,9 @@ SEEN = "orders_seen"  # the fact: up to when somebody has looked at new orders (
 _NEW_MS = 4 * 3_600_000
 
 
-def orders_page(connection: Connection, wanted: search.OrderFilter, page: int, now: int) -> Answer:
+def orders_page(connection: Connection, wanted: orders.OrderFilter, page: int, now: int) -> Answer:
     """Return a page of orders, newest first."""
-    found = search.find_page(connection, wanted, page=page)
+    found = orders.find_page(connection, wanted, page=page)
     # What is older than some hours needs no more noise.
     seen = max(_seen_at(get_fact(connection, "", SEEN)), now - _NEW_MS)
     return {
@@ -36,8 +36,8 @@ def orders_page(connection: Connection, wanted: search.OrderFilter, page: int, n
         ],
         "count": found.count,
         "page": page,
-        "pages": max(1, -(-found.count // search.PER_PAGE)),
-        "unseen": search.received_since(connection, seen, stores=wanted.stores),
+        "pages": max(1, -(-found.count // orders.PER_PAGE)),
+        "unseen": orders.received_since(connection, seen, stores=wanted.stores),
     }
 
 
@@ -45,7 +45,7 @@ def whole_order(connection: Connection, row: OrderRow) -> Answer:
     """Return an order with its lines, what the menu said then, and all that happened to it."""
     entries = read_log(connection, row.store, row.order_id)
     event_id = event_of(entries)
-    delivery = search.arrived(connection, row.store, event_id) if event_id else None
+    delivery = orders.delivery_of(connection, row.store, event_id) if event_id else None
     parent = parent_of(connection, row.order_id)
     ordered = order_part.lines_part(row)
     if ordered is not None:
@@ -54,7 +54,7 @@ def whole_order(connection: Connection, row: OrderRow) -> Answer:
             {**line, "menu": menu} for line, menu in zip(ordered["lines"], then, strict=True)
         ]
     return {
-        **order_part.order_part(row, search.handled_entry(connection, row.store, row.order_id)),
+        **order_part.order_part(row, orders.handled_entry(connection, row)),
         "may": order_part.may_be_done(row),
         "life": order_part.life_part(row, entries, delivery),
         "delivery": None

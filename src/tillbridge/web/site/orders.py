@@ -9,7 +9,7 @@ from aiohttp import web
 from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
 from tillbridge.core.spans import local_second, short_span
-from tillbridge.ledger.search import STATES
+from tillbridge.ledger.orders import STATES
 from tillbridge.model.instant import from_iso
 from tillbridge.model.money import to_major
 from tillbridge.model.order import ReasonCode
