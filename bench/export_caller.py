@@ -22,7 +22,7 @@ from tillbridge.config import StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
-from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.menu.flow import MenuFlow
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.watch import FileWatch
 from tillbridge.service.link import ServiceLink
@@ -101,7 +101,7 @@ async def flowing(folder: Path, base_url: str) -> AsyncIterator[None]:
         job_poll_s=2,
         base_url=base_url,
     )
-    flow = CatalogueFlow(context)
+    flow = MenuFlow(context)
     events = FolderEvents()
     watch = FileWatch(events, store=STORE, poll_s=2)
     watch.subscribe(pos.catalogue_files(), SETTLE_MS, flow.export_changed)

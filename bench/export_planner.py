@@ -15,20 +15,20 @@ from contextlib import suppress
 from pathlib import Path
 
 from bench.export_store import CHANGED, STORE, open_pos, write_menu
+from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.core.clock import Clock
 from tillbridge.ledger import menu
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.menu.assess import Assessment, Rules, guard_and_plan
 from tillbridge.menu.compare import compare
-from tillbridge.menu.guard import Limits
+from tillbridge.menu.guard import Rules
 from tillbridge.menu.overlay import Overlay
-from tillbridge.menu.plan import PlanLimits, PushBatch
+from tillbridge.menu.plan import Assessment, guard_and_plan
 from tillbridge.menu.reading import KnownFingerprints
 from tillbridge.model.catalogue import CatalogueChanges
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
-RULES = Rules(Limits(10, 50, "USD"), PlanLimits(100, 1000, 50))
+RULES = Rules(MenuSettings(), AssumptionSettings(), "USD")
 
 
 async def measured(folder: Path, rounds: int) -> dict[str, float | None]:
@@ -90,7 +90,7 @@ async def _warm_up(folder: Path, ledger: Ledger) -> None:
 def _check(assessment: Assessment) -> None:
     """Refuse to measure something that does not do its job."""
     (step,) = assessment.plan.steps
-    if not isinstance(step, PushBatch) or len(step.update) != CHANGED or assessment.reasons:
+    if step.kind != "batch" or len(step.update) != CHANGED or assessment.reasons:
         raise SystemExit(f"the plan is not ten updates: {assessment.plan.kind}")
 
 

@@ -20,7 +20,7 @@ from tests.support.store_context import store_context
 from tillbridge.config import AssumptionSettings
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.menu.flow import MenuFlow
 from tillbridge.model.catalogue import Availability, Catalogue
 from tillbridge.model.table import Table
 
@@ -71,7 +71,7 @@ class SlowPos(ShelfPos):
 class Store:
     """A running flow, and what its till and its staff do."""
 
-    def __init__(self, flow: CatalogueFlow, pos: SlowPos, service: HeldService) -> None:
+    def __init__(self, flow: MenuFlow, pos: SlowPos, service: HeldService) -> None:
         self.flow = flow
         self.pos = pos
         self.service = service
@@ -164,7 +164,7 @@ async def running_store(folder: Path) -> AsyncIterator[Store]:
     pos = SlowPos(service)
     pos.menu = dishes(DISHES)
     ledger = await Ledger.open(folder, clock=clock)
-    flow = CatalogueFlow(
+    flow = MenuFlow(
         store_context(
             store_settings(max_price_change_percent=10_000, max_sold_out_percent=100),
             assumptions=AssumptionSettings.model_validate({"batch_max_items": 2}),

@@ -57,7 +57,7 @@ def _items_in(body: dict[str, Any]) -> list[dict[str, Any]]:
 async def under_way(house: CatalogueHouse, external_id: str) -> None:
     """Wait until a menu call that says something of the item is on its way."""
     async with asyncio.timeout(20):
-        while not house.flow._ctx.calls.in_menu_call(external_id):
+        while not any(external_id in each for each in house.flow._ctx.calls._menu):
             await asyncio.sleep(0.005)
 
 

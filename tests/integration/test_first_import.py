@@ -11,7 +11,7 @@ from tests.support.catalogues import dishes, without
 from tests.support.full_menus import LOSSES, doubled, full_menu, mutated
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.pushes import get_hold
-from tillbridge.menu.report import FIRST_IMPORT
+from tillbridge.menu.sync import FIRST_IMPORT
 from tillbridge.model.catalogue import Availability, BadRow
 from tillbridge.model.export_facts import ExportFacts, FileEncoding, LeftOut
 

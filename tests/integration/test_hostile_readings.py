@@ -53,7 +53,7 @@ from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker, open_problems
-from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.menu.flow import MenuFlow
 from tillbridge.model.export_facts import ExportFacts, ExportWarning, FileEncoding, LeftOut
 from tillbridge.model.order import parse_order
 from tillbridge.pos.runner import PosRunner
@@ -263,7 +263,7 @@ class Bench:
             lambda connection: put_fact(connection, "main", "service_store_id", "st_1", at=1)
         )
         self.till = OfMenus()
-        self.flow = CatalogueFlow(
+        self.flow = MenuFlow(
             store_context(
                 store_settings(),
                 pos=runner(self.till),

@@ -1,6 +1,6 @@
 """A store's catalogue flow between a made-up POS and a sandbox, with a real ledger."""
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,9 +14,10 @@ from tests.support.store_context import store_context
 from tillbridge.adapter import AvailabilityReading, TablesReading
 from tillbridge.config import AssumptionSettings, StoreSettings
 from tillbridge.core.clock import Clock
+from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.menu.flow import MenuFlow
 from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
 from tillbridge.model.table import Table
 from tillbridge.sandbox import SandboxSettings
@@ -79,6 +80,13 @@ class Desk:
     def close(self, code: str, store: str = "", subject: str = "") -> None:
         self.opened.pop((code, subject), None)
 
+    def report(self, scope: Scope, found: Iterable[Found]) -> None:
+        for code, subject in tuple(self.opened):
+            if scope.covers(code, scope.store, subject):
+                self.close(code, scope.store, subject)
+        for each in found:
+            self.opened[each.code, each.subject] = dict(each.detail)
+
     @property
     def codes(self) -> set[str]:
         return {code for code, _subject in self.opened}
@@ -89,12 +97,12 @@ class CatalogueHouse:
     """Everything together."""
 
     pos: ShelfPos
-    flow: CatalogueFlow
+    flow: MenuFlow
     ledger: Ledger
     tracker: Desk
     clock: WallClock
     linked: Linked
-    rebuild: Callable[..., CatalogueFlow]
+    rebuild: Callable[..., MenuFlow]
 
     async def integrated(self, integration_id: str, store_id: str = "st_main") -> None:
         """Take note of an integration, as connecting does."""
@@ -154,8 +162,8 @@ async def catalogue_house(
                 base_url: str = bench.driver.running.base_url,
                 service: object = bench.client,
                 **menu: object,
-            ) -> CatalogueFlow:
-                return CatalogueFlow(
+            ) -> MenuFlow:
+                return MenuFlow(
                     store_context(
                         store_settings(**menu),
                         assumptions=AssumptionSettings.model_validate(assumptions),

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from tillbridge.menu.diff import Diff
-from tillbridge.menu.guard import FEW, Source, Totals, left_by_category
-from tillbridge.menu.guard_rules import FEATURES, plain
+from tillbridge.menu.guard import FEW, RULES, Source, Totals, left_by_category, plain
 from tillbridge.model.catalogue import (
     AddOn,
     AddOnGroup,
@@ -100,7 +99,7 @@ def totals_of(
         category_names={key: each.name for key, each in before.categories.items()},
         having={
             name: sum(bool(getattr(item, name)) for item in before.items.values())
-            for name in FEATURES
+            for name in {rule.among for rule in RULES if rule.among}
         },
         parts={
             kind: len(getattr(before, kind)) for kind in ("categories", "add_ons", "addon_groups")

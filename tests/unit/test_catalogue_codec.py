@@ -63,7 +63,7 @@ def test_availability_carries_the_end_of_a_snooze_only_while_off() -> None:
 
 @given(catalogues())
 def test_prices_stay_integers(catalogue: Catalogue) -> None:
-    body = codec.batch_body(catalogue.items.values(), [], [], Parts(add_ons=catalogue.add_ons))
+    body = codec.batch_body(catalogue.items.values(), {}, [], Parts(add_ons=catalogue.add_ons))
     text = json.dumps(body)
     assert json.loads(text, parse_float=lambda found: float(found) if found == "8.25" else 1 / 0)
 
@@ -74,14 +74,14 @@ def test_a_group_without_a_limit_is_sent_with_as_many_as_it_has() -> None:
         AddOnGroup("h", "Size", 1, 1, required=True, add_ons=("a", "b")),
     ]
     body = codec.batch_body(
-        [], [], [], Parts(addon_groups={each.external_id: each for each in groups})
+        [], {}, [], Parts(addon_groups={each.external_id: each for each in groups})
     )
     assert [each["max_select"] for each in body["addon_groups"]] == [2, 1]
 
 
 def test_the_sandbox_accepts_a_batch_with_everything() -> None:
     bodies.Batch.model_validate(
-        codec.batch_body([SOUP], [(Item("soup", "Soup", 1), SOUP)], ["x"], Parts())
+        codec.batch_body([Item("tea", "Tea", 1), SOUP], {"soup": SOUP}, ["x"], Parts())
     )
 
 

@@ -15,9 +15,8 @@ from tillbridge.ledger.models import metadata
 from tillbridge.menu.codec import fingerprint
 from tillbridge.menu.compare import (
     changes_from,
+    compare,
     compare_availability,
-    compare_changes,
-    compare_whole,
 )
 from tillbridge.menu.overlay import Overlay
 from tillbridge.menu.reading import KnownFingerprints
@@ -88,8 +87,8 @@ def test_the_changes_lead_to_what_the_whole_leads_to(
         if key not in before.items or fingerprint(before.items[key]) != each
     }
     with ledger_with(before, refusals) as connection:
-        whole = compare_whole(connection, "main", export, overlay)
-        part = compare_changes(connection, "main", read(connection, export), overlay)
+        whole = compare(connection, "main", export, overlay)
+        part = compare(connection, "main", read(connection, export), overlay)
     assert dict(part.changes.added) == dict(whole.changes.added)
     assert dict(part.changes.changed) == dict(whole.changes.changed)
     assert dict(part.changes.removed) == dict(whole.changes.removed)
@@ -106,7 +105,7 @@ def test_a_second_record_of_an_item_is_a_bad_row_and_changes_nothing() -> None:
         reading = CatalogueChanges(
             Catalogue(items={"p1": twin}, fingerprints={"p1": 77}), frozenset(), 4
         )
-        found = compare_changes(connection, "main", reading, Overlay(NOW))
+        found = compare(connection, "main", reading, Overlay(NOW))
     assert not found.changes
     assert [row.external_id for row in found.bad_rows] == ["p1"]
 
@@ -116,7 +115,7 @@ def test_a_second_record_is_told_where_it_stands_and_by_the_files_own_column() -
     fresh = Catalogue({"p1": Item("p1", "Another", 5)}, fingerprints={"p1": 77}, source=source)
     with ledger_with(dishes(3), {}) as connection:
         reading = CatalogueChanges(fresh, frozenset(), 4)
-        (only,) = compare_changes(connection, "main", reading, Overlay(NOW)).bad_rows
+        (only,) = compare(connection, "main", reading, Overlay(NOW)).bad_rows
     assert (only.place, only.field) == ("menu.csv, row 17", "Artikel-Nr")
     assert "Artikel-Nr p1" in only.text
 
@@ -126,7 +125,7 @@ def test_a_known_record_that_stands_there_once_more_is_no_alarm() -> None:
     fresh = Catalogue(items={"p1": before.items["p1"]})
     with ledger_with(before, {}) as connection:
         reading = CatalogueChanges(fresh, frozenset(), 4)
-        found = compare_changes(connection, "main", reading, Overlay(NOW))
+        found = compare(connection, "main", reading, Overlay(NOW))
     assert not found.changes
     assert found.bad_rows == ()
 
@@ -139,7 +138,7 @@ def test_a_removed_item_with_a_bad_row_elsewhere_stays() -> None:
         bad = BadRow("row 9", "broken", "mend it")
         fresh = Catalogue(bad_rows=(bad,))
         reading = CatalogueChanges(fresh, reading.unseen, 3)
-        found = compare_changes(connection, "main", reading, Overlay(NOW))
+        found = compare(connection, "main", reading, Overlay(NOW))
     assert not found.changes
 
 
@@ -147,10 +146,10 @@ def test_a_refused_item_keeps_its_last_good_state() -> None:
     before = dishes(3)
     worse = dishes(3, p2={"price": 1})
     with ledger_with(before, {"p2": fingerprint(worse.items["p2"])}) as connection:
-        found = compare_changes(connection, "main", read(connection, worse), Overlay(NOW))
+        found = compare(connection, "main", read(connection, worse), Overlay(NOW))
         assert not found.changes
         gone = without(worse, "p2")
-        found = compare_changes(connection, "main", read(connection, gone), Overlay(NOW))
+        found = compare(connection, "main", read(connection, gone), Overlay(NOW))
         assert found.changes.removed.keys() == {"p2"}
         assert found.no_longer_refused == ("p2",)
 

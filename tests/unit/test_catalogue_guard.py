@@ -3,11 +3,12 @@
 from hypothesis import given
 
 from tests.support.catalogues import catalogues, dishes, without
+from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.menu.diff import diff
-from tillbridge.menu.guard import FEW, SLIP_FACTOR, Limits, Totals, guard
+from tillbridge.menu.guard import FEW, SLIP_FACTOR, Rules, Totals, guard
 from tillbridge.model.catalogue import Catalogue
 
-LIMITS = Limits(max_removed_percent=10, max_price_change_percent=50, currency="USD")
+RULES = Rules(MenuSettings(), AssumptionSettings(), "USD")
 
 
 def reasons(before: Catalogue, after: Catalogue) -> tuple[str, ...]:
@@ -16,7 +17,7 @@ def reasons(before: Catalogue, after: Catalogue) -> tuple[str, ...]:
         for category in item.categories:
             counts[category] = counts.get(category, 0) + 1
     names = {key: each.name for key, each in before.categories.items()}
-    return guard(diff(before, after), Totals(len(before.items), counts, names), LIMITS)
+    return guard(diff(before, after), Totals(len(before.items), counts, names), RULES)
 
 
 def test_a_days_work_passes() -> None:
@@ -93,12 +94,12 @@ def test_a_plan_that_passes_is_within_the_limits(before: Catalogue, after: Catal
         return
     known = before.items.keys() & after.items.keys()
     removed = len(before.items) - len(known)
-    assert removed <= max(FEW, LIMITS.max_removed_percent * len(before.items) / 100)
+    assert removed <= max(FEW, RULES.menu.max_removed_percent * len(before.items) / 100)
     assert after.items or not before.items
     wild = 0
     for external_id in known:
         old, new = before.items[external_id].price, after.items[external_id].price
         assert new > 0 or old == 0
         assert not old or max(old, new) < SLIP_FACTOR * min(old, new)
-        wild += abs(new - old) * 100 > LIMITS.max_price_change_percent * old > 0
+        wild += abs(new - old) * 100 > RULES.menu.max_price_change_percent * old > 0
     assert wild * 5 <= len(known)

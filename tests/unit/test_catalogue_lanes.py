@@ -5,10 +5,9 @@ from array import array
 
 import pytest
 
-from tillbridge.menu.gc_pause import gc_paused
 from tillbridge.menu.lane import SyncRequest
-from tillbridge.menu.precedence import CallsInFlight
-from tillbridge.menu.reading import KnownFingerprints
+from tillbridge.menu.overlay import CallsInFlight
+from tillbridge.menu.reading import KnownFingerprints, gc_paused
 from tillbridge.menu.sync import DRIFT_CALM_S, DRIFTS_AT_ONCE, DriftPauses
 from tillbridge.model.catalogue import Availability
 

@@ -8,29 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import catalogues, dishes, without
+from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.diff import apply, diff
-from tillbridge.menu.plan import (
-    Kind,
-    PatchItem,
-    Plan,
-    PlanLimits,
-    PushBatch,
-    PushFull,
-    SetAvailability,
-    choose,
-    menus_of,
-    plan,
-)
+from tillbridge.menu.guard import Rules
+from tillbridge.menu.plan import Kind, Plan, choose, menus_of, plan
 from tillbridge.model.catalogue import Catalogue, Category, Menu
 
-LIMITS = PlanLimits(background_threshold=100, batch_max_items=1000, full_push_percent=50)
+LIMITS = Rules(MenuSettings(), AssumptionSettings(), "USD")
 
 
-def planned(before: Catalogue, after: Catalogue, limits: PlanLimits = LIMITS) -> Plan:
+def in_batches_of(count: int) -> Rules:
+    return replace(LIMITS, assumptions=AssumptionSettings(batch_max_items=count))
+
+
+def planned(before: Catalogue, after: Catalogue, rules: Rules = LIMITS) -> Plan:
     changes = diff(before, after)
-    kind = choose(changes, acknowledged=len(before.items), menus=len(after.menus), limits=limits)
-    return plan(kind, changes, apply(changes, before), limits)
+    kind = choose(changes, acknowledged=len(before.items), menus=len(after.menus), rules=rules)
+    return plan(kind, changes, apply(changes, before), rules)
 
 
 def played(plan: Plan, before: Catalogue) -> Catalogue:
@@ -38,24 +33,25 @@ def played(plan: Plan, before: Catalogue) -> Catalogue:
     items = dict(before.items)
     parts = [Parts(before.categories, before.add_ons, before.addon_groups)]
     for step in plan.steps:
-        match step:
-            case PushFull():
+        match step.kind:
+            case "full":
                 items.update((each.external_id, each) for each in step.items)
-            case PushBatch():
+            case "batch":
                 items.update((each.external_id, each) for each in (*step.add, *step.update))
                 for external_id in step.delete:
                     del items[external_id]
-            case PatchItem():
-                fields: Any = {name: getattr(step.item, name) for name in step.fields}
-                items[step.item.external_id] = replace(items[step.item.external_id], **fields)
-            case SetAvailability():
+            case "patch":
+                (item,) = step.items
+                fields: Any = {name: getattr(item, name) for name in step.fields}
+                items[item.external_id] = replace(items[item.external_id], **fields)
+            case "availability":
                 for each in step.items:
                     items[each.external_id] = replace(
                         items[each.external_id],
                         available=each.available,
                         snooze_until=each.snooze_until,
                     )
-        if isinstance(step, PushFull | PushBatch):
+        if step.kind in {"full", "batch"}:
             parts.append(step.parts)
     return Catalogue(
         items,
@@ -72,21 +68,21 @@ def test_an_unchanged_export_costs_nothing() -> None:
 def test_availability_alone_is_one_call() -> None:
     after = dishes(5, p1={"available": False}, p2={"available": False, "snooze_until": 7})
     (step,) = planned(dishes(5), after).steps
-    assert isinstance(step, SetAvailability)
+    assert step.kind == "availability"
     assert [each.external_id for each in step.items] == ["p1", "p2"]
 
 
 def test_one_items_fields_are_one_patch() -> None:
     (step,) = planned(dishes(5), dishes(5, p3={"price": 1, "available": False})).steps
-    assert isinstance(step, PatchItem)
+    assert step.kind == "patch"
     assert step.fields == {"price", "available"}
 
 
 def test_a_patch_of_a_snoozed_item_is_followed_by_its_end() -> None:
     after = dishes(5, p3={"price": 1, "available": False, "snooze_until": 99})
     patch, snooze = planned(dishes(5), after).steps
-    assert isinstance(patch, PatchItem)
-    assert isinstance(snooze, SetAvailability)
+    assert patch.kind == "patch"
+    assert snooze.kind == "availability"
     assert snooze.items[0].snooze_until == 99
 
 
@@ -94,7 +90,7 @@ def test_several_changes_are_one_batch() -> None:
     before = dishes(6)
     after = without(dishes(7, p1={"price": 1}), "p2")
     (step,) = planned(before, after).steps
-    assert isinstance(step, PushBatch)
+    assert step.kind == "batch"
     assert [each.external_id for each in step.add] == ["p7"]
     assert "p1" in {each.external_id for each in step.update}
     assert step.delete == ("p2",)
@@ -104,7 +100,7 @@ def test_a_batch_brings_the_new_category_along() -> None:
     after = dishes(5, p3={"categories": ("New",)})
     after = replace(after, categories={**after.categories, "New": Category("New", "New")})
     (step,) = planned(dishes(5), after).steps
-    assert isinstance(step, PushBatch)
+    assert step.kind == "batch"
     assert step.parts.categories.keys() == {"New"}
 
 
@@ -126,7 +122,7 @@ def test_who_is_on_which_menu_takes_a_full_push() -> None:
     two = replace(dishes(4), menus={key: Menu(key, key) for key in ("menu", "late")})
     moved = replace(two, items={**two.items, "p1": replace(two.items["p1"], menus=("late",))})
     (step,) = planned(two, moved).steps
-    assert isinstance(step, PushFull)
+    assert step.kind == "full"
     on = {
         menu.external_id: [each.external_id for each in items] for menu, items, _ in menus_of(step)
     }
@@ -137,16 +133,15 @@ def test_a_full_push_is_followed_by_deletes() -> None:
     before = dishes(3)
     changes = diff(before, without(before, "p3"))
     full, rest = plan("full", changes, apply(changes, before), LIMITS).steps
-    assert isinstance(full, PushFull)
-    assert isinstance(rest, PushBatch)
+    assert full.kind == "full"
+    assert rest.kind == "batch"
     assert rest.delete == ("p3",)
 
 
 def test_long_lists_are_split() -> None:
-    small = replace(LIMITS, batch_max_items=10)
-    steps = planned(dishes(60), dishes(85, p1={"price": 1}), small).steps
-    assert all(isinstance(each, PushBatch) for each in steps)
-    sizes = [len(each.add) + len(each.update) for each in steps if isinstance(each, PushBatch)]
+    steps = planned(dishes(60), dishes(85, p1={"price": 1}), in_batches_of(10)).steps
+    assert all(each.kind == "batch" for each in steps)
+    sizes = [len(each.add) + len(each.update) for each in steps]
     assert max(sizes) <= 10
     assert sum(sizes) >= 26
 
@@ -165,7 +160,7 @@ def test_a_plan_brings_about_the_new_catalogue(
 def test_the_chosen_plan_brings_about_the_new_catalogue(
     before: Catalogue, after: Catalogue, batch: int
 ) -> None:
-    made = planned(before, after, replace(LIMITS, batch_max_items=batch))
+    made = planned(before, after, in_batches_of(batch))
     service = played(made, before)
     assert dict(service.items) == dict(after.items)
     for kind in ("categories", "add_ons", "addon_groups"):

@@ -1,15 +1,16 @@
 """What an answer means for the items of a push."""
 
 from tests.support.catalogues import dishes
-from tillbridge.menu.narrowing import Reply, ids_of, judge, taken_of
-from tillbridge.menu.plan import PushBatch
+from tillbridge.menu.plan import Step
+from tillbridge.menu.push import judge, taken_of
+from tillbridge.menu.push_record import Reply
 
-STEP = PushBatch(add=tuple(dishes(4).items.values()))
+STEP = Step("batch", tuple(dishes(4).items.values()))
 
 
 def taken(reply: Reply) -> set[str]:
     step = taken_of(STEP, judge(reply, STEP))
-    return set() if step is None else set(ids_of(step))
+    return set() if step is None else set(step.ids)
 
 
 def test_success_takes_all_and_an_unknown_word_is_no_failure() -> None:

@@ -8,11 +8,12 @@ import pytest
 from tests.support.folder_till import menu_till
 from tests.support.full_menus import totals_of
 from tillbridge.adapter import ExportUnreadable
+from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.menu.compare import source_of
 from tillbridge.menu.diff import diff
-from tillbridge.menu.guard import FEW, Limits, findings
+from tillbridge.menu.guard import FEW, Rules, findings
 
-LIMITS = Limits(max_removed_percent=10, max_price_change_percent=50, currency="EUR")
+RULES = Rules(MenuSettings(), AssumptionSettings(), "EUR")
 HEADER = "external_id,name,price,category,variant_name,parent_id"
 DISHES = (
     "Margherita Marinara Napoli Funghi Diavola Capricciosa Calzone Romana Ortolana Tonno".split()
@@ -65,7 +66,7 @@ def test_a_cut_at_any_byte_is_held_or_within_a_days_work(tmp_path: Path, name: s
         totals = totals_of(
             accepted, changes, accepted_from=source_of(accepted), read_from=source_of(cut)
         )
-        if changes.needs_push and not findings(changes, totals, LIMITS):
+        if changes.needs_push and not findings(changes, totals, RULES):
             passed.append(size)
             assert cut.ends_with_newline, f"{whole[:size][-40:]!r} is pushed"
             assert len(changes.removed) <= FEW
@@ -85,5 +86,5 @@ def test_without_the_line_end_a_cut_would_pass(tmp_path: Path, name: str) -> Non
     ended, unknown = source_of(accepted), source_of(replace(accepted, ends_with_newline=None))
     held = totals_of(accepted, changes, accepted_from=ended, read_from=source_of(cut))
     free = totals_of(accepted, changes, accepted_from=unknown, read_from=source_of(cut))
-    assert [each.code for each in findings(changes, held, LIMITS)] == ["cut_off"]
-    assert not findings(changes, free, LIMITS)
+    assert [each.code for each in findings(changes, held, RULES)] == ["cut_off"]
+    assert not findings(changes, free, RULES)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tillbridge.adapter import BadRow, TablesReading
 from tillbridge.ledger.models import AcceptedTable
-from tillbridge.menu.floor_plan import (
+from tillbridge.menu.tables import (
     FloorPlan,
     after_printing,
     checked,

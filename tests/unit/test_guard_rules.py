@@ -9,28 +9,31 @@ from hypothesis import strategies as st
 
 from tests.support.catalogues import catalogues
 from tests.support.full_menus import LOSSES, doubled, full_menu, mutated, tax, totals_of
+from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.menu.diff import diff
 from tillbridge.menu.guard import (
     ALL,
     FEW,
     FEW_ADDED,
+    ITEMS,
     Finding,
-    Limits,
+    Rules,
     Source,
     findings,
     guard,
     is_mass,
+    tax_rate,
 )
-from tillbridge.menu.guard_rules import ITEM_RULES, PART_RULES, tax_rate
+from tillbridge.menu.guard import RULES as TABLE
 from tillbridge.model.catalogue import Catalogue, Item
 from tillbridge.model.export_facts import FileEncoding
 
-LIMITS = Limits(max_removed_percent=10, max_price_change_percent=50, currency="USD")
+RULES = Rules(MenuSettings(), AssumptionSettings(), "USD")
 
 
 def found(before: Catalogue, after: Catalogue, **source: Source) -> dict[str, Finding]:
     changes = diff(before, after)
-    made = findings(changes, totals_of(before, changes, **source), LIMITS)
+    made = findings(changes, totals_of(before, changes, **source), RULES)
     return {each.code: each for each in made}
 
 
@@ -52,8 +55,8 @@ def test_a_loss_is_held_above_the_limit_and_passes_below(
 
 
 def test_every_rule_of_the_table_has_a_case() -> None:
-    assert LOSSES.keys() == {rule.code for rule in ITEM_RULES}
-    assert {rule.code for rule in PART_RULES} == PART_LOSSES.keys()
+    assert LOSSES.keys() == {rule.code for rule in TABLE if rule.kind == ITEMS}
+    assert {rule.code for rule in TABLE if rule.kind != ITEMS} == PART_LOSSES.keys()
 
 
 def _groups(catalogue: Catalogue, count: int, **fields: object) -> Catalogue:
@@ -136,11 +139,12 @@ def test_a_first_menu_is_held_for_a_person_who_wants_to_see_it() -> None:
     menu = full_menu(30)
     changes = diff(Catalogue(), menu)
     totals = totals_of(Catalogue(), changes)
-    assert guard(changes, totals, LIMITS) == ()
-    (reason,) = guard(changes, totals, replace(LIMITS, approve_first=True))
+    assert guard(changes, totals, RULES) == ()
+    asks_first = replace(RULES, menu=MenuSettings(approve_first=True))
+    (reason,) = guard(changes, totals, asks_first)
     assert reason == "it is the first menu of this storefront: 30 items that nobody has seen yet"
     later = diff(menu, mutated(menu, LOSSES["renamed"], ["p1"]))
-    assert not guard(later, totals_of(menu, later), replace(LIMITS, approve_first=True))
+    assert not guard(later, totals_of(menu, later), asks_first)
 
 
 def test_a_file_that_lost_its_line_end_is_held_if_anything_changes() -> None:
@@ -215,8 +219,8 @@ def test_the_worst_of_wild_prices_is_named_first() -> None:
 def test_the_guard_answers_for_any_two_menus(before: Catalogue, after: Catalogue) -> None:
     changes = diff(before, after)
     totals = totals_of(before, changes)
-    made = findings(changes, totals, LIMITS)
-    assert made == findings(changes, totals, LIMITS)
+    made = findings(changes, totals, RULES)
+    assert made == findings(changes, totals, RULES)
     touched = changes.added.keys() | changes.changed.keys() | changes.removed.keys()
     assert all(set(each.items) <= touched for each in made)
 

@@ -6,13 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.catalogues import IDS, catalogues
+from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.menu.diff import diff
-from tillbridge.menu.narrowing import ids_of
-from tillbridge.menu.plan import Kind, PlanLimits, SetAvailability, plan
-from tillbridge.menu.precedence import apply_latest_availability, availability_in
+from tillbridge.menu.guard import Rules
+from tillbridge.menu.plan import Kind, plan
 from tillbridge.model.catalogue import Availability, Catalogue
 
-LIMITS = PlanLimits(background_threshold=3, batch_max_items=2, full_push_percent=60)
+LIMITS = Rules(
+    MenuSettings(full_push_percent=60),
+    AssumptionSettings(background_threshold=3, batch_max_items=2),
+    "USD",
+)
 words = st.just(Availability(available=True)) | st.builds(
     Availability, st.just(value=False), st.none() | st.integers(1, 10_000)
 )
@@ -28,14 +32,14 @@ def test_each_call_says_what_was_told_and_is_about_the_same_items(
     before: Catalogue, after: Catalogue, told: dict[str, Availability], kind: Kind
 ) -> None:
     for step in plan(kind, diff(before, after), after, LIMITS).steps:
-        now = apply_latest_availability(step, told)
-        assert ids_of(now) == ids_of(step)
-        assert type(now) is type(step)
-        was = availability_in(step)
-        for external_id, word in availability_in(now).items():
+        now = step.with_availability(told)
+        assert now.ids == step.ids
+        assert now.kind == step.kind
+        was = step.availability
+        for external_id, word in now.availability.items():
             if external_id not in told or was[external_id] is None:
                 assert word == was[external_id]
-            elif isinstance(step, SetAvailability):
+            elif step.kind == "availability":
                 assert word == told[external_id]
             else:  # an item object cannot carry the end of a snooze
                 assert word == Availability(told[external_id].available)
@@ -46,4 +50,4 @@ def test_a_price_alone_says_nothing_of_availability(menu: Catalogue) -> None:
     dearer = Catalogue.of([replace(item, price=6000) for item in list(menu.items.values())[:1]])
     changes = diff(Catalogue.of(list(menu.items.values())[:1]), dearer)
     (step,) = plan("patch", changes, Catalogue(), LIMITS).steps[:1]
-    assert availability_in(step) == {}
+    assert step.availability == {}

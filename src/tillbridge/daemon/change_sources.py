@@ -10,7 +10,7 @@ from tillbridge.adapter import Change
 from tillbridge.config import StoreSettings
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.supervision import Supervisor
-from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.menu.flow import MenuFlow
 from tillbridge.orders.flow import OrdersFlow
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.store_pos import StorePos
@@ -41,7 +41,7 @@ class ChangeSources:
             else settings.pos.poll_s
         )
 
-    def subscribe(self, catalogue: CatalogueFlow, orders: OrdersFlow) -> None:
+    def subscribe(self, catalogue: MenuFlow, orders: OrdersFlow) -> None:
         """Let the flows be told; before `run` begins."""
         menu, settle_ms = self._tills.menu, self._settings.menu.settle_ms
         heard: dict[Change, Callable[[], None]] = {}

@@ -20,7 +20,7 @@ from tillbridge.daemon.standing import StoreStanding
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
-from tillbridge.menu.flow import CatalogueFlow
+from tillbridge.menu.flow import MenuFlow
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.flow import OrderPeers, OrdersFlow
@@ -135,7 +135,7 @@ class StoreServices:
             check_s=services.settings.service.integration_check_s,
             after_round=self._recall,
         )
-        self.catalogue = CatalogueFlow(self.context)
+        self.catalogue = MenuFlow(self.context)
         self.standing = StoreStanding(
             self.context, lambda: self.service_store_id if self._gate.is_open else None
         )
@@ -305,7 +305,7 @@ class Effects:
     """
 
     def __init__(
-        self, store: str, catalogue: CatalogueFlow, pauser: PosPause, trail: AuditTrail
+        self, store: str, catalogue: MenuFlow, pauser: PosPause, trail: AuditTrail
     ) -> None:
         self._store = store
         self._catalogue = catalogue

@@ -16,16 +16,12 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.overrides import drop_overrides, get_overrides
-from tillbridge.menu.assess import snooze_ended
 from tillbridge.menu.compare import Comparison, compare_availability
-from tillbridge.menu.context import MenuContext
-from tillbridge.menu.diff import ItemChange
 from tillbridge.menu.guard import FEW
-from tillbridge.menu.lane import SyncLane, SyncRequest
-from tillbridge.menu.overlay import Overlay
-from tillbridge.menu.precedence import availability_of
+from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest
+from tillbridge.menu.overlay import Overlay, availability_of
+from tillbridge.menu.plan import portions, snooze_ended
 from tillbridge.menu.push import acknowledge_availability, send_availability
-from tillbridge.menu.push_record import portions
 from tillbridge.menu.reading import milliseconds_since
 from tillbridge.menu.sync import MenuSync
 from tillbridge.model.catalogue import Availability, Item, Variant
@@ -63,11 +59,11 @@ class AvailabilitySync(SyncLane[None]):
         """Read what the POS says, if that has changed."""
         if not self._unread:
             return
-        reading = await self.reader.read(self.ctx.pos.read_availability)
+        reading = await self.read_export(self.ctx.pos.read_availability)
         if reading is None:
             return
         self._unread = False
-        self.reader.report_bad_rows(reading.bad_rows)
+        self.report_bad_rows(reading.bad_rows)
         latest = self.ctx.availability
         before = latest.by_pos
         try:
@@ -98,70 +94,55 @@ class AvailabilitySync(SyncLane[None]):
     async def _send_changes(self, since: float | None) -> None:
         ctx, overlay = self.ctx, self.ctx.overlay()
         unconfirmed = frozenset(ctx.availability.unconfirmed)
-        most = ctx.rules.max_sold_out_percent
+        most = ctx.rules.menu.max_sold_out_percent
         found = await ctx.read(_look, overlay, unconfirmed=unconfirmed, max_percent=most)
         if found.store_id is None:
             return
+        changed = found.comparison.changes.changed
         self.worker.wake_at(found.comparison.next_change)
         if found.ended_overrides:
             await ctx.write(drop_overrides, found.ended_overrides)
-        self._request_variants(found.comparison)
-        toggled = [
-            each
-            for each in found.comparison.changes.changed.values()
-            if availability_of(each.before) != availability_of(each.after)
-            or each.after.external_id in unconfirmed
-        ]
-        await self._send(found.store_id, toggled, overlay.now_ms, since)
-        # A person is asked whether most of the menu is sold out, but the answer is not waited for:
-        # a kitchen that closes early looks just like an export that has lost a column.
-        if is_most(found.off, found.known, most):
-            ctx.open_problem(MOSTLY_SOLD_OUT, count=found.off, known=found.known)
-        else:
-            ctx.close_problem(MOSTLY_SOLD_OUT)
-        self.succeeded()
-
-    def _request_variants(self, comparison: Comparison) -> None:
-        """Let the menu lane push variants, which no availability call can name; ask once."""
+        # No availability call can name a variant: the menu lane pushes them; it is asked once.
         variants = {
-            external_id: change.after.variants
-            for external_id, change in comparison.changes.changed.items()
-            if "variants" in change.fields
+            k: each.after.variants for k, each in changed.items() if "variants" in each.fields
         }
         if variants and variants != self._variants:
             self._menu_sync.request()
         self._variants = variants
-
-    async def _send(
-        self, store_id: str, toggled: Sequence[ItemChange], now_ms: int, since: float | None
-    ) -> None:
-        ctx = self.ctx
-        ended = {
-            each.after.external_id: each.after for each in toggled if self._ended(each, now_ms)
+        toggled = {
+            key: each
+            for key, each in changed.items()
+            if availability_of(each.before) != availability_of(each.after) or key in unconfirmed
         }
-        if ended:  # the service has brought them back by itself
-            await ctx.write(acknowledge_availability, ended, at=now_ms)
-        items: list[Item] = [each.after for each in toggled if each.after.external_id not in ended]
-        started = time.perf_counter()
-        for portion in portions(items, ctx.rules.plan.batch_max_items):
+        if ctx.rules.assumptions.service_restores_snoozed:
+            ended = {k: e.after for k, e in toggled.items() if snooze_ended(e, overlay.now_ms)}
+            if ended:  # the service has brought them back by itself
+                await ctx.write(acknowledge_availability, ended, at=overlay.now_ms)
+            toggled = {key: each for key, each in toggled.items() if key not in ended}
+        if toggled:
+            await self._send(found.store_id, [each.after for each in toggled.values()], since)
+        # A person is asked whether most of the menu is sold out, but the answer is not waited for:
+        # a kitchen that closes early looks just like an export that has lost a column.
+        mostly = is_most(found.off, found.known, most)
+        ctx.report(MOSTLY_SOLD_OUT, {"count": found.off, "known": found.known} if mostly else None)
+        self.succeeded()
+
+    async def _send(self, store_id: str, items: Sequence[Item], since: float | None) -> None:
+        ctx, started = self.ctx, time.perf_counter()
+        for portion in portions(items, ctx.rules.assumptions.batch_max_items):
             sent = await send_availability(ctx, store_id, portion)
             ctx.availability.unconfirmed -= {each.external_id for each in portion}
             ctx.availability.unconfirmed |= sent.named
             if sent.missing:
                 await self._menu_sync.drifted(sent.missing)
-        if items:
-            now = ctx.clock.monotonic()
-            log.info(
-                "availability.pushed",
-                store=ctx.store,
-                items=len(items),
-                ms=milliseconds_since(started),
-                since_change_ms=None if since is None else round((now - since) * 1000),
-            )
-
-    def _ended(self, change: ItemChange, now_ms: int) -> bool:
-        """Whether this is a snooze that the service ends by itself (setting)."""
-        return self.ctx.rules.service_restores_snoozed and snooze_ended(change, now_ms)
+        now = ctx.clock.monotonic()
+        log.info(
+            "availability.pushed",
+            store=ctx.store,
+            items=len(items),
+            ms=milliseconds_since(started),
+            since_change_ms=None if since is None else round((now - since) * 1000),
+        )
 
 
 def is_most(off: int, known: int, max_percent: float) -> bool:

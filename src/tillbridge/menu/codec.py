@@ -13,7 +13,7 @@ from typing import Any
 import xxhash
 
 from tillbridge.ledger.menu_codec import Parts, item_text
-from tillbridge.model.catalogue import AddOn, AddOnGroup, Category, Item, ItemTax, Menu, Variant
+from tillbridge.model.catalogue import Item, ItemTax, Menu
 from tillbridge.model.instant import to_iso
 
 Body = dict[str, Any]
@@ -36,11 +36,7 @@ _SIGN = 1 << 63
 
 def fingerprint(item: Item) -> int:
     """Return a stable signed 64-bit number of the item's content, as the export has it."""
-    return as_signed(xxhash.xxh3_64_intdigest(item_text(item).encode("utf-8", "surrogatepass")))
-
-
-def as_signed(number: int) -> int:
-    """Return an unsigned 64-bit number as the signed one of the same bits, as SQLite keeps it."""
+    number = xxhash.xxh3_64_intdigest(item_text(item).encode("utf-8", "surrogatepass"))
     return number - (1 << 64) if number >= _SIGN else number
 
 
@@ -48,7 +44,25 @@ def item_body(item: Item, before: Item | None = None) -> Body:
     """Return the whole item; `before` is what the service has, so that what is gone is cleared."""
     body: Body = {"external_id": item.external_id, "name": item.name, "price": item.price}
     body["available"] = item.available
-    for name, value in _optional_fields(item):
+    optional: Body = {
+        "description": item.description,
+        "image_url": item.image_url,
+        "categories": list(item.categories),
+        "addon_groups": list(item.addon_groups),
+        "variant_type": item.variant_type,
+        "variants": [
+            {
+                "external_id": each.external_id,
+                "variant_name": each.variant_name,
+                "price": each.price,
+                "available": each.available,
+            }
+            for each in item.variants
+        ],
+        "tax": item.tax and _tax(item.tax),
+        "product_type": item.product_type,
+    }
+    for name, value in optional.items():
         if value:
             body[name] = value
         elif before is not None and getattr(before, name) and name in _CLEARED:
@@ -73,25 +87,24 @@ def can_be_patched(item: Item, before: Item, fields: AbstractSet[str]) -> bool:
 
 def availability_bodies(items: Iterable[Item]) -> list[Body]:
     """Return the items of a batch availability call (specification: Batch and availability)."""
-    return [_availability(item) for item in items]
+    bodies: list[Body] = []
+    for item in items:
+        body: Body = {"external_id": item.external_id, "available": item.available}
+        if not item.available and item.snooze_until is not None:
+            body["snooze_until"] = to_iso(item.snooze_until)
+        bodies.append(body)
+    return bodies
 
 
 def batch_body(
-    add: Iterable[Item],
-    update: Iterable[tuple[Item, Item | None]],
-    delete: Iterable[str],
-    parts: Parts,
+    items: Iterable[Item], before: Mapping[str, Item], delete: Iterable[str], parts: Parts
 ) -> Body:
-    """Return the body of a batch; `update` holds each item with what the service has of it."""
-    body: Body = {
-        "add": [item_body(item) for item in add],
-        "update": [item_body(item, before) for item, before in update],
-        "delete": list(delete),
-    }
-    for name, encoded in _part_lists(parts):
-        if encoded:
-            body[name] = encoded
-    return body
+    """Return the body of a batch; `before` is what the service has of the items that it knows."""
+    body: Body = {"add": [], "update": [], "delete": list(delete)}
+    for item in items:
+        was = before.get(item.external_id)
+        body["add" if was is None else "update"].append(item_body(item, was))
+    return body | {name: encoded for name, encoded in _part_lists(parts).items() if encoded}
 
 
 def menus_body(menus: Iterable[tuple[Menu, Iterable[Item], Parts]]) -> Body:
@@ -101,46 +114,18 @@ def menus_body(menus: Iterable[tuple[Menu, Iterable[Item], Parts]]) -> Body:
         body: Body = {"external_id": menu.external_id, "name": menu.name}
         if menu.description:
             body["description"] = menu.description
-        lists = dict(_part_lists(parts))
-        body["categories"] = lists["categories"]
+        lists = _part_lists(parts)
+        body["categories"] = lists.pop("categories")
         body["items"] = [item_body(item) for item in items]
-        body["add_ons"] = lists["add_ons"]
-        body["addon_groups"] = lists["addon_groups"]
-        listed.append(body)
+        listed.append(body | lists)
     return {"menus": listed}
 
 
-def _optional_fields(item: Item) -> tuple[tuple[str, Any], ...]:
-    return (
-        ("description", item.description),
-        ("image_url", item.image_url),
-        ("categories", list(item.categories)),
-        ("addon_groups", list(item.addon_groups)),
-        ("variant_type", item.variant_type),
-        ("variants", [_variant(each) for each in item.variants]),
-        ("tax", _tax(item.tax)),
-        ("product_type", item.product_type),
-    )
-
-
-def _variant(variant: Variant) -> Body:
-    return {
-        "external_id": variant.external_id,
-        "variant_name": variant.variant_name,
-        "price": variant.price,
-        "available": variant.available,
-    }
-
-
-def _tax(tax: ItemTax | None) -> Body | None:
-    if tax is None:
-        return None
-    return {
-        "name": tax.name,
-        "components": [
-            {"agency": each.agency, "rate": json_number(each.rate)} for each in tax.components
-        ],
-    }
+def _tax(tax: ItemTax) -> Body:
+    components = [
+        {"agency": each.agency, "rate": json_number(each.rate)} for each in tax.components
+    ]
+    return {"name": tax.name, "components": components}
 
 
 def json_number(text: str) -> int | float:
@@ -153,35 +138,25 @@ def json_number(text: str) -> int | float:
     return int(whole) if value == whole else float(value)
 
 
-def _availability(item: Item) -> Body:
-    body: Body = {"external_id": item.external_id, "available": item.available}
-    if not item.available and item.snooze_until is not None:
-        body["snooze_until"] = to_iso(item.snooze_until)
-    return body
-
-
-def _part_lists(parts: Parts) -> tuple[tuple[str, list[Body]], ...]:
-    return (
-        ("categories", [_category(each) for each in parts.categories.values()]),
-        ("add_ons", [_add_on(each) for each in parts.add_ons.values()]),
-        ("addon_groups", [_addon_group(each) for each in parts.addon_groups.values()]),
-    )
-
-
-def _category(category: Category) -> Body:
-    return {"external_id": category.external_id, "name": category.name}
-
-
-def _add_on(add_on: AddOn) -> Body:
-    return {"external_id": add_on.external_id, "name": add_on.name, "price": add_on.price}
-
-
-def _addon_group(group: AddOnGroup) -> Body:
+def _part_lists(parts: Parts) -> dict[str, list[Body]]:
     return {
-        "external_id": group.external_id,
-        "name": group.name,
-        "min_select": group.min_select,
-        "max_select": group.max_select or max(len(group.add_ons), group.min_select),
-        "required": group.required,
-        "add_ons": list(group.add_ons),
+        "categories": [
+            {"external_id": each.external_id, "name": each.name}
+            for each in parts.categories.values()
+        ],
+        "add_ons": [
+            {"external_id": each.external_id, "name": each.name, "price": each.price}
+            for each in parts.add_ons.values()
+        ],
+        "addon_groups": [
+            {
+                "external_id": each.external_id,
+                "name": each.name,
+                "min_select": each.min_select,
+                "max_select": each.max_select or max(len(each.add_ons), each.min_select),
+                "required": each.required,
+                "add_ons": list(each.add_ons),
+            }
+            for each in parts.addon_groups.values()
+        ],
     }

@@ -1,8 +1,8 @@
 """A reading compared with what the service has: what differs, and what the guard must know.
 
-Three comparisons, one result: of a whole export, of a reading given as changes, and of availability
-alone. They read the ledger (run them in its reader) and otherwise only compute. The comparison of
-changes looks only at items that the changes touch, and finds what the whole one finds.
+Of a reading, whole or given as changes, and of availability alone. They read the ledger (run them
+in its reader) and otherwise only compute. The comparison of changes looks only at items that the
+changes touch, and finds what the whole one finds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,11 +21,10 @@ from tillbridge.ledger.overrides import get_overrides
 from tillbridge.ledger.pushes import get_hold
 from tillbridge.menu.codec import fingerprint
 from tillbridge.menu.diff import AVAILABILITY, Diff, ItemChange, diff
-from tillbridge.menu.guard import FEW, Source, Totals, left_by_category, wanted_counts
-from tillbridge.menu.guard_rules import plain
+from tillbridge.menu.guard import FEW, Source, Totals, left_by_category, plain, wanted_counts
 from tillbridge.menu.overlay import Overlay, lay, next_change
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges, Item
-from tillbridge.model.export_facts import ExportFacts, FileEncoding
+from tillbridge.model.export_facts import FileEncoding
 from tillbridge.model.texts import printable
 
 SOURCE = "menu_source"  # the fact: what the accepted menu was read from
@@ -38,6 +37,11 @@ class Record:
 
     from_export: Item
     fingerprint: int | None
+
+    @classmethod
+    def of(cls, known: AcceptedItem) -> "Record":
+        """Return the record that an accepted item is known to come from."""
+        return cls(known.pos_item, known.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,89 +73,76 @@ class Comparison:
 def compare(
     connection: Connection, store: str, reading: Catalogue | CatalogueChanges, overlay: Overlay
 ) -> Comparison:
-    """Compare a reading with what the service has; the staff's overrides lie over both."""
+    """Compare a reading with what the service has; the staff's overrides lie over both.
+
+    Of a whole export with all of it, of changes with what they touch, and what lies over the rest.
+    """
     overlay = _with_overrides(connection, store, overlay)
+    refused = refused_items(connection, store)
+    fresh = reading if isinstance(reading, Catalogue) else reading.fresh
+    has = Parts(fresh.categories, fresh.add_ons, fresh.addon_groups, fresh.menus)
+    records = {key: Record(item, fingerprint_of(fresh, item)) for key, item in fresh.items.items()}
+    bad_rows = fresh.bad_rows
     if isinstance(reading, Catalogue):
-        found = compare_whole(connection, store, reading, overlay)
+        accepted = menu.all_items(connection, store)
+        had = menu.all_parts(connection, store)
+        items_read = len(reading.items)
+        no_longer_refused = tuple(refused.keys() - reading.items.keys())
+        for key, refusal in refused.items():
+            if key in records and records[key].fingerprint == refusal.fingerprint:
+                del records[key]
+                if key in accepted:  # refused is a change of it: it stays as it was
+                    records[key] = Record.of(accepted[key])
     else:
-        found = compare_changes(connection, store, reading, overlay)
-    return replace(found, hold=get_hold(connection, store))
-
-
-def compare_whole(
-    connection: Connection, store: str, export: Catalogue, overlay: Overlay
-) -> Comparison:
-    """Compare a whole export with everything the service has."""
-    accepted = menu.all_items(connection, store)
-    refused = refused_items(connection, store)
-    records: dict[str, Record] = {}
-    for external_id, item in export.items.items():
-        record = Record(item, fingerprint_of(export, item))
-        if _is_refused(refused.get(external_id), record):
-            if external_id not in accepted:
-                continue
-            known = accepted[external_id]
-            record = Record(known.pos_item, known.fingerprint)
-        records[external_id] = record
-    return _compared(
-        connection,
-        store,
-        accepted,
-        records,
-        overlay,
-        parts=(menu.all_parts(connection, store), _parts_of(export)),
-        facts=export.facts,
-        bad_rows=export.bad_rows,
-        items_read=len(export.items),
-        no_longer_refused=tuple(refused.keys() - export.items.keys()),
-        whole=True,
-        source=source_of(export),
+        accepted = menu.items_by_id(connection, store, fresh.items)
+        doubled = tuple(_doubled(fresh, accepted, refused, reading.unseen))
+        for row in doubled:
+            records.pop(row.external_id, None)
+        bad_rows = (*bad_rows, *doubled)
+        gone = menu.items_by_fingerprint(connection, store, reading.unseen)
+        gone |= menu.unrecorded_items(connection, store)
+        accepted |= gone | touched_by(connection, store, overlay)
+        still_refused = {
+            key for key, each in refused.items() if each.fingerprint not in reading.unseen
+        }
+        leaving = gone.keys() - fresh.items.keys() - still_refused
+        for key, known in accepted.items():
+            if key not in records and key not in leaving:
+                records[key] = Record.of(known)
+        had = menu.parts_like(connection, store, has)
+        items_read = reading.items_read
+        no_longer_refused = tuple(refused.keys() - still_refused)
+    acknowledged = Catalogue(
+        {key: each.item for key, each in accepted.items()},
+        had.categories,
+        had.add_ons,
+        had.addon_groups,
+        had.menus,
     )
-
-
-def compare_changes(
-    connection: Connection, store: str, reading: CatalogueChanges, overlay: Overlay
-) -> Comparison:
-    """Compare what a reading changed, and what lies over the rest."""
-    fresh = reading.fresh
-    refused = refused_items(connection, store)
-    accepted = menu.items_by_id(connection, store, fresh.items)
-    doubled = tuple(_doubled(fresh, accepted, refused, reading.unseen))
-    doubled_ids = {row.external_id for row in doubled}
-    unseen = menu.items_by_fingerprint(connection, store, reading.unseen)
-    unrecorded = menu.unrecorded_items(connection, store)
-    overlaid = touched_by(connection, store, overlay)
-    records = {
-        external_id: Record(item, fingerprint_of(fresh, item))
-        for external_id, item in fresh.items.items()
-        if external_id not in doubled_ids
+    laid = {
+        key: lay(each.from_export, overlay, at_service=acknowledged.items.get(key))
+        for key, each in records.items()
     }
-    gone = {
-        external_id
-        for external_id in unseen.keys() | unrecorded.keys()
-        if external_id not in fresh.items and not _refused_is_there(refused, external_id, reading)
-    }
-    accepted |= unseen | unrecorded | overlaid
-    for external_id, known in accepted.items():
-        if external_id not in records and external_id not in gone:
-            records[external_id] = Record(known.pos_item, known.fingerprint)
-    fresh_parts = _parts_of(fresh)
-    return _compared(
-        connection,
-        store,
-        accepted,
-        records,
-        overlay,
-        parts=(menu.parts_like(connection, store, fresh_parts), fresh_parts),
-        facts=fresh.facts,
-        bad_rows=(*fresh.bad_rows, *doubled),
-        items_read=reading.items_read,
-        no_longer_refused=tuple(
-            external_id
-            for external_id, refusal in refused.items()
-            if refusal.fingerprint in reading.unseen
-        ),
-        source=source_of(fresh),
+    current = replace(fresh, items=laid, bad_rows=bad_rows)
+    doubtful = frozenset(key for key, each in accepted.items() if each.doubtful)
+    changes = diff(acknowledged, current, doubtful=doubtful)
+    source = source_of(fresh)
+    return Comparison(
+        changes=changes,
+        acknowledged=acknowledged,
+        current=current,
+        totals=_totals(connection, store, changes, source),
+        menus=len(menu.menu_ids(connection, store) | has.menus.keys()),
+        # What a bad row stands for keeps its record: a full push sends it as it was.
+        records={key: Record.of(each) for key, each in accepted.items()} | records,
+        refreshed=tuple(_refreshed(accepted, records, changes, bad_rows)),
+        no_longer_refused=no_longer_refused,
+        bad_rows=bad_rows,
+        items_read=items_read,
+        next_change=next_change(overlay, [each.from_export for each in records.values()]),
+        whole=isinstance(reading, Catalogue),
+        source=source,
+        hold=get_hold(connection, store),
     )
 
 
@@ -191,7 +182,7 @@ def compare_availability(
         current=Catalogue(items=current),
         totals=Totals(len(accepted)),
         menus=1,
-        records=_as_known(accepted),
+        records={key: Record.of(each) for key, each in accepted.items()},
         next_change=next_change(overlay, [each.pos_item for each in accepted.values()]),
     )
 
@@ -216,52 +207,6 @@ def fingerprint_of(export: Catalogue, item: Item) -> int:
     """Return the fingerprint that the adapter gave for the item, else one of its content."""
     given = export.fingerprints.get(item.external_id)
     return fingerprint(item) if given is None else given
-
-
-def _compared(  # noqa: PLR0913 -- the one place where a comparison comes together
-    connection: Connection,
-    store: str,
-    accepted: Mapping[str, AcceptedItem],
-    records: Mapping[str, Record],
-    overlay: Overlay,
-    *,
-    parts: tuple[Parts, Parts],
-    facts: ExportFacts,
-    bad_rows: tuple[BadRow, ...],
-    items_read: int,
-    no_longer_refused: tuple[str, ...],
-    source: Source,
-    whole: bool = False,
-) -> Comparison:
-    had, has = parts
-    acknowledged = _catalogue({key: each.item for key, each in accepted.items()}, had)
-    current = _catalogue(
-        {
-            key: lay(each.from_export, overlay, at_service=_at_service(accepted, key))
-            for key, each in records.items()
-        },
-        has,
-        bad_rows,
-        facts,
-    )
-    doubtful = frozenset(key for key, each in accepted.items() if each.doubtful)
-    changes = diff(acknowledged, current, doubtful=doubtful)
-    return Comparison(
-        changes=changes,
-        acknowledged=acknowledged,
-        current=current,
-        totals=_totals(connection, store, changes, source),
-        menus=len(menu.menu_ids(connection, store) | has.menus.keys()),
-        # What a bad row stands for keeps its record: a full push sends it as it was.
-        records={**_as_known(accepted), **records},
-        refreshed=tuple(_refreshed(accepted, records, changes, bad_rows)),
-        no_longer_refused=no_longer_refused,
-        bad_rows=bad_rows,
-        items_read=items_read,
-        next_change=next_change(overlay, [each.from_export for each in records.values()]),
-        whole=whole,
-        source=source,
-    )
 
 
 def _doubled(
@@ -297,45 +242,33 @@ def _doubled(
             )
 
 
-def _is_refused(refusal: Refusal | None, record: Record) -> bool:
-    return refusal is not None and refusal.fingerprint == record.fingerprint
-
-
-def _refused_is_there(
-    refused: Mapping[str, Refusal], external_id: str, reading: CatalogueChanges
-) -> bool:
-    return external_id in refused and refused[external_id].fingerprint not in reading.unseen
-
-
-def _as_known(accepted: Mapping[str, AcceptedItem]) -> dict[str, Record]:
-    return {key: Record(each.pos_item, each.fingerprint) for key, each in accepted.items()}
-
-
-def _at_service(accepted: Mapping[str, AcceptedItem], external_id: str) -> Item | None:
-    known = accepted.get(external_id)
-    return None if known is None else known.item
-
-
 def _refreshed(
     accepted: Mapping[str, AcceptedItem],
     records: Mapping[str, Record],
     changes: Diff,
     bad_rows: Iterable[BadRow],
 ) -> Iterator[AcceptedItem]:
-    bad = {row.external_id for row in bad_rows}
-    for external_id, record in records.items():
-        known = accepted.get(external_id)
-        if known is None or external_id in bad or external_id in changes.changed:
-            continue
-        now = AcceptedItem.of(known.item, record.from_export, record.fingerprint)
-        if now != known:
-            yield now
+    """Yield the items that did not change, and come from another record."""
+    passed_over = changes.changed.keys() | {row.external_id for row in bad_rows}
+    for key, record in records.items():
+        if key in accepted and key not in passed_over:
+            now = AcceptedItem.of(accepted[key].item, record.from_export, record.fingerprint)
+            if now != accepted[key]:
+                yield now
 
 
 def _totals(connection: Connection, store: str, changes: Diff, source: Source) -> Totals:
     left = {key: count for key, count in left_by_category(changes).items() if count > 1}
     names = menu.parts_like(connection, store, Parts(categories=dict.fromkeys(left))).categories  # type: ignore[arg-type] # only the ids are looked at
     fields, kinds = wanted_counts(changes)
+    twins: frozenset[str] = frozenset()
+    if len(changes.added) > FEW:
+        there = {
+            plain(name)
+            for key, name in menu.item_names(connection, store)
+            if key not in changes.removed
+        }
+        twins = frozenset(key for key, each in changes.added.items() if plain(each.name) in there)
     return Totals(
         items=menu.item_count(connection, store),
         category_items={
@@ -345,22 +278,10 @@ def _totals(connection: Connection, store: str, changes: Diff, source: Source) -
         category_names={key: category.name for key, category in names.items()},
         having={each: menu.count_having(connection, store, each) for each in fields},
         parts={each: menu.count_parts(connection, store, each) for each in kinds},
-        twins=_twins(connection, store, changes),
+        twins=twins,
         accepted_from=accepted_source(connection, store),
         read_from=source,
     )
-
-
-def _twins(connection: Connection, store: str, changes: Diff) -> frozenset[str]:
-    """Return the added items that have the name of an accepted one which stays."""
-    if len(changes.added) <= FEW:
-        return frozenset()
-    there = {
-        plain(name)
-        for external_id, name in menu.item_names(connection, store)
-        if external_id not in changes.removed
-    }
-    return frozenset(key for key, item in changes.added.items() if plain(item.name) in there)
 
 
 def source_of(export: Catalogue) -> Source:
@@ -379,27 +300,6 @@ def accepted_source(connection: Connection, store: str) -> Source:
         if isinstance(how, Mapping)
     }
     return Source(known.get("ends_with_newline"), encodings)
-
-
-def _catalogue(
-    items: Mapping[str, Item],
-    parts: Parts,
-    bad_rows: tuple[BadRow, ...] = (),
-    facts: ExportFacts | None = None,
-) -> Catalogue:
-    return Catalogue(
-        items=items,
-        categories=parts.categories,
-        add_ons=parts.add_ons,
-        addon_groups=parts.addon_groups,
-        menus=parts.menus,
-        bad_rows=bad_rows,
-        facts=facts or ExportFacts(),
-    )
-
-
-def _parts_of(export: Catalogue) -> Parts:
-    return Parts(export.categories, export.add_ons, export.addon_groups, export.menus)
 
 
 def touched_by(connection: Connection, store: str, overlay: Overlay) -> dict[str, AcceptedItem]:

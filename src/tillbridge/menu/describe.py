@@ -5,15 +5,7 @@ from typing import Any
 
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.menu.diff import Diff, ItemChange
-from tillbridge.menu.plan import (
-    PatchItem,
-    Plan,
-    PushBatch,
-    PushFull,
-    SetAvailability,
-    Step,
-)
-from tillbridge.model.catalogue import Catalogue, Item, ItemTax
+from tillbridge.model.catalogue import BadRow, Catalogue, Item, ItemTax
 from tillbridge.model.export_facts import LeftOut
 from tillbridge.model.menu_summary import MenuSummary, Priced
 from tillbridge.model.money import to_major
@@ -158,32 +150,6 @@ def changes_json(changes: Diff) -> dict[str, Any]:
         "addon_groups": list(changes.addon_groups.put),
         "menus": list(changes.menus.put),
     }
-
-
-def calls_of(plan: Plan) -> list[dict[str, Any]]:
-    """Return the calls of a plan: method, path below the store, and how much it carries."""
-    return [_call(step) for step in plan.steps]
-
-
-def _call(step: Step) -> dict[str, Any]:
-    match step:
-        case PushFull():
-            return {"call": "POST menus", "items": len(step.items), "menus": len(step.menus)}
-        case PushBatch():
-            return {
-                "call": "POST menus/batch",
-                "add": len(step.add),
-                "update": len(step.update),
-                "delete": len(step.delete),
-            }
-        case PatchItem():
-            return {
-                "call": "PATCH items/{external_id}",
-                "external_id": step.item.external_id,
-                "fields": sorted(step.fields),
-            }
-        case SetAvailability():
-            return {"call": "POST items/availability", "items": len(step.items)}
 
 
 def _by_name(item: Item) -> tuple[str, str]:
@@ -343,6 +309,16 @@ def _left_out(left_out: Sequence[LeftOut]) -> Iterator[str]:
 
 def _priced(priced: Priced, currency: str) -> str:
     return f"{priced.name} {to_major(priced.price, currency)} {currency}"
+
+
+def bad_row_json(row: BadRow) -> dict[str, str]:
+    """Return a row that cannot be read as JSON."""
+    return {
+        "place": row.place,
+        "text": row.text,
+        "fix": row.fix,
+        "external_id": row.external_id,
+    }
 
 
 def listed(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:

@@ -7,7 +7,7 @@ subtraction. Availability does not count there: it goes out even while the rest 
 turn an approved plan into another one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -66,20 +66,12 @@ class Diff:
     @cached_property
     def content(self) -> Mapping[str, ItemChange]:
         """The changed items of which more than availability differs."""
-        return {
-            external_id: change
-            for external_id, change in self.changed.items()
-            if not change.availability_only
-        }
+        return {key: each for key, each in self.changed.items() if not each.availability_only}
 
     @cached_property
     def availability(self) -> Mapping[str, ItemChange]:
         """The changed items of which only availability differs."""
-        return {
-            external_id: change
-            for external_id, change in self.changed.items()
-            if change.availability_only
-        }
+        return {key: each for key, each in self.changed.items() if each.availability_only}
 
     @property
     def parts_put(self) -> bool:
@@ -92,12 +84,8 @@ class Diff:
         return bool(self.added or self.removed or self.content or self.parts_put or self.menus.put)
 
     def __bool__(self) -> bool:
-        return bool(
-            self.added
-            or self.changed
-            or self.removed
-            or any(getattr(self, kind) for kind in PART_KINDS)
-        )
+        gone = any(getattr(self, kind).gone for kind in PART_KINDS)
+        return bool(self.needs_push or self.changed or gone)
 
 
 def diff(
@@ -122,7 +110,10 @@ def diff(
         elif external_id in doubtful:
             changed[external_id] = ItemChange(before, after, frozenset(ITEM_FIELDS))
         elif before is not after and before != after:
-            changed[external_id] = ItemChange(before, after, _differing(before, after))
+            differing = (
+                name for name in ITEM_FIELDS if getattr(before, name) != getattr(after, name)
+            )
+            changed[external_id] = ItemChange(before, after, frozenset(differing))
     removed = {
         external_id: item
         for external_id, item in acknowledged.items.items()
@@ -147,28 +138,18 @@ def diff(
 
 def apply(changes: Diff, acknowledged: Catalogue) -> Catalogue:
     """Return the catalogue the service has after `changes`; without bad rows and fingerprints."""
-    items = {
-        external_id: item
-        for external_id, item in acknowledged.items.items()
-        if external_id not in changes.removed
-    }
+    items = dict(acknowledged.items)
+    for external_id in changes.removed:
+        items.pop(external_id, None)
     items.update((external_id, change.after) for external_id, change in changes.changed.items())
     items.update(changes.added)
-    return Catalogue(
-        items=items,
-        categories=_applied(changes.categories, acknowledged.categories),
-        add_ons=_applied(changes.add_ons, acknowledged.add_ons),
-        addon_groups=_applied(changes.addon_groups, acknowledged.addon_groups),
-        menus=_applied(changes.menus, acknowledged.menus),
-    )
-
-
-def _differing(before: Item, after: Item) -> frozenset[str]:
-    return frozenset(name for name in ITEM_FIELDS if _of(before, name) != _of(after, name))
-
-
-def _of(item: Item, name: str) -> Any:  # noqa: ANN401 -- any field of an item
-    return getattr(item, name)
+    parts: dict[str, Any] = {}
+    for kind in PART_KINDS:
+        changed = getattr(changes, kind)
+        had = getattr(acknowledged, kind).items()
+        stay = {key: part for key, part in had if key not in changed.gone}
+        parts[kind] = {**stay, **changed.put}
+    return Catalogue(items=items, **parts)
 
 
 def _parts(
@@ -188,11 +169,6 @@ def _parts(
     )
 
 
-def _applied(changes: PartChanges[P], before: Mapping[str, P]) -> dict[str, P]:
-    stay = {key: part for key, part in before.items() if key not in changes.gone}
-    return {**stay, **changes.put}
-
-
 _MODULUS = 1 << 128
 
 
@@ -200,8 +176,15 @@ class ContentDigest:
     """The digest of a difference, and of what is left of it as parts of it are accepted."""
 
     def __init__(self, changes: Diff) -> None:
-        self._items = {external_id: _number(text) for external_id, text in _item_entries(changes)}
-        self._parts = sum(_number(text) for text in _part_entries(changes))
+        texts = {external_id: f"removed {external_id}" for external_id in changes.removed}
+        texts |= {key: f"added {_content(item)}" for key, item in changes.added.items()}
+        texts |= {key: f"changed {_content(each.after)}" for key, each in changes.content.items()}
+        self._items = {external_id: _number(text) for external_id, text in texts.items()}
+        self._parts = sum(
+            _number(f"{kind} {part_text(part)}")
+            for kind in PART_KINDS
+            for part in getattr(changes, kind).put.values()
+        )
         self._sum = sum(self._items.values())
 
     @property
@@ -216,21 +199,6 @@ class ContentDigest:
         for external_id in external_ids:
             self._sum -= self._items.pop(external_id, 0)
         self._parts = 0
-
-
-def _item_entries(changes: Diff) -> Iterator[tuple[str, str]]:
-    for external_id in changes.removed:
-        yield external_id, f"removed {external_id}"
-    for external_id, item in changes.added.items():
-        yield external_id, f"added {_content(item)}"
-    for external_id, change in changes.content.items():
-        yield external_id, f"changed {_content(change.after)}"
-
-
-def _part_entries(changes: Diff) -> Iterator[str]:
-    for kind in PART_KINDS:
-        for part in getattr(changes, kind).put.values():
-            yield f"{kind} {part_text(part)}"
 
 
 def _content(item: Item) -> str:

@@ -19,13 +19,11 @@ from tillbridge.ledger.menu import items_by_id, variant_owners
 from tillbridge.ledger.models import Hold, StoreOverride
 from tillbridge.ledger.overrides import drop_overrides, mark_sent, put_override
 from tillbridge.ledger.pushes import approve_hold, dismiss_hold
-from tillbridge.menu.assess import Assessment, guard_and_plan
 from tillbridge.menu.availability import AvailabilitySync
 from tillbridge.menu.compare import compare
-from tillbridge.menu.context import MenuContext
-from tillbridge.menu.describe import calls_of, changes_json, counts_of, sentences, summary_lines
-from tillbridge.menu.lane import SyncRequest
-from tillbridge.menu.reading import read_now
+from tillbridge.menu.describe import bad_row_json, changes_json, counts_of, sentences, summary_lines
+from tillbridge.menu.lane import MenuContext, SyncRequest, read_now
+from tillbridge.menu.plan import Assessment, Step, guard_and_plan
 from tillbridge.menu.sync import WHOLE, MenuSync
 from tillbridge.menu.tables import ANYWAY, TableSync
 from tillbridge.model.catalogue import BadRow
@@ -33,7 +31,7 @@ from tillbridge.model.catalogue import BadRow
 log = get_logger()
 
 
-class CatalogueFlow:
+class MenuFlow:
     """The flow of one store. Used from the event loop."""
 
     def __init__(self, store: StoreContext) -> None:
@@ -101,7 +99,9 @@ class CatalogueFlow:
     async def _push_now(self, request: SyncRequest) -> "PlanReport | None":
         await self._availability.read()
         assessment = await self._menu.now(request)
-        return None if assessment is None else await self._report(assessment)
+        if assessment is None:
+            return None
+        return await asyncio.to_thread(report_of, assessment, self._ctx.rules.currency)
 
     async def plan_only(self) -> "PlanReport":
         """Return what a round would push; pushes nothing. Raises BridgeError."""
@@ -111,12 +111,10 @@ class CatalogueFlow:
         overlay = self._ctx.overlay()
         comparison = await self._ctx.read(compare, export, overlay)
         rules = self._ctx.rules
-        return await self._report(
-            await asyncio.to_thread(guard_and_plan, comparison, rules, overlay.now_ms, full=full)
+        assessment = await asyncio.to_thread(
+            guard_and_plan, comparison, rules, overlay.now_ms, full=full
         )
-
-    async def _report(self, assessment: Assessment) -> "PlanReport":
-        return await asyncio.to_thread(report_of, assessment, self._ctx.rules.guard.currency)
+        return await asyncio.to_thread(report_of, assessment, rules.currency)
 
     async def approve(self) -> Hold | None:
         """Release the plan that waits (None: none does); it is pushed if it is still the same."""
@@ -131,7 +129,7 @@ class CatalogueFlow:
         hold = await self._ctx.write(dismiss_hold, by=by, at=self._ctx.clock.now_ms())
         if hold is not None:
             log.info("menu.dismissed", store=self._store, digest=hold.digest)
-            self._ctx.close_problem("menu.held")
+            self._ctx.report("menu.held")
         return hold
 
     async def take_off(self, external_id: str, *, until: int | None, by: str) -> None:
@@ -227,15 +225,7 @@ class PlanReport:
             "approved": self.approved,
             "first_import": self.summary,
             "first_import_lines": list(self.first),
-            "bad_rows": [
-                {
-                    "place": row.place,
-                    "text": row.text,
-                    "fix": row.fix,
-                    "external_id": row.external_id,
-                }
-                for row in self.bad_rows
-            ],
+            "bad_rows": [bad_row_json(row) for row in self.bad_rows],
         }
 
 
@@ -257,10 +247,27 @@ def report_of(assessment: Assessment, currency: str) -> PlanReport:
             )
         ),
         changes=changes_json(changes),
-        calls=calls_of(assessment.plan),
+        calls=[_call(each) for each in assessment.plan.steps],
         reasons=assessment.reasons,
         approved=assessment.approved,
         bad_rows=comparison.bad_rows,
         first=() if first is None else tuple(summary_lines(first, currency)),
         summary=None if first is None else first.to_json(currency),
     )
+
+
+_CALLS = {
+    "full": "POST menus",
+    "batch": "POST menus/batch",
+    "patch": "PATCH items/{external_id}",
+    "availability": "POST items/availability",
+}
+
+
+def _call(step: Step) -> dict[str, Any]:
+    """Return a call of the plan: method, path below the store, and how much it carries."""
+    if step.kind == "patch":
+        about: dict[str, Any] = {"external_id": step.ids[0], "fields": sorted(step.fields)}
+    else:
+        about = step.counts
+    return {"call": _CALLS[step.kind], **about}

@@ -2,17 +2,21 @@
 
 Every reason is a sentence that a restaurant owner understands. A plan that passes is within every
 limit; the same plan gives the same reasons. What guests would notice otherwise than by items that
-are removed, and by prices, is a table of rules (`guard_rules`).
+are removed, and by prices, is a table (`RULES`): a rule says which items or parts it is about, and
+when one of them is hit. How many may be hit is decided the same way for all of them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from typing import Any
 
+from tillbridge.config import AssumptionSettings, MenuSettings
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.menu.describe import listed
 from tillbridge.menu.diff import Diff, ItemChange
-from tillbridge.menu.guard_rules import ITEM_RULES, PART_RULES, hits_of
-from tillbridge.model.catalogue import Item
+from tillbridge.model.catalogue import AddOnGroup, Item, ItemTax
 from tillbridge.model.export_facts import FileEncoding
 from tillbridge.model.menu_summary import has_priced_choice, prices_of
 from tillbridge.model.money import to_major
@@ -22,21 +26,21 @@ FEW_PARTS = 2  # and so many categories, choices or options
 FEW_ADDED = 20  # and so many new items
 ALL = 3  # of so few, all at once are no day's work
 SLIP_FACTOR = 50  # a price that moves by this factor is a decimal point that slipped
+TAX_POINTS = Decimal(5)  # a tax that moves by more percentage points is no change of the law
+TAX_FACTOR = 2  # nor is one that doubles or halves
+ITEMS = "items"
 _NAMES_SHOWN = 3
 _ASCII = "ascii"
 _UTF = "utf"  # what the codecs begin with that can write every language
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """The store's limits (settings `[stores.NAME.menu]`); `currency` is for the sentences."""
+class Rules:
+    """The settings that decide, of one store; `currency` is for the sentences."""
 
-    max_removed_percent: float
-    max_price_change_percent: float
+    menu: MenuSettings
+    assumptions: AssumptionSettings
     currency: str
-    max_changed_percent: float = 20
-    max_added_percent: float = 50
-    approve_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,25 +93,14 @@ class Finding:
     items: tuple[str, ...] = ()
 
 
-def guard(changes: Diff, totals: Totals, limits: Limits) -> tuple[str, ...]:
+def guard(changes: Diff, totals: Totals, rules: Rules) -> tuple[str, ...]:
     """Return why the plan must wait for a person; empty if it may go out."""
-    return tuple(each.text for each in findings(changes, totals, limits))
+    return tuple(each.text for each in findings(changes, totals, rules))
 
 
-def findings(changes: Diff, totals: Totals, limits: Limits) -> tuple[Finding, ...]:
+def findings(changes: Diff, totals: Totals, rules: Rules) -> tuple[Finding, ...]:
     """Return what speaks against letting the plan go out by itself."""
-    return (
-        *_first(changes, totals, limits),
-        *_source(changes, totals),
-        *_removals(changes, totals, limits),
-        *_zeros(changes, totals, limits),
-        *_slips(changes, limits),
-        *_wild(changes, totals, limits),
-        *_additions(changes, totals, limits),
-        *_items_lose(changes, totals, limits),
-        *_parts_lose(changes, totals, limits),
-        *_headings_emptied(changes, totals, limits),
-    )
+    return tuple(found for check in _CHECKS for found in check(changes, totals, rules))
 
 
 def wanted_counts(changes: Diff) -> tuple[frozenset[str], frozenset[str]]:
@@ -115,15 +108,11 @@ def wanted_counts(changes: Diff) -> tuple[frozenset[str], frozenset[str]]:
 
     Counting walks through the whole menu, so it is done only for what a rule may hold.
     """
-    fields = frozenset(
-        rule.among
-        for rule in ITEM_RULES
-        if rule.among and len(hits_of(rule, iter(changes.changed.values()))) >= ALL
-    )
-    kinds = {rule.kind for rule in PART_RULES if getattr(changes, rule.kind).before}
+    fields = {each.among for each in RULES if each.among and len(each.hits(changes)) >= ALL}
+    kinds = {each.kind for each in RULES if each.kind != ITEMS and each.hits(changes)}
     if changes.removed or any("categories" in each.fields for each in changes.changed.values()):
         kinds.add("categories")
-    return fields, frozenset(kinds)
+    return frozenset(fields), frozenset(kinds)
 
 
 def is_mass(hits: int, known: int, percent: float, *, few: int = FEW) -> bool:
@@ -133,68 +122,187 @@ def is_mass(hits: int, known: int, percent: float, *, few: int = FEW) -> bool:
     return hits > few and hits * 100 > percent * known
 
 
-def vanished_categories(changes: Diff, totals: Totals) -> tuple[str, ...]:
-    """Return the categories that lose all of their items (at least two) and get no new ones."""
-    lost = removed_by_category(changes)
-    filled = {
-        category
-        for item in (*changes.added.values(), *(each.after for each in changes.changed.values()))
-        for category in item.categories
-    }
-    return tuple(
-        category
-        for category, count in lost.items()
-        if count >= 2 and count >= totals.category_items.get(category, 0) and category not in filled
-    )
-
-
-def emptied_categories(changes: Diff, totals: Totals) -> tuple[str, ...]:
-    """Return the categories that lose all of their items (at least two), gone or moved."""
-    return tuple(
-        category
-        for category, count in left_by_category(changes).items()
-        if count >= 2 and count >= totals.category_items.get(category, 0)
-    )
-
-
-def left_by_category(changes: Diff) -> dict[str, int]:
-    """Return how many items leave each category, off the menu or into another one."""
-    left = removed_by_category(changes)
-    for change in changes.changed.values():
-        for category in change.before.categories:
-            if category not in change.after.categories:
-                left[category] = left.get(category, 0) + 1
+def left_by_category(changes: Diff, *, moved: bool = True) -> Counter[str]:
+    """Return how many items leave each category: off the menu or, if `moved`, into another one."""
+    left = Counter(each for item in changes.removed.values() for each in item.categories)
+    for change in changes.changed.values() if moved else ():
+        left.update(set(change.before.categories) - set(change.after.categories))
     return left
 
 
-def removed_by_category(changes: Diff) -> dict[str, int]:
-    """Return how many items each category loses."""
-    lost: dict[str, int] = {}
-    for item in changes.removed.values():
-        for category in item.categories:
-            lost[category] = lost.get(category, 0) + 1
-    return lost
+def plain(name: str) -> str:
+    """Return the name as people compare it: without a difference of case or blanks."""
+    return " ".join(name.split()).casefold()
 
 
-def _first(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:
-    """Yield that nobody has seen the menu yet, where a person wants to."""
-    if limits.approve_first and not totals.items and changes.added:
-        yield Finding(
-            "first",
-            ngettext(
-                "it is the first menu of this storefront: {count} item that nobody has seen yet",
-                "it is the first menu of this storefront: {count} items that nobody has seen yet",
-                len(changes.added),
-            ).format(count=len(changes.added)),
-        )
+# -- what guests would notice, one rule a way
 
 
-def _source(changes: Diff, totals: Totals) -> Iterator[Finding]:
-    """Yield what the text of the export gives away, whatever it says."""
-    before, now = totals.accepted_from, totals.read_from
-    if not totals.items or not changes.needs_push:
-        return
-    if before.ends_with_newline and now.ends_with_newline is False:
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A way in which items, or parts of another `kind` (a field of Diff), change.
+
+    `hit` takes one as it was and as it is. `among` is the field of Item that an item must have had
+    to be hit ("" for any). The text takes {count}, {known} (how many could be hit) and {names}.
+    """
+
+    code: str
+    hit: Callable[[Any, Any], bool]
+    text: str
+    among: str = ""
+    kind: str = ITEMS
+
+    def hits(self, changes: Diff) -> list[tuple[str, str]]:
+        """Return external id and former name of what the rule is about."""
+        if self.kind == ITEMS:
+            pairs = [(each.before, each.after) for each in changes.changed.values()]
+        else:
+            parts = getattr(changes, self.kind)
+            pairs = [(each, parts.put[key]) for key, each in parts.before.items()]
+        return [(was.external_id, was.name) for was, is_now in pairs if self.hit(was, is_now)]
+
+
+def _loses_size_names(before: Item, after: Item) -> bool:
+    had = all(each.variant_name.strip() for each in before.variants)
+    return had and any(not each.variant_name.strip() for each in after.variants)
+
+
+def tax_rate(tax: ItemTax) -> Decimal | None:
+    """Return the sum of the rates in percent; None where one of them is no number."""
+    try:
+        return sum((Decimal(each.rate) for each in tax.components), Decimal(0))
+    except InvalidOperation:
+        return None
+
+
+def _moves_tax(before: Item, after: Item) -> bool:
+    if before.tax is None or after.tax is None or before.tax == after.tax:
+        return False
+    was, is_now = tax_rate(before.tax), tax_rate(after.tax)
+    if was is None or is_now is None:
+        return True
+    low, high = sorted((was, is_now))
+    return high - low > TAX_POINTS or (low > 0 and high >= TAX_FACTOR * low)
+
+
+def must_be_chosen(group: AddOnGroup) -> bool:
+    """Whether a guest cannot order without choosing."""
+    return group.required or group.min_select > 0
+
+
+def _is_renamed(before: Item, after: Item) -> bool:
+    return plain(before.name) != plain(after.name)
+
+
+RULES = (
+    Rule(
+        "sizes_lost",
+        lambda before, after: len(after.variants) < len(before.variants),
+        _("it takes sizes from {count} of {known} items that have them ({names})"),
+        among="variants",
+    ),
+    Rule(
+        "size_names_lost",
+        _loses_size_names,
+        _("it leaves sizes of {count} of {known} items without a name ({names})"),
+        among="variants",
+    ),
+    Rule(
+        "choices_lost",
+        lambda before, after: len(after.addon_groups) < len(before.addon_groups),
+        _("it takes choices from {count} of {known} items that have them ({names})"),
+        among="addon_groups",
+    ),
+    Rule(
+        "taxes_lost",
+        lambda before, after: before.tax is not None and after.tax is None,
+        _("it takes the tax from {count} of {known} items that have one ({names})"),
+        among="tax",
+    ),
+    Rule(
+        "taxes_moved",
+        _moves_tax,
+        _("it changes the tax rate of {count} of {known} items wildly ({names})"),
+        among="tax",
+    ),
+    Rule("renamed", _is_renamed, _("it renames {count} of {known} items ({names})")),
+    Rule(
+        "headings_lost",
+        lambda before, after: bool(before.categories) and not after.categories,
+        _("it takes {count} of {known} items out of every category ({names})"),
+        among="categories",
+    ),
+    Rule(
+        "descriptions_lost",
+        lambda before, after: bool(before.description) and not after.description,
+        _("it takes the description from {count} of {known} items that have one ({names})"),
+        among="description",
+    ),
+    Rule(
+        "pictures_lost",
+        lambda before, after: bool(before.image_url) and not after.image_url,
+        _("it takes the picture from {count} of {known} items that have one ({names})"),
+        among="image_url",
+    ),
+    Rule(
+        "options_lost",
+        lambda before, after: len(after.add_ons) < len(before.add_ons),
+        _("it takes options out of {count} of {known} choices ({names})"),
+        kind="addon_groups",
+    ),
+    Rule(
+        "required_lost",
+        lambda before, after: must_be_chosen(before) and not must_be_chosen(after),
+        _("it lets guests skip {count} of {known} choices that had to be made ({names})"),
+        kind="addon_groups",
+    ),
+    Rule(
+        "groups_renamed",
+        _is_renamed,
+        _("it renames {count} of {known} choices ({names})"),
+        kind="addon_groups",
+    ),
+    Rule(
+        "options_free",
+        lambda before, after: before.price > 0 == after.price,
+        _("it makes {count} of {known} options free ({names})"),
+        kind="add_ons",
+    ),
+    Rule(
+        "options_renamed",
+        _is_renamed,
+        _("it renames {count} of {known} options ({names})"),
+        kind="add_ons",
+    ),
+    Rule(
+        "headings_renamed",
+        _is_renamed,
+        _("it renames {count} of {known} categories ({names})"),
+        kind="categories",
+    ),
+)
+
+
+def _losses(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
+    for rule in RULES:
+        hits = rule.hits(changes)
+        if rule.kind == ITEMS:
+            known = totals.having.get(rule.among, 0) if rule.among else totals.items
+            few, ids = FEW, tuple(external_id for external_id, _name in hits)
+        else:
+            known, few, ids = totals.parts.get(rule.kind, 0), FEW_PARTS, ()
+        if is_mass(len(hits), known, rules.menu.max_changed_percent, few=few):
+            names = _listed([name for _id, name in hits])
+            text = _(rule.text).format(count=len(hits), known=known, names=names)
+            yield Finding(rule.code, text, ids)
+
+
+# -- what the text of the export gives away, whatever it says
+
+
+def _cut_off(changes: Diff, totals: Totals, _rules: Rules) -> Iterator[Finding]:
+    ended, ends = totals.accepted_from.ends_with_newline, totals.read_from.ends_with_newline
+    if totals.items and changes.needs_push and ended and ends is False:
         lost = [*changes.removed.values(), *(each.after for each in changes.content.values())]
         yield Finding(
             "cut_off",
@@ -203,65 +311,114 @@ def _source(changes: Diff, totals: Totals) -> Iterator[Finding]:
             ),
             tuple(each.external_id for each in lost),
         )
-    for name, encoding in now.encodings.items():
-        was = before.encodings.get(name)
-        if was is not None and was.encoding.startswith(_UTF) and not encoding.chosen:
-            yield from _other_encoding(name, was, encoding)
 
 
-def _other_encoding(name: str, was: FileEncoding, now: FileEncoding) -> Iterator[Finding]:
+def _other_encoding(changes: Diff, totals: Totals, _rules: Rules) -> Iterator[Finding]:
     """Yield that a file which was Unicode is not, or is garbled: some program saved it anew."""
-    if now.encoded_twice and not was.encoded_twice:
-        yield Finding(
-            "encoding",
-            _("{file} was in {was}, and was encoded a second time since").format(
-                file=name, was=was.encoding.upper()
-            ),
-        )
-    elif now.encoding != _ASCII and not now.encoding.startswith(_UTF):
-        yield Finding(
-            "encoding",
-            _(
+    if not totals.items or not changes.needs_push:
+        return
+    for name, now in totals.read_from.encodings.items():
+        was = totals.accepted_from.encodings.get(name)
+        if was is None or not was.encoding.startswith(_UTF) or now.chosen:
+            continue
+        if now.encoded_twice and not was.encoded_twice:
+            text = _("{file} was in {was}, and was encoded a second time since")
+        elif now.encoding != _ASCII and not now.encoding.startswith(_UTF):
+            text = _(
                 "{file} was in {was}, and is read as {encoding} now: line {line}, byte {byte} "
                 "does not fit"
-            ).format(
-                file=name,
-                was=was.encoding.upper(),
-                encoding=now.encoding,
-                line=now.bad_line,
-                byte=now.bad_byte,
-            ),
+            )
+        else:
+            continue
+        text = text.format(
+            file=name,
+            was=was.encoding.upper(),
+            encoding=now.encoding,
+            line=now.bad_line,
+            byte=now.bad_byte,
         )
+        yield Finding("encoding", text)
 
 
-def _removals(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:
+# -- items that come and go
+
+
+def _first(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
+    """Yield that nobody has seen the menu yet, where a person wants to."""
+    count = len(changes.added)
+    if rules.menu.approve_first and not totals.items and count:
+        text = ngettext(
+            "it is the first menu of this storefront: {count} item that nobody has seen yet",
+            "it is the first menu of this storefront: {count} items that nobody has seen yet",
+            count,
+        )
+        yield Finding("first", text.format(count=count))
+
+
+def _removals(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
     removed = len(changes.removed)
     if not removed:
         return
-    left = totals.items - removed + len(changes.added)
-    if left <= 0:
-        yield Finding(
-            "empty",
-            _("the export has no items, and the storefront has {count}").format(count=totals.items),
-        )
+    if totals.items - removed + len(changes.added) <= 0:
+        text = _("the export has no items, and the storefront has {count}")
+        yield Finding("empty", text.format(count=totals.items))
         return
-    vanished = [
-        totals.category_names.get(each, each) for each in vanished_categories(changes, totals)
-    ]
-    too_many = removed > FEW and removed * 100 > limits.max_removed_percent * totals.items
-    if too_many:
+    touched = (*changes.added.values(), *(each.after for each in changes.changed.values()))
+    filled = {each for item in touched for each in item.categories}
+    lost = _emptied(left_by_category(changes, moved=False), totals)
+    vanished = _listed(
+        [totals.category_names.get(each, each) for each in lost if each not in filled]
+    )
+    if removed > FEW and removed * 100 > rules.menu.max_removed_percent * totals.items:
         text = _("it removes {removed} of {count} items").format(
             removed=removed, count=totals.items
         )
         if vanished:
-            text += _(", among them all of {categories}").format(categories=_listed(vanished))
-        yield Finding("removed", text, tuple(changes.removed))
+            text += _(", among them all of {categories}").format(categories=vanished)
     elif vanished:
-        text = _("it removes every item of {categories}").format(categories=_listed(vanished))
-        yield Finding("removed", text, tuple(changes.removed))
+        text = _("it removes every item of {categories}").format(categories=vanished)
+    else:
+        return
+    yield Finding("removed", text, tuple(changes.removed))
 
 
-def _zeros(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:
+def _headings_emptied(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
+    emptied = _emptied(left_by_category(changes), totals)
+    known = totals.parts.get("categories", 0)
+    if is_mass(len(emptied), known, rules.menu.max_changed_percent, few=FEW_PARTS):
+        names = _listed([totals.category_names.get(each, each) for each in emptied])
+        text = _("it empties {count} of {known} categories ({names})")
+        yield Finding("headings_emptied", text.format(count=len(emptied), known=known, names=names))
+
+
+def _emptied(left: Counter[str], totals: Totals) -> dict[str, int]:
+    """Return the categories that lose all of their items, and at least two."""
+    accepted = totals.category_items
+    return {key: count for key, count in left.items() if count >= max(2, accepted.get(key, 0))}
+
+
+def _additions(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
+    added, twins = changes.added, totals.twins
+    if not totals.items:
+        return
+    if is_mass(len(twins), totals.items, rules.menu.max_changed_percent):
+        text = _("it adds {count} items that are on the menu already, under other ids ({names})")
+        code, fresh = "doubled", {key: each for key, each in added.items() if key in twins}
+    elif len(added) > FEW_ADDED and len(added) * 100 > rules.menu.max_added_percent * totals.items:
+        text = _("it adds {count} items to a menu of {known} ({names})")
+        code, fresh = "added", dict(added)
+    else:
+        return
+    names = _listed([each.name for each in fresh.values()])
+    yield Finding(
+        code, text.format(count=len(fresh), known=totals.items, names=names), tuple(fresh)
+    )
+
+
+# -- prices
+
+
+def _made_free(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
     zeroed = {
         name: change.after.external_id
         for change in changes.changed.values()
@@ -273,10 +430,10 @@ def _zeros(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:
         yield Finding("free", text, tuple(zeroed.values()))
     free = [item for item in changes.added.values() if _is_free(item, changes)]
     added = len(changes.added)
+    menu = totals.items + added - len(changes.removed)
     few = FEW if totals.items else 1
-    many = len(free) > few and len(free) * 100 > limits.max_changed_percent * added
-    if free and (many or _only(free, changes, totals)):
-        menu = totals.items + added - len(changes.removed)
+    many = len(free) > few and len(free) * 100 > rules.menu.max_changed_percent * added
+    if free and (many or len(free) == menu):
         text = ngettext(
             "{count} new item of a menu of {menu} has no price",
             "{count} new items of a menu of {menu} have no price",
@@ -285,111 +442,53 @@ def _zeros(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:
         yield Finding("free", text, tuple(each.external_id for each in free))
 
 
-def _only(items: Sequence[Item], changes: Diff, totals: Totals) -> bool:
-    """Whether the menu has nothing but these items."""
-    return len(items) == totals.items + len(changes.added) - len(changes.removed)
-
-
-def _slips(changes: Diff, limits: Limits) -> Iterator[Finding]:
-    slipped: dict[str, tuple[float, str]] = {}
-    for change in changes.changed.values():
-        for name, before, after in _prices(change):
-            if _slip(before, after):
-                text = _moved(name, before, after, limits.currency)
-                slipped[text] = (_slip(before, after), change.after.external_id)
-    for external_id, before_part in changes.add_ons.before.items():
-        before, after = before_part.price, changes.add_ons.put[external_id].price
-        if _slip(before, after):
-            text = _moved(before_part.name, before, after, limits.currency)
-            slipped[text] = (_slip(before, after), "")
+def _slips(changes: Diff, _totals: Totals, rules: Rules) -> Iterator[Finding]:
+    """Yield the prices of which a decimal point slipped, those that moved most first."""
+    moved = [
+        (*price, change.after.external_id)
+        for change in changes.changed.values()
+        for price in _prices(change)
+    ]
+    moved += [
+        (was.name, was.price, changes.add_ons.put[key].price, "")
+        for key, was in changes.add_ons.before.items()
+    ]
+    slipped = {}
+    for name, before, after, external_id in moved:
+        low, high = sorted((before, after))
+        if low > 0 and high >= SLIP_FACTOR * low:
+            text = _("{name} from {before} to {after}").format(
+                name=name,
+                before=to_major(before, rules.currency),
+                after=to_major(after, rules.currency),
+            )
+            slipped[text] = (high / low, external_id)
     if slipped:
         worst = sorted(slipped, key=lambda text: -slipped[text][0])
+        text = _("it moves the price of {names}").format(names=_listed(worst))
         yield Finding(
-            "price_slipped",
-            _("it moves the price of {names}").format(names=_listed(worst)),
-            tuple(slipped[text][1] for text in worst if slipped[text][1]),
+            "price_slipped", text, tuple(slipped[each][1] for each in worst if slipped[each][1])
         )
 
 
-def _slip(before: int, after: int) -> float:
-    """Return the factor between two prices where a decimal point slipped; else 0."""
-    low, high = sorted((before, after))
-    return high / low if low > 0 and high >= SLIP_FACTOR * low else 0.0
-
-
-def _wild(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:
+def _wild(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
+    percent = rules.menu.max_price_change_percent
     known = totals.items - len(changes.removed)
-    wild = {}
-    for change in changes.changed.values():
-        moved = [
-            abs(after - before) * 100 / before
-            for _name, before, after in _prices(change)
-            if before > 0 and abs(after - before) * 100 > limits.max_price_change_percent * before
-        ]
-        if moved:
-            wild[change.after.external_id] = max(moved)
+    wild: dict[str, float] = {}
+    for external_id, change in changes.changed.items():
+        for _name, before, after in _prices(change):
+            moved = abs(after - before) * 100
+            if before > 0 and moved > percent * before:
+                wild[external_id] = max(wild.get(external_id, 0), moved / before)
     if len(wild) * 5 > known:
         worst = sorted(wild, key=lambda each: -wild[each])
         text = _("it moves {count} of {known} prices by more than {percent:g} % ({names})").format(
             count=len(wild),
             known=known,
-            percent=limits.max_price_change_percent,
+            percent=percent,
             names=_listed([changes.changed[each].after.name for each in worst]),
         )
         yield Finding("prices_moved", text, tuple(worst))
-
-
-def _additions(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:
-    if not totals.items:
-        return
-    added = changes.added
-    if is_mass(len(totals.twins), totals.items, limits.max_changed_percent):
-        text = _(
-            "it adds {count} items that are on the menu already, under other ids ({names})"
-        ).format(
-            count=len(totals.twins),
-            names=_listed([each.name for key, each in added.items() if key in totals.twins]),
-        )
-        yield Finding("doubled", text, tuple(key for key in added if key in totals.twins))
-    elif len(added) > FEW_ADDED and len(added) * 100 > limits.max_added_percent * totals.items:
-        text = _("it adds {count} items to a menu of {known} ({names})").format(
-            count=len(added),
-            known=totals.items,
-            names=_listed([each.name for each in added.values()]),
-        )
-        yield Finding("added", text, tuple(added))
-
-
-def _items_lose(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:
-    for rule in ITEM_RULES:
-        hits = hits_of(rule, iter(changes.changed.values()))
-        known = totals.having.get(rule.among, 0) if rule.among else totals.items
-        if is_mass(len(hits), known, limits.max_changed_percent):
-            text = _(rule.text).format(
-                count=len(hits), known=known, names=_listed([each.before.name for each in hits])
-            )
-            yield Finding(rule.code, text, tuple(each.before.external_id for each in hits))
-
-
-def _parts_lose(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:
-    for rule in PART_RULES:
-        parts = getattr(changes, rule.kind)
-        hits = [each for key, each in parts.before.items() if rule.hit(each, parts.put[key])]
-        known = totals.parts.get(rule.kind, 0)
-        if is_mass(len(hits), known, limits.max_changed_percent, few=FEW_PARTS):
-            names = _listed([each.name for each in hits])
-            yield Finding(rule.code, _(rule.text).format(count=len(hits), known=known, names=names))
-
-
-def _headings_emptied(changes: Diff, totals: Totals, limits: Limits) -> Iterator[Finding]:
-    emptied = emptied_categories(changes, totals)
-    known = totals.parts.get("categories", 0)
-    if is_mass(len(emptied), known, limits.max_changed_percent, few=FEW_PARTS):
-        names = [totals.category_names.get(each, each) for each in emptied]
-        text = _("it empties {count} of {known} categories ({names})").format(
-            count=len(emptied), known=known, names=_listed(names)
-        )
-        yield Finding("headings_emptied", text)
 
 
 def _prices(change: ItemChange) -> Iterator[tuple[str, int, int]]:
@@ -413,11 +512,19 @@ def _is_free(item: Item, changes: Diff) -> bool:
     return not has_priced_choice(item, groups, changes.add_ons.put)
 
 
-def _moved(name: str, before: int, after: int, currency: str) -> str:
-    return _("{name} from {before} to {after}").format(
-        name=name, before=to_major(before, currency), after=to_major(after, currency)
-    )
-
-
 def _listed(names: Sequence[str]) -> str:
     return listed(names, _NAMES_SHOWN)
+
+
+_CHECKS: tuple[Callable[[Diff, Totals, Rules], Iterator[Finding]], ...] = (
+    _first,
+    _cut_off,
+    _other_encoding,
+    _removals,
+    _made_free,
+    _slips,
+    _wild,
+    _additions,
+    _losses,
+    _headings_emptied,
+)

@@ -1,12 +1,25 @@
-"""A lane: one subject's rounds, requested, made one at a time, and made again where they failed."""
+"""What the lanes of one store's menu share: their context, rounds one at a time, reading exports.
+
+A lane is one subject (menu, availability, tables): its rounds are requested, made one at a time,
+and made again where they failed. What cannot be read is reported, and the last good menu stays
+(invariant 4). An export that is still being written, or locked by the till, mends itself and is
+read again soon; only after a while is it a problem.
+"""
 
 import asyncio
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Concatenate, Generic, ParamSpec, TypeVar
 
+from sqlalchemy import Connection
+
+from tillbridge.adapter import BadRow, ExportUnreadable, PosFailure
+from tillbridge.config import StoreSettings
+from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import (
+    BridgeError,
     Conflict,
     ConsentLost,
     LedgerError,
@@ -16,20 +29,123 @@ from tillbridge.core.errors import (
     ServiceDown,
     ServiceError,
 )
+from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
-from tillbridge.menu.context import MenuContext
-from tillbridge.menu.push_record import JobLost
-from tillbridge.menu.reading import ExportReader
+from tillbridge.menu.guard import Rules
+from tillbridge.menu.overlay import CallsInFlight, Overlay
+from tillbridge.model.catalogue import Availability
+from tillbridge.pos.export_problems import bad_rows_problem, unreadable_problem
 from tillbridge.service.answers import NOT_INTEGRATED
+
+if TYPE_CHECKING:
+    from tillbridge.core.clock import Clock
+    from tillbridge.core.supervision import Supervisor
+    from tillbridge.ledger.ledger import Ledger
+    from tillbridge.ledger.problems import ProblemTracker
+    from tillbridge.pos.runner import PosRunner
+    from tillbridge.service.client import ServiceClient
 
 log = get_logger()
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 LONGEST_BACKOFF_S = 15.0  # so soon after a service is back somebody notices, and all go on
+PATIENCE_S = 5.0  # so long may an export be in the making before it is a problem
+SOON_S = 0.5
+# What is mended without the file changing (a permission, a share) is noticed after so long.
+UNCHANGED_S = 15.0
 PUSH_NOT_ALLOWED = "menu.push_not_allowed"
-EXPECTED = (ServiceError, JobLost, LedgerError)  # how a round fails: reported, and tried again
+
+
+@dataclass(slots=True)
+class LatestAvailability:
+    """What was read last of the POS's availability; changed by the availability lane alone.
+
+    `by_pos` is None while it is not known. `unconfirmed` are items of which two calls carried the
+    availability at the same time, so that it is sent once more.
+    """
+
+    by_pos: Mapping[str, Availability] | None = None
+    unconfirmed: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class MenuContext:
+    """One store, its rules, and what its lanes have to know of each other."""
+
+    store: str
+    settings: StoreSettings
+    pos: "PosRunner"
+    service: "ServiceClient"
+    ledger: "Ledger"
+    problems: "ProblemTracker"
+    clock: "Clock"
+    supervisor: "Supervisor"
+    rules: Rules
+    base_url: str  # of the service
+    job_poll_s: float
+    availability: LatestAvailability
+    calls: CallsInFlight = field(default_factory=CallsInFlight)
+
+    @classmethod
+    def of(cls, store: StoreContext) -> "MenuContext":
+        """Return the context of a store's menu."""
+        bridge, settings, pos = store.bridge, store.settings, store.pos.menu
+        return cls(
+            store.store,
+            settings,
+            pos,
+            store.service,
+            bridge.ledger,
+            bridge.problems,
+            bridge.clock,
+            store.supervisor,
+            Rules(settings.menu, bridge.settings.assumptions, settings.currency),
+            bridge.settings.service.base_url,
+            bridge.settings.service.job_poll_s,
+            LatestAvailability(None if pos.reads_availability else {}),
+        )
+
+    async def read(
+        self,
+        query: Callable[Concatenate[Connection, str, P], T],
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """Ask the ledger about this store. Raises LedgerError."""
+        return await self.ledger.read(
+            lambda connection: query(connection, self.store, *arguments, **options)
+        )
+
+    async def write(
+        self,
+        change: Callable[Concatenate[Connection, str, P], T],
+        *arguments: P.args,
+        **options: P.kwargs,
+    ) -> T:
+        """Change what the ledger has of this store, in one transaction. Raises LedgerError."""
+        return await self.ledger.write(
+            lambda connection: change(connection, self.store, *arguments, **options)
+        )
+
+    def report(
+        self, code: str, detail: Mapping[str, object] | None = None, subject: str = ""
+    ) -> None:
+        """Report whether the store has this problem now: with that detail, or (None) not at all."""
+        found = [] if detail is None else [Found(code, subject, detail)]
+        self.problems.report(Scope(self.store, frozenset({code}), subject), found)
+
+    def overlay(self) -> Overlay:
+        """Return what the POS has of availability now; the ledger adds the staff's overrides."""
+        return Overlay(self.clock.now_ms(), self.availability.by_pos)
+
+
+class JobLost(BridgeError):
+    """The service no longer knows the job, and shows no sync since it began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +183,11 @@ class SyncLane(ABC, Generic[T]):
         self.ctx = ctx
         self.subject = subject
         self.worker = Worker(subject, self.step, ctx.supervisor, ctx.clock)
-        self.reader = ExportReader(ctx, subject, self.worker)
         self.refused_digest = ""  # of a plan that the service refuses as a whole
         self._requested = USUAL
         self._one_at_a_time = asyncio.Lock()
+        self._passing_since: float | None = None  # monotonic, of an export in the making
+        self._unreadable = ""  # why the export cannot be read, as it was logged
 
     @abstractmethod
     async def round(self, request: SyncRequest) -> T | None:
@@ -106,18 +223,18 @@ class SyncLane(ABC, Generic[T]):
                 return await self.round(request)
             except Exception as failure:
                 self.postpone(request)
-                if isinstance(failure, EXPECTED):
+                if isinstance(failure, ServiceError | JobLost | LedgerError):
                     self._failed(failure)
                 raise
 
     def succeeded(self) -> None:
         """Close what a failure opened; the next one is a first one again."""
         self.worker.succeeded()
-        self.ctx.close_problem(self.push_failed, self.subject)
+        self.ctx.report(self.push_failed, None, self.subject)
 
     async def step(self) -> None:
         """Make a round, as the worker does."""
-        with suppress(*EXPECTED):  # reported, and tried again where that can help
+        with suppress(ServiceError, JobLost, LedgerError):  # reported, and tried again by itself
             await self.now()
 
     def _failed(self, failure: ServiceError | JobLost | LedgerError) -> None:
@@ -139,7 +256,7 @@ class SyncLane(ABC, Generic[T]):
             case Refused(code=code) if code == NOT_INTEGRATED:
                 return  # (as above, for the integration)
             case Refused(code=code) if code == PUSH_NOT_ALLOWED:
-                self.ctx.open_problem(PUSH_NOT_ALLOWED)
+                self.ctx.report(PUSH_NOT_ALLOWED, {})
                 return
             case RateLimited():
                 self.worker.wake_in(failure.retry_after_s)
@@ -149,4 +266,62 @@ class SyncLane(ABC, Generic[T]):
             case _:
                 self.worker.wake_in(self.worker.back_off(LONGEST_BACKOFF_S))
         if isinstance(failure, Refused | Conflict | ServiceDown | OutcomeUnknown | JobLost):
-            self.ctx.open_problem(self.push_failed, self.subject, detail=failure.text)
+            self.ctx.report(self.push_failed, {"detail": failure.text}, self.subject)
+
+    # -- reading the subject's export
+
+    async def read_export(self, reading: Callable[[], Awaitable[R]]) -> R | None:
+        """Return what was read; None where it cannot be now: then it is read again by itself."""
+        try:
+            found = await reading()
+        except ExportUnreadable as failure:
+            self._is_unreadable(failure)
+            return None
+        except PosFailure as failure:
+            self._log_unreadable(failure.message or type(failure).__name__)
+            self.worker.wake_in(self.worker.back_off(LONGEST_BACKOFF_S))
+            return None
+        self._passing_since = None
+        self._unreadable = ""
+        self.ctx.report("export.unreadable", None, self.subject)
+        return found
+
+    def report_bad_rows(self, bad_rows: Sequence[BadRow]) -> None:
+        """Report the rows that cannot be read."""
+        detail = bad_rows_problem(self.subject, bad_rows).detail if bad_rows else None
+        self.ctx.report("export.bad_rows", detail, self.subject)
+
+    def _is_unreadable(self, failure: ExportUnreadable) -> None:
+        if failure.passing:
+            now = self.ctx.clock.monotonic()
+            if self._passing_since is None:
+                self._passing_since = now
+            patient = now - self._passing_since < PATIENCE_S
+            self.worker.wake_in(SOON_S if patient else 10 * SOON_S)
+            if patient:
+                return
+        else:
+            self.worker.wake_in(UNCHANGED_S)
+        self._log_unreadable(failure.text)
+        found = unreadable_problem(self.subject, failure)
+        self.ctx.report(found.code, found.detail, self.subject)
+
+    def _log_unreadable(self, text: str) -> None:
+        if text != self._unreadable:
+            self._unreadable = text
+            log.warning(
+                "export.unreadable", store=self.ctx.store, subject=self.subject, detail=text
+            )
+
+
+async def read_now(reading: Callable[[], Awaitable[T]]) -> T:
+    """Return what was read, for a person who waits for it. Raises BridgeError."""
+    try:
+        return await reading()
+    except ExportUnreadable as failure:
+        raise BridgeError(f"{failure.place} {failure.text}".strip(), fix=failure.fix) from failure
+    except PosFailure as failure:
+        raise BridgeError(
+            failure.message or _("The till cannot be read now."),
+            fix=_("Check that the till is on and connected."),
+        ) from failure

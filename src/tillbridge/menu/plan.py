@@ -1,4 +1,6 @@
-"""From a difference to the cheapest calls that are right. Pure. Specification: Menus and items.
+"""From a comparison to the cheapest calls that are right, or to a hold. Pure.
+
+Specification: Menus and items.
 
 | what differs | calls |
 |---|---|
@@ -14,13 +16,19 @@ may take in one call are split.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from tillbridge.ledger.menu_codec import Parts
 from tillbridge.menu.codec import can_be_patched
-from tillbridge.menu.diff import Diff
-from tillbridge.model.catalogue import Catalogue, Item, Menu
+from tillbridge.menu.compare import Comparison
+from tillbridge.menu.describe import summary_of
+from tillbridge.menu.diff import AVAILABILITY, ContentDigest, Diff, ItemChange, apply
+from tillbridge.menu.guard import Rules, findings
+from tillbridge.menu.overlay import availability_of
+from tillbridge.model.catalogue import Availability, Catalogue, Item, Menu
+from tillbridge.model.menu_summary import MenuSummary
 
 T = TypeVar("T")
 
@@ -30,51 +38,79 @@ DEFAULT_MENU = Menu("menu", "Menu")  # for a POS that knows of no menus
 
 
 @dataclass(frozen=True, slots=True)
-class PlanLimits:
-    """Sizes (settings `[assumptions]` and `full_push_percent`)."""
+class Step:
+    """One call: POST menus (full), POST menus/batch, PATCH item or POST items/availability.
 
-    background_threshold: int
-    batch_max_items: int
-    full_push_percent: float
+    `before` is what the service has of the items that it knows; a batch adds the others. `delete`
+    goes with a batch, `fields` (what differs) with a patch, `menus` with a full push.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class PushFull:
-    """POST menus: these items of these menus, with the parts they need."""
-
-    menus: tuple[Menu, ...]
-    items: tuple[Item, ...]
-    parts: Parts
-
-
-@dataclass(frozen=True, slots=True)
-class PushBatch:
-    """POST menus/batch. `before` holds what the service has of the updated items."""
-
-    add: tuple[Item, ...] = ()
-    update: tuple[Item, ...] = ()
+    kind: Kind
+    items: tuple[Item, ...] = ()
     delete: tuple[str, ...] = ()
     parts: Parts = field(default_factory=Parts)
     before: Mapping[str, Item] = field(default_factory=dict)
+    menus: tuple[Menu, ...] = ()
+    fields: frozenset[str] = frozenset()
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The external ids of the items that the step carries, in order."""
+        return (*(each.external_id for each in self.items), *self.delete)
 
-@dataclass(frozen=True, slots=True)
-class PatchItem:
-    """PATCH of one item: `fields` are what differs from `before`."""
+    @property
+    def add(self) -> tuple[Item, ...]:
+        """The items of a batch that the service does not know yet."""
+        return tuple(each for each in self.items if each.external_id not in self.before)
 
-    item: Item
-    before: Item
-    fields: frozenset[str]
+    @property
+    def update(self) -> tuple[Item, ...]:
+        """The items of a batch that the service knows."""
+        return tuple(each for each in self.items if each.external_id in self.before)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much the step carries, by what it is called in its body."""
+        match self.kind:
+            case "full":
+                return {"items": len(self.items), "menus": len(self.menus)}
+            case "batch":
+                new = len(self.add)
+                return {"add": new, "update": len(self.items) - new, "delete": len(self.delete)}
+            case _:
+                return {"items": len(self.items)}
 
-@dataclass(frozen=True, slots=True)
-class SetAvailability:
-    """POST items/availability: whether these items are on sale, and until when they are not."""
+    @property
+    def availability(self) -> dict[str, Availability | None]:
+        """The availability that the step carries; None of an item that it deletes."""
+        if self.kind == "patch" and "available" not in self.fields:
+            return {}
+        carried: dict[str, Availability | None] = {
+            each.external_id: availability_of(each) for each in self.items
+        }
+        return carried | dict.fromkeys(self.delete)
 
-    items: tuple[Item, ...]
+    def with_availability(self, sent: Mapping[str, Availability]) -> "Step":
+        """Return the step with the availability that was sent of its items since it was planned.
 
+        An item object cannot carry the end of a snooze.
+        """
+        if sent.keys().isdisjoint(self.ids):
+            return self
+        ends = self.kind == "availability"
+        items = tuple(
+            replace(each, available=latest.available, snooze_until=latest.until if ends else None)
+            if (latest := sent.get(each.external_id)) is not None
+            else each
+            for each in self.items
+        )
+        return replace(self, items=items)
 
-Step = PushFull | PushBatch | PatchItem | SetAvailability
+    def only(self, ids: AbstractSet[str]) -> "Step":
+        """Return the step with these items alone, and the parts that they need."""
+        items = tuple(each for each in self.items if each.external_id in ids)
+        delete = tuple(each for each in self.delete if each in ids)
+        return replace(self, items=items, delete=delete, parts=needed(items, self.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +121,97 @@ class Plan:
     steps: tuple[Step, ...] = ()
 
 
-def choose(changes: Diff, *, acknowledged: int, menus: int, limits: PlanLimits) -> Kind:
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What a reading comes to.
+
+    `reasons` say why the plan waits for a person; then `plan` holds only what may go out meanwhile
+    (availability), and `suspects` are the ids of the items the reasons are about, the worst first.
+    `digest` names the plan's content. `needs_whole` asks for the whole export, which a full push
+    takes. `first` sums up a menu that the storefront has nothing to compare with.
+    """
+
+    comparison: Comparison
+    plan: Plan
+    digest: str = ""
+    reasons: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
+    approved: bool = False
+    needs_whole: bool = False
+    summary: Mapping[str, Any] | None = None
+    first: MenuSummary | None = None
+
+
+def guard_and_plan(
+    comparison: Comparison, rules: Rules, now_ms: int, *, full: bool = False
+) -> Assessment:
+    """Return the calls that bring the service in line, or why a person has to look first.
+
+    `full`: a full push is asked for, whatever it costs. Takes its time for a large menu: run it
+    beside the event loop.
+    """
+    if rules.assumptions.service_restores_snoozed:
+        comparison = _without_ended_snoozes(comparison, now_ms)
+    changes, hold, totals = comparison.changes, comparison.hold, comparison.totals
+    first = None
+    if changes.added and not totals.items:
+        first = MenuSummary.of(comparison.current)
+    if not changes and not full:
+        return Assessment(comparison, Plan("nothing"), first=first)
+    digest = ContentDigest(changes).text
+    approved = hold is not None and hold.approved and hold.digest == digest
+    found = findings(changes, totals, rules)
+    if found and not approved:
+        suspects = tuple(dict.fromkeys(each for finding in found for each in finding.items))
+        return Assessment(
+            comparison,
+            availability_alone(changes, rules),
+            digest,
+            tuple(each.text for each in found),
+            suspects,
+            summary=summary_of(
+                changes, comparison.acknowledged, comparison.current, rules.currency, suspects
+            ),
+            first=first,
+        )
+    kind: Kind = "full"
+    if not full:
+        kind = choose(changes, acknowledged=totals.items, menus=comparison.menus, rules=rules)
+    if kind == "full" and not comparison.whole:
+        return Assessment(comparison, Plan("full"), digest, needs_whole=True, first=first)
+    target = apply(changes, comparison.acknowledged) if kind == "full" else Catalogue()
+    steps = plan(kind, changes, target, rules)
+    return Assessment(comparison, steps, digest, approved=approved, first=first)
+
+
+def availability_alone(changes: Diff, rules: Rules) -> Plan:
+    """Return what never waits: availability, of items that the service has."""
+    toggled = {
+        external_id: replace(change, fields=AVAILABILITY)
+        for external_id, change in changes.changed.items()
+        if change.fields & AVAILABILITY
+        and availability_of(change.before) != availability_of(change.after)
+    }
+    return plan("availability", Diff(changed=toggled), Catalogue(), rules)
+
+
+def snooze_ended(change: ItemChange, now_ms: int) -> bool:
+    """Whether the change is that a snooze, sent to the service with its end, is over."""
+    until = change.before.snooze_until
+    return change.after.available and until is not None and until <= now_ms
+
+
+def _without_ended_snoozes(comparison: Comparison, now_ms: int) -> Comparison:
+    """Leave out snoozes that the service ends by itself; the availability lane notes them."""
+    changed = {
+        external_id: change
+        for external_id, change in comparison.changes.changed.items()
+        if not (change.availability_only and snooze_ended(change, now_ms))
+    }
+    return replace(comparison, changes=replace(comparison.changes, changed=changed))
+
+
+def choose(changes: Diff, *, acknowledged: int, menus: int, rules: Rules) -> Kind:
     """Return the kind of plan for `changes`.
 
     `acknowledged` is how many items the service has, `menus` how many menus the catalogue has.
@@ -93,105 +219,69 @@ def choose(changes: Diff, *, acknowledged: int, menus: int, limits: PlanLimits) 
     if not changes.needs_push:
         return "availability" if changes.availability else "nothing"
     touched = len(changes.added) + len(changes.content)
-    large = touched > limits.background_threshold
-    most = touched * 100 > limits.full_push_percent * max(acknowledged, touched)
-    if acknowledged == 0 and touched:
+    large = touched > rules.assumptions.background_threshold
+    most = touched * 100 > rules.menu.full_push_percent * max(acknowledged, touched)
+    # What only a full push can say: menus, and who is on which.
+    menus_move = changes.menus.put or (changes.added and menus > 1)
+    if (acknowledged == 0 and touched) or (large and most) or menus_move:
         return "full"
-    if (large and most) or _menus_move(changes, menus):
+    if any(each.before.menus != each.after.menus for each in changes.changed.values()):
         return "full"
-    if _is_one_patch(changes):
-        return "patch"
-    return "batch"
+    if changes.added or changes.removed or changes.parts_put or len(changes.changed) != 1:
+        return "batch"
+    (change,) = changes.changed.values()
+    fits = can_be_patched(change.after, change.before, change.fields)
+    return "patch" if fits else "batch"
 
 
-def plan(kind: Kind, changes: Diff, target: Catalogue, limits: PlanLimits) -> Plan:
+def plan(kind: Kind, changes: Diff, target: Catalogue, rules: Rules) -> Plan:
     """Return the calls of that kind; for a full push `target` is the whole catalogue to be."""
+    size = rules.assumptions.batch_max_items
+    touched = [*changes.added.values(), *(each.after for each in changes.changed.values())]
+    steps: list[Step] = []
     match kind:
         case "nothing":
             return Plan("nothing")
         case "availability":
-            return Plan("availability", tuple(_availability(_toggled(changes), limits)))
+            touched = [each.after for each in changes.availability.values()]
         case "patch":
-            return Plan("patch", (*_patch(changes), *_availability(_snoozed(changes), limits)))
+            for key, change in changes.changed.items():
+                item, before = without_snooze(change.after), {key: change.before}
+                steps.append(Step("patch", (item,), before=before, fields=change.fields))
         case "batch":
-            return Plan(
-                "batch",
-                (*_batches(changes, limits), *_availability(_snoozed(changes), limits)),
-            )
+            steps += _batches(touched, changes, size)
         case "full":
-            return Plan("full", tuple(_full(changes, target, limits)))
+            touched = list(target.items.values())
+            steps += _full(changes, target, size)
+    if kind != "availability":  # only that call can say when a snooze ends
+        touched = [each for each in touched if not each.available and each.snooze_until is not None]
+    steps += [Step("availability", tuple(portion)) for portion in portions(touched, size)]
+    return Plan(kind, tuple(steps))
 
 
-def _menus_move(changes: Diff, menus: int) -> bool:
-    """Whether something changes that only a full push can say: menus, and who is on which."""
-    if changes.menus.put:
-        return True
-    if changes.added and menus > 1:
-        return True
-    return any(
-        "menus" in change.fields and change.after.menus != change.before.menus
-        for change in changes.changed.values()
-    )
-
-
-def _is_one_patch(changes: Diff) -> bool:
-    if changes.added or changes.removed or changes.parts_put or len(changes.changed) != 1:
-        return False
-    (change,) = changes.changed.values()
-    return can_be_patched(change.after, change.before, change.fields)
-
-
-def _patch(changes: Diff) -> Iterator[Step]:
-    for change in changes.changed.values():
-        yield PatchItem(without_snooze(change.after), change.before, change.fields)
-
-
-def _batches(changes: Diff, limits: PlanLimits) -> Iterator[Step]:
+def _batches(touched: Sequence[Item], changes: Diff, size: int) -> Iterator[Step]:
     parts = Parts(changes.categories.put, changes.add_ons.put, changes.addon_groups.put)
-    rows: list[tuple[str, str]] = [
-        *(("add", each) for each in changes.added),
-        *(("update", each) for each in changes.changed),
-        *(("delete", each) for each in changes.removed),
-    ]
-    for number, portion in enumerate(_portions(rows, limits.batch_max_items) or [[]]):
-        chosen = {
-            verb: [external_id for what, external_id in portion if what == verb]
-            for verb in ("add", "update", "delete")
+    rows: list[Item | str] = [*touched, *changes.removed]
+    for portion in portions(rows, size) or [[]]:
+        items = tuple(without_snooze(each) for each in portion if isinstance(each, Item))
+        before = {
+            each.external_id: changes.changed[each.external_id].before
+            for each in items
+            if each.external_id in changes.changed
         }
-        yield PushBatch(
-            add=tuple(without_snooze(changes.added[each]) for each in chosen["add"]),
-            update=tuple(without_snooze(changes.changed[each].after) for each in chosen["update"]),
-            delete=tuple(chosen["delete"]),
-            parts=parts if number == 0 else Parts(),
-            before={each: changes.changed[each].before for each in chosen["update"]},
-        )
+        delete = tuple(each for each in portion if isinstance(each, str))
+        yield Step("batch", items, delete, parts, before)
+        parts = Parts()  # they went with the first
 
 
-def _full(changes: Diff, target: Catalogue, limits: PlanLimits) -> Iterator[Step]:
+def _full(changes: Diff, target: Catalogue, size: int) -> Iterator[Step]:
     items = tuple(without_snooze(each) for each in target.items.values())
     if items or target.menus:
-        yield PushFull(
-            tuple(target.menus.values()) or (DEFAULT_MENU,),
-            items,
-            Parts(target.categories, target.add_ons, target.addon_groups, target.menus),
-        )
-    for portion in _portions(list(changes.removed), limits.batch_max_items):
-        yield PushBatch(delete=tuple(portion))
-    yield from _availability([each for each in target.items.values() if _has_end(each)], limits)
-
-
-def _toggled(changes: Diff) -> list[Item]:
-    return [change.after for change in changes.availability.values()]
-
-
-def _snoozed(changes: Diff) -> list[Item]:
-    """Return the items of a patch or batch whose snooze has an end: only availability says it."""
-    touched = (*changes.added.values(), *(each.after for each in changes.changed.values()))
-    return [each for each in touched if _has_end(each)]
-
-
-def _has_end(item: Item) -> bool:
-    return not item.available and item.snooze_until is not None
+        parts = Parts(target.categories, target.add_ons, target.addon_groups, target.menus)
+        menus = tuple(target.menus.values()) or (DEFAULT_MENU,)
+        yield Step("full", items, parts=parts, menus=menus)
+    for portion in portions(list(changes.removed), size):
+        yield Step("batch", delete=tuple(portion))
 
 
 def without_snooze(item: Item) -> Item:
@@ -199,25 +289,16 @@ def without_snooze(item: Item) -> Item:
     return item if item.snooze_until is None else replace(item, snooze_until=None)
 
 
-def _availability(items: Sequence[Item], limits: PlanLimits) -> Iterator[Step]:
-    for portion in _portions(items, limits.batch_max_items):
-        yield SetAvailability(tuple(portion))
-
-
-def _portions(values: Sequence[T], size: int) -> list[Sequence[T]]:
+def portions(values: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Return the values in portions of at most `size`."""
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 
 def needed(items: Sequence[Item], parts: Parts) -> Parts:
     """Return those of the parts that the items refer to, directly or through a group."""
     categories = {each for item in items for each in item.categories}
-    groups = {each for item in items for each in item.addon_groups}
-    add_ons = {
-        each
-        for group in groups
-        if group in parts.addon_groups
-        for each in parts.addon_groups[group].add_ons
-    }
+    groups = {each for item in items for each in item.addon_groups} & parts.addon_groups.keys()
+    add_ons = {each for group in groups for each in parts.addon_groups[group].add_ons}
     return Parts(
         {key: part for key, part in parts.categories.items() if key in categories},
         {key: part for key, part in parts.add_ons.items() if key in add_ons},
@@ -226,36 +307,24 @@ def needed(items: Sequence[Item], parts: Parts) -> Parts:
     )
 
 
-def menus_of(push: PushFull) -> Iterator[tuple[Menu, tuple[Item, ...], Parts]]:
-    """Yield each menu of a push with its items and parts.
+def menus_of(push: Step) -> Iterator[tuple[Menu, tuple[Item, ...], Parts]]:
+    """Yield each menu of a full push with its items and parts.
 
     An item that names no menu of the push is on the first one; so are parts that no item needs.
     """
-    known = {menu.external_id for menu in push.menus}
-    on: dict[str, list[Item]] = {menu.external_id: [] for menu in push.menus}
     first = push.menus[0].external_id
-    for item in push.items:
-        for menu_id in [each for each in item.menus if each in known] or [first]:
-            on[menu_id].append(item)
     if len(push.menus) == 1:
         yield push.menus[0], push.items, push.parts
         return
+    on: dict[str, list[Item]] = {menu.external_id: [] for menu in push.menus}
+    for item in push.items:
+        for menu_id in [each for each in item.menus if each in on] or [first]:
+            on[menu_id].append(item)
     needs = {menu_id: needed(items, push.parts) for menu_id, items in on.items()}
+    for kind in ("categories", "add_ons", "addon_groups"):
+        used = {key for each in needs.values() for key in getattr(each, kind)}
+        orphans = {key: part for key, part in getattr(push.parts, kind).items() if key not in used}
+        with_them = {**getattr(needs[first], kind), **orphans}
+        needs[first] = replace(needs[first], **{kind: with_them})
     for menu in push.menus:
-        mine = needs[menu.external_id]
-        if menu.external_id == first:
-            mine = _with_orphans(mine, push.parts, tuple(needs.values()))
-        yield menu, tuple(on[menu.external_id]), mine
-
-
-def _with_orphans(mine: Parts, every: Parts, used: Sequence[Parts]) -> Parts:
-    return Parts(
-        {**mine.categories} | _untaken(every.categories, [each.categories for each in used]),
-        {**mine.add_ons} | _untaken(every.add_ons, [each.add_ons for each in used]),
-        {**mine.addon_groups} | _untaken(every.addon_groups, [each.addon_groups for each in used]),
-        mine.menus,
-    )
-
-
-def _untaken(every: Mapping[str, T], used: Sequence[Mapping[str, T]]) -> dict[str, T]:
-    return {key: part for key, part in every.items() if not any(key in each for each in used)}
+        yield menu, tuple(on[menu.external_id]), needs[menu.external_id]

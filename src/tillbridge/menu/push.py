@@ -1,17 +1,25 @@
 """Push a plan: step after step, each acknowledged as soon as the service accepted it.
 
-Each call is recorded before it is sent (`PushRecord`). A step that is refused is narrowed down to
+Each call is recorded before it is sent (`push_record`). A step that is refused is narrowed down to
 the items it is refused for; the others go through. An item counts as refused only when it was
 refused by itself while something else of the same plan was taken: a service that refuses everything
 says nothing about a single item.
+
+A partial answer says that something was not taken, and perhaps what: names count only where the
+numbers agree with them; where nobody can tell, nothing is acknowledged and the push is repeated in
+parts. A refusal may name the items in its message, by id or by place ("items[17]"), or may not: a
+step is divided until what is refused is one item. Names only guide the division. Everything is an
+upsert, so sending a part twice does no harm.
 """
 
 import asyncio
+import re
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Literal
 
 from sqlalchemy import Connection
 
@@ -21,36 +29,12 @@ from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.menu import codec
-from tillbridge.menu.assess import Assessment
 from tillbridge.menu.compare import Record
-from tillbridge.menu.context import MenuContext
 from tillbridge.menu.diff import ContentDigest
-from tillbridge.menu.narrowing import (
-    Reply,
-    Sent,
-    divide,
-    ids_of,
-    judge,
-    lacking_in,
-    named_in,
-    only,
-    singly,
-    taken_of,
-)
-from tillbridge.menu.plan import (
-    PatchItem,
-    PushBatch,
-    PushFull,
-    SetAvailability,
-    Step,
-    menus_of,
-)
-from tillbridge.menu.precedence import (
-    apply_latest_availability,
-    availability_in,
-    availability_of,
-)
-from tillbridge.menu.push_record import JobLost, PushContent, PushRecord
+from tillbridge.menu.lane import JobLost, MenuContext
+from tillbridge.menu.overlay import availability_of
+from tillbridge.menu.plan import Assessment, Step, menus_of
+from tillbridge.menu.push_record import PushContent, PushRecord, Reply, recorded
 from tillbridge.model.catalogue import Item
 from tillbridge.service.types import PushAccepted
 
@@ -60,9 +44,8 @@ MOST_CALLS = 80  # while narrowing one step down
 ITEM_NOT_FOUND = "menu.item_not_found"
 _BODY_REFUSED = frozenset({400, 413, 422})
 _REFERENCE_REFUSED = frozenset({400, 404, 422})
+_INCOMPLETE = frozenset({"partial", "failed", "error"})
 Records = Mapping[str, Record]
-
-_STATES = {"taken": "success", "partial": "partial", "refused": "failed"}
 
 
 @dataclass(slots=True)
@@ -72,7 +55,8 @@ class PushResult:
     `drifted` are items that the service turned out not to know. `failure` is why something of the
     plan was not taken, in words ("" if all was taken or is refused item by item). `reservation` is
     what the service did not take of items that it did, in its words. `lacks`: it was refused for
-    something that the service has taken before and does not know now.
+    something that the service has taken before and does not know now. `refusals` are all that hold
+    where the plan was carried out.
     """
 
     taken: int = 0
@@ -81,20 +65,56 @@ class PushResult:
     failure: str = ""
     reservation: str = ""
     lacks: bool = False
+    refusals: Mapping[str, menu.Refusal] = field(default_factory=dict)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the service has all of it, apart from what it refused item by item."""
+        return not (self.drifted or self.failure or self.lacks)
 
 
-async def push(ctx: MenuContext, store_id: str, assessment: Assessment) -> PushResult:
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What came of a call.
+
+    `failed` means that nothing of it was taken; `partial` that some of it was not, of which
+    `named` are known by name (the rest is acknowledged), or that nobody can tell which (none are).
+    `missing` are items that the service does not know. `reserved` says that every item was taken,
+    but not everything about them: `message` says what. `lacks`: it was refused for a category,
+    add-on or group that the service was sent before, and does not know now. `again`: the service
+    failed at its own work; the same is sent once more before any item is blamed.
+    """
+
+    state: Literal["success", "partial", "failed"]
+    message: str = ""
+    named: frozenset[str] = frozenset()
+    missing: frozenset[str] = frozenset()
+    reserved: bool = False
+    lacks: bool = False
+    again: bool = False
+
+
+Finish = Callable[[Connection, str, PushResult], None]
+
+
+async def push(
+    ctx: MenuContext, store_id: str, assessment: Assessment, finish: Finish | None = None
+) -> PushResult:
     """Carry the plan out; an approval stands for what is left of it.
+
+    Where the service has all of it, apart from what it refused item by item, `finish` records that:
+    in the transaction that acknowledges the last call, if that one was simply taken.
 
     Raises ServiceError or JobLost; what was accepted until then stays acknowledged.
     """
     left = None
     if assessment.approved:
         left = await asyncio.to_thread(ContentDigest, assessment.comparison.changes)
-    pusher = Pusher(ctx, store_id, assessment.comparison.records, left)
-    for step in assessment.plan.steps:
-        await pusher.push_step(step)
-    await pusher.record_refusals()
+    steps, records = assessment.plan.steps, assessment.comparison.records
+    pusher = Pusher(ctx, store_id, records, left, finish)
+    for number, step in enumerate(steps, 1):
+        await pusher.push_step(step, is_last=number == len(steps))
+    await pusher.end()
     return pusher.result
 
 
@@ -104,10 +124,10 @@ async def send_availability(ctx: MenuContext, store_id: str, items: Sequence[Ite
     Items of which a menu call under way carries another availability come back as `named`, and are
     not acknowledged.
     """
-    step = SetAvailability(tuple(items))
-    with ctx.calls.availability(availability_in(step)) as clashed:
-        async with _recorded(ctx, step) as record:
-            reply = await Pusher(ctx, store_id).exchange(record, step)
+    step = Step("availability", tuple(items))
+    with ctx.calls.availability(step.availability) as clashed:
+        async with recorded(ctx, step) as record:
+            reply = await exchange(ctx, store_id, record, step, {})
             if isinstance(reply, Sent):
                 return reply
             left_out = reply.missing | clashed
@@ -120,40 +140,44 @@ async def send_availability(ctx: MenuContext, store_id: str, items: Sequence[Ite
                 lambda connection: acknowledge_availability(connection, ctx.store, sent, at=at),
             )
             ctx.calls.sent.update((key, availability_of(each)) for key, each in sent.items())
-            return Sent("taken", reply.message, frozenset(clashed), reply.missing)
+            return Sent("success", reply.message, frozenset(clashed), reply.missing)
 
 
 @dataclass(slots=True)
 class Pusher:
-    """Carries out one plan. `left` is the digest of what is left of an approved difference."""
+    """Carries out one plan. `left` is the digest of what is left of an approved difference.
+
+    `finish` is None once it is done.
+    """
 
     ctx: MenuContext
     store_id: str
     records: Records = field(default_factory=dict)
     left: ContentDigest | None = None
+    finish: Finish | None = None
     result: PushResult = field(default_factory=PushResult)
 
-    async def push_step(self, step: Step) -> None:
+    async def push_step(self, step: Step, *, is_last: bool) -> None:
         """Send the step, divided as often as it takes to find what is refused."""
-        wanted = ids_of(step) - self.result.refused.keys()
-        if self.result.lacks or (ids_of(step) and not wanted):
+        ids, result = frozenset(step.ids), self.result
+        if result.lacks or (ids and ids <= result.refused.keys()):
             return
-        if wanted != ids_of(step):
-            step = only(step, wanted)
+        if ids & result.refused.keys():
+            step = step.only(ids - result.refused.keys())
         queue: deque[Step] = deque([step])
         blamed: dict[str, str] = {}
-        result, taken, repeated = self.result, False, False
+        taken = repeated = False
         for _call_number in range(MOST_CALLS):
             if not queue:
                 break
             part = queue.popleft()
-            sent = await self.send_step(part)
+            sent = await self.send(part, is_last=is_last and not (queue or blamed))
             result.drifted |= sent.missing
-            taken |= sent.verdict != "refused" or bool(sent.missing)
+            taken |= sent.state != "failed" or bool(sent.missing)
             if sent.reserved:
                 result.reservation = sent.message or _("it does not say what.")
-            if sent.verdict == "taken" or sent.missing:
-                result.taken += len(ids_of(part) - sent.missing)
+            if sent.state == "success" or sent.missing:
+                result.taken += len(set(part.ids) - sent.missing)
                 continue
             if sent.again and not repeated:
                 repeated = True  # a failed job: the whole menu once more
@@ -163,243 +187,304 @@ class Pusher:
             if sent.lacks:  # no item is to blame
                 result.lacks = True
                 return
-            if smaller := _smaller(part, sent):
+            if smaller := divide(part, sent):
                 queue.extendleft(reversed(smaller))
             else:
-                blamed |= dict.fromkeys(ids_of(part), sent.message)
+                blamed |= dict.fromkeys(part.ids, sent.message)
         if queue:
             result.failure = result.failure or _("Too much of the menu is refused.")
-        elif blamed and (taken or result.taken or len(ids_of(step)) == 1):
+        elif blamed and (taken or result.taken or len(step.ids) == 1):
             self._blame(step, blamed)
 
     def _blame(self, step: Step, blamed: Mapping[str, str]) -> None:
-        undeletable = step.delete if isinstance(step, PushBatch) else ()
+        undeletable = blamed.keys() & set(step.delete)
         result = self.result
         result.refused |= {key: why for key, why in blamed.items() if key not in undeletable}
-        if result.refused and not blamed.keys() & set(undeletable):
+        if result.refused and not undeletable:
             result.failure = ""
 
-    async def record_refusals(self) -> None:
-        """Record what the service refused item by item: it is not sent again as it is."""
-        refusals = {
-            key: menu.Refusal(
-                self.records[key].fingerprint or 0, why, self.records[key].from_export.name
-            )
-            for key, why in self.result.refused.items()
-            if key in self.records
-        }
-        if refusals:
-            log.warning("menu.refused", store=self.ctx.store, items=len(refusals))
-            at = self.ctx.clock.now_ms()
-            await self.ctx.write(menu.refuse_items, refusals, at=at)
-
-    async def send_step(self, step: Step) -> Sent:
+    async def send(self, step: Step, *, is_last: bool) -> Sent:
         """Send a step. Raises ServiceError or JobLost where it was not answered.
 
         What the availability lane sent since the plan was made is in it; where that is all the step
         carries, nothing is sent.
         """
-        calls = self.ctx.calls
+        ctx, calls = self.ctx, self.ctx.calls
         with ExitStack() as under_way:
             async with calls.turn:
-                step = apply_latest_availability(step, calls.sent)
-                if isinstance(step, SetAvailability):
-                    return await self._send_unsent(step)
-                carried = await asyncio.to_thread(availability_in, step)
-                under_way.enter_context(calls.menu(carried))
-            return await self._send(step)
+                step = step.with_availability(calls.sent)
+                if step.kind != "availability":
+                    carried = await asyncio.to_thread(lambda: step.availability)
+                    under_way.enter_context(calls.menu(carried))
+                else:
+                    already = {
+                        each.external_id: each
+                        for each in step.items
+                        if each.external_id in calls.sent
+                    }
+                    if already:
+                        at = ctx.clock.now_ms()
+                        await ctx.write(acknowledge_availability, already, self.records, at=at)
+                        step = step.only(frozenset(step.ids) - already.keys())
+                    return (
+                        await self._send(step, is_last=is_last) if step.items else Sent("success")
+                    )
+            return await self._send(step, is_last=is_last)
 
-    async def _send_unsent(self, step: SetAvailability) -> Sent:
-        """Acknowledge what the availability lane has sent already, and send the rest."""
-        sent, at = self.ctx.calls.sent, self.ctx.clock.now_ms()
-        already = {each.external_id: each for each in step.items if each.external_id in sent}
-        if already:
-            await self.ctx.write(acknowledge_read_availability, already, self.records, at=at)
-        rest = tuple(each for each in step.items if each.external_id not in already)
-        return await self._send(SetAvailability(rest)) if rest else Sent("taken")
-
-    async def _send(self, step: Step) -> Sent:
-        async with _recorded(self.ctx, step) as record:
-            reply = await self.exchange(record, step)
+    async def _send(self, step: Step, *, is_last: bool) -> Sent:
+        async with recorded(self.ctx, step) as record:
+            reply = await exchange(self.ctx, self.store_id, record, step, self.records)
             if isinstance(reply, Sent):
                 return reply
             sent = judge(reply, step)
-            await self._acknowledge(record, taken_of(step, sent), sent.verdict, reply.message)
+            await self._acknowledge(record, step, sent, is_last=is_last)
             return sent
 
     async def _acknowledge(
-        self, record: PushRecord, taken: Step | None, verdict: str, message: str
+        self, record: PushRecord, step: Step, sent: Sent, *, is_last: bool
     ) -> None:
         """Acknowledge what was taken of a step; an approval stands for what is left of its plan."""
-        store, left, content, at = self.ctx.store, self.left, PushContent(), self.ctx.clock.now_ms()
-        if taken is not None and not isinstance(taken, SetAvailability):
-            content = await asyncio.to_thread(content_of, taken, self.records)
+        taken, left, records = taken_of(step, sent), self.left, self.records
+        content, at = PushContent(), self.ctx.clock.now_ms()
+        if taken is not None and taken.kind != "availability":
+            content = await asyncio.to_thread(content_of, taken, records)
         if taken is not None and left is not None:
-            left.accepted(ids_of(taken))
+            left.accepted(taken.ids)
+        simply_taken = sent.state == "success" and not sent.missing
+        finishes = is_last and simply_taken and not self.result.refused and self.result.is_complete
 
         def also(connection: Connection) -> None:
-            if isinstance(taken, SetAvailability):
+            store = self.ctx.store
+            if taken is not None and taken.kind == "availability":
                 items = {each.external_id: each for each in taken.items}
-                acknowledge_read_availability(connection, store, items, self.records, at=at)
-            if taken is None or left is None:
-                return
-            if left.text:
-                pushes.carry_approval(connection, store, left.text)
-            else:
-                pushes.drop_hold(connection, store)
+                acknowledge_availability(connection, store, items, records, at=at)
+            if taken is not None and left is not None:
+                if left.text:
+                    pushes.carry_approval(connection, store, left.text)
+                else:
+                    pushes.drop_hold(connection, store)
+            if finishes and self.finish is not None:
+                self.finish(connection, store, self.result)
 
-        await record.accepted(content, _STATES[verdict], message, also)
+        await record.accepted(content, sent.state, sent.message, also)
+        if finishes:
+            self.finish = None
 
-    async def exchange(self, record: PushRecord, step: Step) -> Reply | Sent:
-        """Make the call; where nothing of it is to be acknowledged, its record has ended."""
-        try:
-            return await self._call(record, step)
-        except Refused as failure:
-            await record.refused(failure.text)
-            if failure.code == ITEM_NOT_FOUND:
-                missing = named_in(failure.text, step) or ids_of(step)
-                return Sent("refused", failure.text, missing=missing)
-            if failure.status in _REFERENCE_REFUSED and lacking_in(failure.text, step):
-                return Sent("refused", failure.text, lacks=True)
-            if failure.status in _BODY_REFUSED:
-                return Sent("refused", failure.text, named_in(failure.text, step))
-            raise
-        except (OutcomeUnknown, ServiceDown) as failure:
-            await record.unconfirmed(ids_of(step), failure.text)
-            raise
-        except ServiceError as failure:
-            await record.refused(failure.text)
-            raise
+    async def end(self) -> None:
+        """Record what the service refused item by item, which is not sent again as it is."""
+        records, result, at = self.records, self.result, self.ctx.clock.now_ms()
+        refusals = {
+            key: menu.Refusal(records[key].fingerprint or 0, why, records[key].from_export.name)
+            for key, why in result.refused.items()
+            if key in records
+        }
+        finish = self.finish if result.is_complete else None
 
-    async def _call(self, record: PushRecord, step: Step) -> Reply | Sent:
-        service, store_id = self.ctx.service, self.store_id
-        match step:
-            case PushFull():
-                return await self._call_full(record, step)
-            case PushBatch():
-                updates = [(each, step.before.get(each.external_id)) for each in step.update]
-                body = await asyncio.to_thread(
-                    codec.batch_body, step.add, updates, step.delete, step.parts
-                )
-                batch = await service.batch(store_id, body)
-                counts = [batch.added, batch.updated, batch.deleted]
-                known = [each for each in counts if each is not None]
-                return Reply(batch.status, batch.message, sum(known) if known else None)
-            case PatchItem():
-                body = codec.patch_body(step.item, step.before, step.fields)
-                patch = await service.patch_item(store_id, step.item.external_id, body)
-                return Reply(patch.status, patch.message)
-            case SetAvailability():
-                items = codec.availability_bodies(step.items)
-                answer = await service.set_availability(store_id, items)
-                missing = frozenset(answer.not_found) & ids_of(step)
-                return Reply("success", answer.message, missing=missing)
+        def record(connection: Connection, store: str) -> None:
+            menu.refuse_items(connection, store, refusals, at=at)
+            if finish is not None:
+                finish(connection, store, result)
 
-    async def _call_full(self, record: PushRecord, step: PushFull) -> Reply | Sent:
-        body = await asyncio.to_thread(lambda: codec.menus_body(menus_of(step)))
-        answer = await self.ctx.service.push_menus(self.store_id, body)
-        if not isinstance(answer, PushAccepted):
-            return Reply(answer.status, answer.message, answer.counts.items)
-        content = await asyncio.to_thread(content_of, step, self.records)
-        end = await record.became_job(self.store_id, answer, content)
-        if end.state == "success":
-            whole = end.items is None or end.items >= len(step.items)
-            return Reply("success" if whole else "partial", end.message, end.items)
-        await record.unconfirmed(ids_of(step), end.message, state=end.state)
-        if end.state == "lost":
-            raise JobLost(end)
-        return Sent("refused", end.message, named_in(end.message, step), again=True)
+        if refusals:
+            log.warning("menu.refused", store=self.ctx.store, items=len(refusals))
+        if refusals or finish is not None:
+            await self.ctx.write(record)
 
 
-def _smaller(part: Step, sent: Sent) -> tuple[Step, ...]:
-    """Return what to send next for a part that was not taken whole."""
-    if sent.verdict == "partial" and sent.named and sent.named != ids_of(part):
-        return singly(part, sent.named)  # the rest was taken
-    return divide(part, sent.named)
+# -- one call
 
 
-@asynccontextmanager
-async def _recorded(ctx: MenuContext, step: Step) -> AsyncIterator[PushRecord]:
-    """Record that the step is about to be sent; while it is, nobody else settles the record."""
-    kind, summary = _described(step)
-    record = await PushRecord.begin(ctx, kind, summary, ids_of(step))
-    ctx.calls.push_ids.add(record.id)
+async def exchange(
+    ctx: MenuContext, store_id: str, record: PushRecord, step: Step, records: Records
+) -> Reply | Sent:
+    """Make the call; where nothing of it is to be acknowledged, its record has ended."""
     try:
-        yield record
-    finally:
-        ctx.calls.push_ids.discard(record.id)
+        return await _call(ctx, store_id, record, step, records)
+    except Refused as failure:
+        await record.ended("failed", failure.text)
+        if failure.code == ITEM_NOT_FOUND:
+            missing = named_in(failure.text, step) or frozenset(step.ids)
+            return Sent("failed", failure.text, missing=missing)
+        if failure.status in _REFERENCE_REFUSED and lacking_in(failure.text, step):
+            return Sent("failed", failure.text, lacks=True)
+        if failure.status in _BODY_REFUSED:
+            return Sent("failed", failure.text, named_in(failure.text, step))
+        raise
+    except (OutcomeUnknown, ServiceDown) as failure:
+        await record.unconfirmed(step.ids, failure.text)
+        raise
+    except ServiceError as failure:
+        await record.ended("failed", failure.text)
+        raise
 
 
-def _described(step: Step) -> tuple[str, dict[str, Any]]:
-    match step:
-        case PushFull():
-            return "full", {"items": len(step.items), "menus": len(step.menus)}
-        case PushBatch():
-            counts = {"add": len(step.add), "update": len(step.update), "delete": len(step.delete)}
-            return "batch", counts
-        case PatchItem():
-            summary = {"item": step.item.external_id, "name": step.item.name}
-            return "patch", {**summary, "fields": sorted(step.fields)}
-        case SetAvailability():
-            return "availability", {"items": len(step.items)}
+async def _call(
+    ctx: MenuContext, store_id: str, record: PushRecord, step: Step, records: Records
+) -> Reply | Sent:
+    service = ctx.service
+    match step.kind:
+        case "batch":
+            body = await asyncio.to_thread(
+                codec.batch_body, step.items, step.before, step.delete, step.parts
+            )
+            batch = await service.batch(store_id, body)
+            counts = [batch.added, batch.updated, batch.deleted]
+            known = [each for each in counts if each is not None]
+            return Reply(batch.status, batch.message, sum(known) if known else None)
+        case "patch":
+            (item,) = step.items
+            body = codec.patch_body(item, step.before[item.external_id], step.fields)
+            patch = await service.patch_item(store_id, item.external_id, body)
+            return Reply(patch.status, patch.message)
+        case "availability":
+            answer = await service.set_availability(store_id, codec.availability_bodies(step.items))
+            missing = frozenset(answer.not_found) & set(step.ids)
+            return Reply("success", answer.message, missing=missing)
+    body = await asyncio.to_thread(lambda: codec.menus_body(menus_of(step)))
+    pushed = await service.push_menus(store_id, body)
+    if not isinstance(pushed, PushAccepted):
+        return Reply(pushed.status, pushed.message, pushed.counts.items)
+    content = await asyncio.to_thread(content_of, step, records)
+    end = await record.became_job(store_id, pushed, content)
+    if end.status == "success":
+        whole = end.count is None or end.count >= len(step.items)
+        return end if whole else replace(end, status="partial")
+    await record.unconfirmed(step.ids, end.message, state=end.status)
+    if end.status == "lost":
+        raise JobLost(end.message)
+    return Sent("failed", end.message, named_in(end.message, step), again=True)
 
 
 # -- what is acknowledged
 
 
-def content_of(step: PushFull | PushBatch | PatchItem, records: Records) -> PushContent:
+def content_of(step: Step, records: Records) -> PushContent:
     """Return what is acknowledged once the step is accepted."""
-    match step:
-        case PushFull():
-            return PushContent((), tuple(_accepted(step.items, records)), step.parts)
-        case PushBatch():
-            items = (*step.add, *step.update)
-            return PushContent(step.delete, tuple(_accepted(items, records)), step.parts)
-        case PatchItem():
-            return PushContent((), tuple(_accepted((step.item,), records)))
-
-
-def _accepted(items: Sequence[Item], records: Records) -> Iterator[AcceptedItem]:
-    for item in items:
+    accepted = []
+    for item in step.items:
         record = records[item.external_id]
-        yield AcceptedItem.of(item, record.from_export, record.fingerprint)
+        accepted.append(AcceptedItem.of(item, record.from_export, record.fingerprint))
+    return PushContent(step.delete, tuple(accepted), step.parts)
 
 
 def acknowledge_availability(
-    connection: Connection, store: str, sent: Mapping[str, Item], *, at: int
-) -> None:
-    """Acknowledge availability alone: where the items come from stays as it is."""
-    accepted = [
-        replace(known, item=_with_availability(known.item, sent[external_id]))
-        for external_id, known in menu.items_by_id(connection, store, sent).items()
-    ]
-    menu.change_items(connection, store, accepted, at=at)
-
-
-def acknowledge_read_availability(
     connection: Connection,
     store: str,
     sent: Mapping[str, Item],
-    records: Records,
+    records: Records | None = None,
     *,
     at: int,
 ) -> None:
-    """Acknowledge availability that a reading of the export gave.
+    """Acknowledge availability alone; `records` where a reading of the export gave it.
 
-    Where other changes of the item still wait, its record is left open, so that each reading
-    finds it anew.
+    Where other changes of such an item still wait, its record is left open, so that each reading
+    finds it anew. Without records, where the items come from stays as it is.
     """
     accepted = []
     for external_id, known in menu.items_by_id(connection, store, sent).items():
-        item, record = sent[external_id], records[external_id]
-        if _with_availability(known.item, item) == item:
-            now = AcceptedItem.of(item, record.from_export, record.fingerprint)
-        else:
-            in_export = _with_availability(known.pos_item, record.from_export)
-            now = AcceptedItem.of(_with_availability(known.item, item), in_export, None)
+        item = sent[external_id]
+        now = replace(known, item=_with_availability(known.item, item))
+        if records is not None:
+            record = records[external_id]
+            if now.item == item:
+                now = AcceptedItem.of(item, record.from_export, record.fingerprint)
+            else:
+                in_export = _with_availability(known.pos_item, record.from_export)
+                now = AcceptedItem.of(now.item, in_export, None)
         accepted.append(replace(now, doubtful=known.doubtful))
     menu.change_items(connection, store, accepted, at=at)
 
 
 def _with_availability(item: Item, other: Item) -> Item:
     return replace(item, available=other.available, snooze_until=other.snooze_until)
+
+
+# -- what an answer means, and which items a refusal is about; pure
+
+
+def judge(reply: Reply, step: Step) -> Sent:
+    """Return what came of the call."""
+    if reply.status not in _INCOMPLETE:
+        return Sent("success", reply.message, missing=reply.missing)
+    named = named_in(reply.message, step)
+    carried = len(set(step.ids))
+    if reply.count is not None and reply.count == carried:
+        return Sent("success", reply.message, reserved=True)  # what was not taken is no item
+    if named and reply.count is not None and reply.count != carried - len(named):
+        named = frozenset()  # the message does not name them all
+    return Sent("partial", reply.message, named)
+
+
+def taken_of(step: Step, sent: Sent) -> Step | None:
+    """Return what of the step is to be acknowledged."""
+    ids = frozenset(step.ids)
+    if sent.state == "success":
+        return step.only(ids - sent.missing) if sent.missing else step
+    if sent.state == "partial" and sent.named and sent.named != ids:
+        return step.only(ids - sent.named)
+    return None
+
+
+def divide(step: Step, sent: Sent) -> tuple[Step, ...]:
+    """Return what to send next of a step that was not taken whole; () where it is one item.
+
+    The named items go singly, after the rest unless that was taken; without names, halves.
+    """
+    ids, named = step.ids, sent.named
+    if named and len(named) < len(ids):
+        singly = tuple(step.only({each}) for each in ids if each in named)
+        if sent.state == "partial":
+            return singly
+        return step.only(frozenset(ids) - named), *singly
+    if len(ids) < 2:
+        return ()
+    middle = len(ids) // 2
+    return step.only(frozenset(ids[:middle])), step.only(frozenset(ids[middle:]))
+
+
+_PLACE = re.compile(r"(?:menus\W{0,2}(\d+)\W{1,3})?\b(items|add|update|delete)(?:\[|\.|/)(\d+)")
+_QUOTED = re.compile("[\"'`\u2018\u201c]([^\"'`\u2019\u201d]+)[\"'`\u2019\u201d]")
+_WORD = re.compile(r"[^\s\"'`,;()\[\]{}]+")
+
+
+def named_in(message: str, step: Step) -> frozenset[str]:
+    """Return those of the step's items that the message names, by id or by place."""
+    words = _WORD.findall(message)
+    found = {*_QUOTED.findall(message), *words, *(each.rstrip(".:!?") for each in words)}
+    return frozenset(found.intersection(step.ids)).union(_named_by_place(message, step))
+
+
+def _named_by_place(message: str, step: Step) -> Iterator[str]:
+    for menu_place, name, place in _PLACE.findall(message):
+        listed: Sequence[Item | str] = ()
+        if step.kind == "full" and name == "items":
+            menus = list(menus_of(step))
+            number = int(menu_place or 0)
+            listed = menus[number][1] if number < len(menus) else ()
+        elif step.kind == "availability" and name == "items":
+            listed = step.items
+        elif step.kind == "batch" and name != "items":
+            by_name: Mapping[str, Sequence[Item | str]] = {
+                "add": step.add,
+                "update": step.update,
+                "delete": step.delete,
+            }
+            listed = by_name[name]
+        if int(place) < len(listed):
+            found = listed[int(place)]
+            yield found if isinstance(found, str) else found.external_id
+
+
+def lacking_in(message: str, step: Step) -> AbstractSet[str]:
+    """Return the ids of parts that the message names, which the step refers to and does not carry.
+
+    Such a category, add-on or group was sent before: the service has lost it. A full push carries
+    all of them.
+    """
+    if step.kind not in {"batch", "patch"}:
+        return frozenset()
+    parts = step.parts
+    carried = parts.categories.keys() | parts.add_ons.keys() | parts.addon_groups.keys()
+    needed = {each for item in step.items for each in (*item.categories, *item.addon_groups)}
+    needed.update(each for group in parts.addon_groups.values() for each in group.add_ons)
+    return (needed - carried) & {*_QUOTED.findall(message), *_WORD.findall(message)}

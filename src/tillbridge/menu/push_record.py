@@ -5,20 +5,25 @@ stays unknown (time-out, failure of the service, crash) leaves its items unconfi
 again. A push that the service takes as a job is followed until it ends. The service remembers a job
 for an hour after its last update; one that it knows no more is settled by the sync status: where
 `last_synced_at` has moved since the job began, it succeeded. Specification: Menu sync job; Limits.
+
+What the service has belongs to one integration of one store at one address. Only the menu lane
+settles it, at the beginning of its round, so that nothing it pushed to an earlier storefront is
+acknowledged afterwards.
 """
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.core.errors import BridgeError, Refused
+from tillbridge.core.errors import Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import menu, pushes
+from tillbridge.ledger import menu, pushes, storefront
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu_codec import (
     PARTS,
@@ -29,12 +34,13 @@ from tillbridge.ledger.menu_codec import (
     part_from,
     part_text,
 )
-from tillbridge.menu.context import MenuContext
+from tillbridge.ledger.models import Push
+from tillbridge.ledger.storefront import Kinship, Storefront
+from tillbridge.menu.lane import MenuContext
+from tillbridge.menu.plan import Step, portions
 from tillbridge.service.types import PushAccepted
 
 log = get_logger()
-
-T = TypeVar("T")
 
 PORTION = 1000  # items in one commit: a delivery must not wait long for its own
 JOB_NOT_FOUND = "menu.job_not_found"
@@ -64,7 +70,16 @@ class PushContent:
         So a menu of 20,000 items is never encoded or decoded in one go, which would hold the
         interpreter, and with it the event loop.
         """
-        return "\n".join(self._lines())
+        lines = [json.dumps(["id", external_id]) for external_id in self.ids]
+        for each in self.items:
+            row = encode_accepted(each)
+            lines.append(
+                json.dumps(["item", row["body"], row["fingerprint"], row["pos_available"]])
+            )
+        for kind in PARTS:
+            parts = getattr(self.parts, kind).values()
+            lines += [json.dumps([kind, part_text(part)]) for part in parts]
+        return "\n".join(lines)
 
     @classmethod
     def of_text(cls, text: str) -> "PushContent":
@@ -84,32 +99,45 @@ class PushContent:
                 parts[kind][part.external_id] = part
         return cls(tuple(ids), tuple(items), Parts(**parts))
 
-    def _lines(self) -> Iterator[str]:
-        for external_id in self.ids:
-            yield json.dumps(["id", external_id])
-        for accepted in self.items:
-            row = encode_accepted(accepted)
-            yield json.dumps(["item", row["body"], row["fingerprint"], row["pos_available"]])
-        for kind in PARTS:
-            for part in getattr(self.parts, kind).values():
-                yield json.dumps([kind, part_text(part)])
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The service's answer in one shape; `count` is how many items it took, None: unknown.
+
+    The status of a job of which nobody can tell is "lost". `missing` are items that the service
+    does not know.
+    """
+
+    status: str
+    message: str = ""
+    count: int | None = None
+    missing: frozenset[str] = frozenset()
 
 
+@asynccontextmanager
+async def recorded(ctx: MenuContext, step: Step) -> AsyncIterator["PushRecord"]:
+    """Record that the step is about to be sent; while it is, nobody else settles the record."""
+    text = await asyncio.to_thread(PushContent(ids=step.ids).text)
+    summary: dict[str, Any] = step.counts
+    if step.kind == "patch":
+        (item,) = step.items
+        fields = sorted(step.fields)
+        summary = {"item": item.external_id, "name": item.name, "fields": fields}
+    at = ctx.clock.now_ms()
+    record = PushRecord(ctx, await ctx.write(pushes.begin_push, step.kind, summary, text, at=at))
+    ctx.calls.push_ids.add(record.id)
+    try:
+        yield record
+    finally:
+        ctx.calls.push_ids.discard(record.id)
+
+
+@dataclass(frozen=True, slots=True)
 class PushRecord:
     """A row of the ledger's pushes."""
 
-    def __init__(self, ctx: MenuContext, push_id: int) -> None:
-        self._ctx = ctx
-        self.id = push_id
-
-    @classmethod
-    async def begin(
-        cls, ctx: MenuContext, kind: str, summary: Mapping[str, Any], ids: Collection[str]
-    ) -> "PushRecord":
-        """Record that a push of these items is about to be sent."""
-        text = await asyncio.to_thread(PushContent(ids=tuple(ids)).text)
-        at = ctx.clock.now_ms()
-        return cls(ctx, await ctx.write(pushes.begin_push, kind, summary, text, at=at))
+    ctx: MenuContext
+    id: int
 
     async def accepted(
         self,
@@ -119,10 +147,10 @@ class PushRecord:
         also: Callable[[Connection], None] | None = None,
     ) -> None:
         """Acknowledge what the service accepted of it (and do `also`), and end the push."""
-        at = self._ctx.clock.now_ms()
+        at = self.ctx.clock.now_ms()
         *before, last = portions(content.items, PORTION) or [()]
         for portion in before:
-            await self._ctx.write(menu.acknowledge_items, portion, at=at)
+            await self.ctx.write(menu.acknowledge_items, portion, at=at)
 
         def finish(connection: Connection, store: str) -> None:
             menu.acknowledge_items(connection, store, last, at=at)
@@ -133,24 +161,27 @@ class PushRecord:
                 also(connection)
             pushes.end_push(connection, self.id, state, message, at=at)
 
-        await self._ctx.write(finish)
+        await self.ctx.write(finish)
 
-    async def refused(self, message: str) -> None:
-        """Record that the service took nothing of it."""
-        await self._end("failed", message)
+    async def ended(self, state: str, message: str) -> None:
+        """Record how it ended, of which nothing is acknowledged."""
+        at = self.ctx.clock.now_ms()
+        await self.ctx.ledger.write(
+            lambda connection: pushes.end_push(connection, self.id, state, message, at=at)
+        )
 
     async def unconfirmed(self, ids: Iterable[str], message: str, *, state: str = "lost") -> None:
         """Record that nobody knows what of these items the service has."""
-        await mark_unconfirmed(self._ctx, list(ids))
-        await self._end(state, message)
+        await mark_unconfirmed(self.ctx, list(ids))
+        await self.ended(state, message)
 
-    async def became_job(self, store_id: str, job: PushAccepted, content: PushContent) -> "JobEnd":
+    async def became_job(self, store_id: str, job: PushAccepted, content: PushContent) -> Reply:
         """Record that the push became a job, and return its end.
 
         Raises ServiceError where the service cannot be asked any more; the job is then resumed by
         the next round, or after a restart.
         """
-        at = self._ctx.clock.now_ms()
+        at = self.ctx.clock.now_ms()
         pending = await asyncio.to_thread(content.text)
 
         def remember(connection: Connection, store: str) -> None:
@@ -160,39 +191,20 @@ class PushRecord:
             baseline = {"job_id": job.job_id, "synced_at": job.synced_before}
             put_fact(connection, store, _BASELINE, baseline, at=at)
 
-        await self._ctx.write(remember)
-        log.info("menu.job_started", store=self._ctx.store, job=job.job_id)
-        return await follow_job(self._ctx, store_id, job.job_id, job.poll_url, at)
-
-    async def _end(self, state: str, message: str) -> None:
-        at = self._ctx.clock.now_ms()
-        await self._ctx.ledger.write(
-            lambda connection: pushes.end_push(connection, self.id, state, message, at=at)
-        )
+        await self.ctx.write(remember)
+        log.info("menu.job_started", store=self.ctx.store, job=job.job_id)
+        return await follow_job(self.ctx, store_id, job.job_id, job.poll_url, at)
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnd:
-    """How a job ended; `lost` where nobody can tell. `message` is the service's own.
-
-    `items` is how many items it took, None where the service does not say.
-    """
-
-    state: Literal["success", "failed", "lost"]
-    message: str = ""
-    items: int | None = None
-
-
-class JobLost(BridgeError):
-    """The service no longer knows the job, and shows no sync since it began."""
-
-    def __init__(self, end: JobEnd) -> None:
-        super().__init__(end.message)
+async def mark_unconfirmed(ctx: MenuContext, external_ids: Sequence[str]) -> None:
+    """Record that nobody knows what the service has of these items."""
+    for portion in portions(external_ids, PORTION):
+        await ctx.write(menu.mark_unconfirmed, portion)
 
 
 async def follow_job(
     ctx: MenuContext, store_id: str, job_id: str, poll_url: str, began: int
-) -> JobEnd:
+) -> Reply:
     """Poll the job until it ends. Raises ServiceError."""
     give_up = ctx.clock.monotonic() + GIVE_UP_S
     while ctx.clock.monotonic() < give_up:
@@ -203,14 +215,14 @@ async def follow_job(
                 raise
             return await _by_sync_status(ctx, store_id, job_id, began)
         if job.ended:
-            state: Literal["success", "failed"] = "success" if job.status == "success" else "failed"
+            state = "success" if job.status == "success" else "failed"
             log.info("menu.job_ended", store=ctx.store, job=job_id, state=state)
-            return JobEnd(state, job.message, job.counts.items)
+            return Reply(state, job.message, job.counts.items)
         await asyncio.sleep(ctx.job_poll_s)
-    return JobEnd("lost", _("The service has not finished the menu push for hours."))
+    return Reply("lost", _("The service has not finished the menu push for hours."))
 
 
-async def _by_sync_status(ctx: MenuContext, store_id: str, job_id: str, began: int) -> JobEnd:
+async def _by_sync_status(ctx: MenuContext, store_id: str, job_id: str, began: int) -> Reply:
     """Return by the sync status what became of a job that the service knows no more."""
     baseline = await ctx.read(get_fact, _BASELINE)
     synced = (await ctx.service.menu_status(store_id)).last_synced_at
@@ -218,24 +230,105 @@ async def _by_sync_status(ctx: MenuContext, store_id: str, job_id: str, began: i
     if baseline is not None and baseline["job_id"] == job_id and baseline["synced_at"]:
         began = baseline["synced_at"] + 1
     if synced is not None and synced >= began:
-        return JobEnd("success")
-    return JobEnd(
+        return Reply("success")
+    return Reply(
         "lost", _("The service no longer knows the menu push, and shows no sync since then.")
     )
 
 
-async def mark_unconfirmed(ctx: MenuContext, external_ids: Sequence[str]) -> None:
-    """Record that nobody knows what the service has of these items."""
-    for portion in portions(external_ids, PORTION):
-        await ctx.write(menu.mark_unconfirmed, portion)
+# -- what has to be settled before a menu is compared
 
 
-async def refresh_records(ctx: MenuContext, accepted: Sequence[AcceptedItem]) -> None:
-    """Record where items come from now whose content the service has already."""
-    for portion in portions(accepted, PORTION):
-        await ctx.write(menu.refresh_items, portion)
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The storefront that the store is connected to; None while it is to none.
+
+    `whole_due`: only a full push brings ledger and storefront in line. `open_pushes` are those of
+    which nobody knows the end.
+    """
+
+    now: Storefront | None
+    known: Storefront | None = None
+    whole_due: bool = False
+    open_pushes: Sequence[Push] = ()
+
+    @property
+    def store_id(self) -> str | None:
+        """The store's id at the service."""
+        return None if self.now is None else self.now.store_id
 
 
-def portions(values: Sequence[T], size: int) -> list[Sequence[T]]:
-    """Return the values in portions of at most `size`."""
-    return [values[start : start + size] for start in range(0, len(values), size)]
+def read_connected(connection: Connection, store: str, base_url: str) -> Connected:
+    """Return what is to be settled."""
+    return Connected(
+        storefront.current_storefront(connection, store, base_url),
+        storefront.remembered_storefront(connection, store, storefront.MENU),
+        storefront.is_whole_due(connection, store),
+        pushes.running_pushes(connection, store),
+    )
+
+
+async def settle_storefront(ctx: MenuContext) -> Connected:
+    """Bring what the ledger remembers of the menu in line with the storefront it belongs to.
+
+    At another store or another address the accepted menu is forgotten: it never had any of it. A
+    new integration of the same store may have kept it or lost it: every item is sent again, and the
+    guard still compares with it.
+    """
+    found = await ctx.read(read_connected, ctx.base_url)
+    # At once, because a push that this process carries out may end at any moment.
+    stale = [each for each in found.open_pushes if each.id not in ctx.calls.push_ids]
+    found = replace(found, open_pushes=stale)
+    now = found.now
+    if now is None or found.known == now:
+        return found
+    relation = storefront.kinship(found.known, now)
+    at = ctx.clock.now_ms()
+    if relation is not Kinship.SAME:
+        ids = sorted(await ctx.read(menu.all_ids))
+        log.warning("menu.storefront_changed", store=ctx.store, what=relation.value, items=len(ids))
+        if relation is Kinship.OTHER:
+            for portion in portions(ids, PORTION):
+                await ctx.write(menu.forget_items, portion, at=at)
+        else:
+            await mark_unconfirmed(ctx, ids)
+        parts, pending = relation is Kinship.OTHER, max(1, len(ids))
+        await ctx.write(storefront.begin_anew, parts=parts, pending=pending, at=at)
+        found = replace(found, whole_due=True, open_pushes=())
+    await ctx.write(storefront.remember_storefront, storefront.MENU, now, at=at)
+    return found
+
+
+async def settle_open_pushes(ctx: MenuContext, connected: Connected) -> bool:
+    """Settle the pushes whose end nobody knows: the bridge stopped, or the service was away.
+
+    A job is followed on. What any other push carried is unconfirmed. Returns whether there were
+    any. Raises ServiceError.
+    """
+    if connected.store_id is not None:
+        for push in connected.open_pushes:
+            await _settle_push(ctx, connected.store_id, push)
+    return connected.store_id is not None and bool(connected.open_pushes)
+
+
+async def _settle_push(ctx: MenuContext, store_id: str, push: Push) -> None:
+    state, message = "lost", ""
+    if push.job_id is not None:
+        log.info("menu.job_resumed", store=ctx.store, job=push.job_id)
+        end = await follow_job(ctx, store_id, push.job_id, push.poll_url or "", push.started_at)
+        state, message = end.status, end.message
+        if end.count is not None and end.count < push.summary.get("items", 0):
+            state = "lost"  # some items were refused: pushing again finds which
+    text = await ctx.ledger.read(lambda connection: pushes.pending_of(connection, push.id))
+    content = await asyncio.to_thread(PushContent.of_text, text or "")
+    record, at = PushRecord(ctx, push.id), ctx.clock.now_ms()
+    if state == "success":
+        await record.accepted(
+            replace(content, ids=()),
+            state,
+            message,
+            lambda connection: put_fact(connection, ctx.store, "last_synced_at", at, at=at),
+        )
+    else:
+        await record.unconfirmed(content.all_ids, message, state=state)
+    log.info("menu.push_settled", store=ctx.store, kind=push.kind, state=state)

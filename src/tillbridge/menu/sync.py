@@ -2,32 +2,41 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
 
 from sqlalchemy import Connection
 
 from tillbridge.core.log import get_logger
-from tillbridge.ledger import menu
-from tillbridge.ledger.storefront import whole_is_due
-from tillbridge.menu.assess import Assessment, availability_alone, guard_and_plan
-from tillbridge.menu.compare import compare, compare_variants
-from tillbridge.menu.context import MenuContext
-from tillbridge.menu.describe import counts_of
-from tillbridge.menu.gc_pause import gc_paused, pass_over
-from tillbridge.menu.lane import PUSH_NOT_ALLOWED, USUAL, SyncLane, SyncRequest
-from tillbridge.menu.plan import Kind, plan
-from tillbridge.menu.push import PushResult, push
-from tillbridge.menu.reading import MenuExport, milliseconds_since
-from tillbridge.menu.report import (
-    clear_refusals,
-    record_hold,
-    record_nothing_to_push,
-    record_push,
-    record_reading,
-    report_refusals,
+from tillbridge.ledger import menu, pushes
+from tillbridge.ledger.facts import get_fact, put_fact
+from tillbridge.ledger.menu import Refusal
+from tillbridge.ledger.storefront import whole_is_done, whole_is_due
+from tillbridge.menu.compare import SOURCE, Comparison, accepted_source, compare, compare_variants
+from tillbridge.menu.describe import counts_of, summary_lines
+from tillbridge.menu.diff import PART_KINDS
+from tillbridge.menu.guard import Source
+from tillbridge.menu.lane import PUSH_NOT_ALLOWED, USUAL, MenuContext, SyncLane, SyncRequest
+from tillbridge.menu.plan import (
+    Assessment,
+    Kind,
+    availability_alone,
+    guard_and_plan,
+    plan,
+    portions,
 )
-from tillbridge.menu.settle import Connected, read_connected, settle_open_pushes, settle_storefront
+from tillbridge.menu.push import PushResult, push
+from tillbridge.menu.push_record import (
+    PORTION,
+    Connected,
+    read_connected,
+    settle_open_pushes,
+    settle_storefront,
+)
+from tillbridge.menu.reading import MenuExport, gc_paused, milliseconds_since, pass_over
 from tillbridge.model.catalogue import Catalogue
+from tillbridge.model.menu_summary import MenuSummary
 
 log = get_logger()
 
@@ -35,6 +44,8 @@ WHOLE = SyncRequest(whole=True)
 FULL = SyncRequest(whole=True, full=True)
 DRIFTS_AT_ONCE = 5
 DRIFT_CALM_S = 1800.0
+FIRST_IMPORT = "menu_first_import"  # the fact: {at, lines, summary} of a menu nobody had seen
+PENDING = "menu_pending"  # the fact: how many changes the service has not accepted yet
 
 
 class MenuSync(SyncLane[Assessment]):
@@ -42,7 +53,7 @@ class MenuSync(SyncLane[Assessment]):
 
     def __init__(self, ctx: MenuContext) -> None:
         super().__init__(ctx, "menu")
-        self.export = MenuExport(ctx, self.reader)
+        self.export = MenuExport(ctx)
         self.on_end: Callable[[], None] = lambda: None  # of a round, whatever came of it
         self._doubted_digest = ""  # of a refused plan after which everything was pushed
         self._drift = DriftPauses()
@@ -58,15 +69,17 @@ class MenuSync(SyncLane[Assessment]):
         # read: the difference to what the service has where that will do, else the whole menu
         whole = request.whole or request.full or not await self.export.known()
         with gc_paused(when=whole):
-            reading = await self.export.read(whole=whole)
+            reading = await self.read_export(lambda: self.export.read(whole=whole))
         if reading is None:
             self.postpone(request)
             await self._push_variants(connected)
             return None
 
         with gc_paused(when=whole):
-            # overlay: what the POS says of availability apart from its menu, then what staff say
-            overlay = ctx.begin_plan()
+            # overlay: what the POS says of availability apart from its menu, then what staff say;
+            # as it is after reading, so that what sold out meanwhile does not come back
+            ctx.calls.sent.clear()
+            overlay = ctx.overlay()
 
             # compare: with what the service has accepted
             comparison = await ctx.read(compare, reading, overlay)
@@ -77,7 +90,7 @@ class MenuSync(SyncLane[Assessment]):
             )
         if assessment.needs_whole:
             return await self.round(request | WHOLE)
-        await self._report_reading(assessment, connected)
+        await self._record_reading(assessment, connected)
         if connected.store_id is None:
             return assessment
 
@@ -85,12 +98,12 @@ class MenuSync(SyncLane[Assessment]):
         await record_hold(ctx, assessment)
         sendable = self._sendable(assessment)
 
-        # push, acknowledge: call after call, and only what the service accepted
-        started = time.perf_counter()
-        result = await push(ctx, connected.store_id, sendable)
-
-        # report: what is different now, to the ledger, the log and people
-        await self._report_push(sendable, result, started, request.since)
+        # push, acknowledge: call after call, and only what the service accepted; report the end
+        if sendable.plan.steps:
+            await self._push(connected.store_id, sendable, request.since)
+        else:
+            self._all_well()
+            await record_nothing_to_push(ctx, sendable)
         if sendable.reasons or self.refused_digest:
             await self._push_variants(connected)
         return assessment
@@ -155,7 +168,7 @@ class MenuSync(SyncLane[Assessment]):
         if request.retry_refused:
             # Only here, between two readings: a refused record counts as known, so that a reading
             # with it and a comparison without it would take its item for gone.
-            await self.ctx.write(clear_refusals)
+            await self.ctx.write(_clear_refusals)
             self.refused_digest = ""
             self.export.forget()
         if connected.store_id is None or not connected.whole_due:
@@ -171,85 +184,108 @@ class MenuSync(SyncLane[Assessment]):
         if connected.store_id is None:
             return
         ctx = self.ctx
-        comparison = await ctx.read(compare_variants, ctx.begin_plan())
+        ctx.calls.sent.clear()
+        comparison = await ctx.read(compare_variants, ctx.overlay())
         if comparison.changes:
             kind: Kind = "patch" if len(comparison.changes.changed) == 1 else "batch"
-            steps = plan(kind, comparison.changes, Catalogue(), ctx.rules.plan)
-            await push(ctx, connected.store_id, Assessment(comparison, steps, ""))
+            steps = plan(kind, comparison.changes, Catalogue(), ctx.rules)
+            await push(ctx, connected.store_id, Assessment(comparison, steps))
             self.export.forget()
 
     def _sendable(self, assessment: Assessment) -> Assessment:
         """Return what may go out: of a plan that the service refused as it is, availability."""
+        changes = assessment.comparison.changes
         if assessment.digest != self.refused_digest:
             self.refused_digest = ""
         if self.refused_digest:
-            assessment = availability_alone(assessment, self.ctx.rules)
+            alone = availability_alone(changes, self.ctx.rules)
+            assessment = replace(assessment, plan=alone, reasons=assessment.reasons or ("",))
         if assessment.plan.steps:
             log.info(
                 "menu.planned",
                 store=self.ctx.store,
                 kind=assessment.plan.kind,
                 calls=len(assessment.plan.steps),
-                **counts_of(assessment.comparison.changes),
+                **counts_of(changes),
             )
         return assessment
 
-    # -- what comes of it
-
-    async def _report_reading(self, assessment: Assessment, connected: Connected) -> None:
-        comparison = assessment.comparison
+    async def _record_reading(self, assessment: Assessment, connected: Connected) -> None:
+        """Record what was read and what differs, and report what of it concerns people."""
+        ctx, comparison, at = self.ctx, assessment.comparison, self.ctx.clock.now_ms()
         if comparison.whole:
             pass_over(comparison.items_read)
-        self.reader.report_bad_rows(comparison.bad_rows)
-        self.reader.report_warnings(comparison.current.facts.warnings)
-        await record_reading(self.ctx, assessment, whole_due=connected.whole_due)
+        warnings = comparison.current.facts.warnings
+        detail = None
+        if warnings:
+            text = f"{warnings[0].place}: {warnings[0].text}"
+            detail = {"count": len(warnings), "detail": text, "remedy": warnings[0].fix}
+        ctx.report("export.warnings", detail, self.subject)
+        self.report_bad_rows(comparison.bad_rows)
+
+        def record(connection: Connection, store: str) -> Mapping[str, Refusal]:
+            menu.clear_refusals(connection, store, comparison.no_longer_refused)
+            fact = {"read_at": at, "items": comparison.items_read}
+            put_fact(connection, store, "export", fact, at=at)
+            differing = sum(counts_of(comparison.changes).values())
+            pending = max(int(connected.whole_due), differing)
+            put_fact(connection, store, PENDING, pending, at=at)
+            return menu.refused_items(connection, store) if comparison.no_longer_refused else {}
+
+        refused = await ctx.write(record)
+        if comparison.no_longer_refused:
+            report_refusals(ctx, refused)
+        if assessment.first is not None:
+            await record_first_import(ctx, assessment.first)
+        for portion in portions(comparison.refreshed, PORTION):
+            await ctx.write(menu.refresh_items, portion)
         if comparison.refreshed or comparison.no_longer_refused:
             self.export.forget()
 
-    async def _report_push(
-        self, assessment: Assessment, result: PushResult, started: float, since: float | None
-    ) -> None:
-        """Report what came of a push that began at `started`, for an export changed at `since`."""
-        ctx = self.ctx
-        if not assessment.plan.steps:
-            self._all_well()
-            await record_nothing_to_push(ctx, assessment)
-            return
+    async def _push(self, store_id: str, assessment: Assessment, since: float | None) -> None:
+        """Push the plan, for an export changed at `since`, and report what came of it."""
+        ctx, started = self.ctx, time.perf_counter()
+
+        def finish(connection: Connection, store: str, result: PushResult) -> None:
+            record_push(connection, store, assessment, result, at=ctx.clock.now_ms())
+
+        result = await push(ctx, store_id, assessment, finish)
         self.export.forget()
-        await self._report_result(assessment, result)
+        await self._report(assessment, result)
+        took = {"ms": milliseconds_since(started)}
         if since is not None:
-            since = round((ctx.clock.monotonic() - since) * 1000)
+            took["since_change_ms"] = round((ctx.clock.monotonic() - since) * 1000)
         log.info(
             "menu.pushed",
             store=ctx.store,
             kind=assessment.plan.kind,
             taken=result.taken,
             refused=len(result.refused),
-            ms=milliseconds_since(started),
-            **({} if since is None else {"since_change_ms": since}),
+            **took,
         )
         await self.export.known()  # so that the next export finds it at hand
 
-    async def _report_result(self, assessment: Assessment, result: PushResult) -> None:
+    async def _report(self, assessment: Assessment, result: PushResult) -> None:
         ctx = self.ctx
-        lacks = result.lacks or (
-            bool(result.failure) and not result.drifted and self._is_doubtful(assessment)
-        )
-        if not (result.drifted or result.failure or lacks):
+        if result.is_complete:
             self._all_well()
-            await record_push(ctx, assessment, result)
+            if result.reservation:
+                ctx.report("menu.taken_in_part", {"detail": result.reservation})
+            elif assessment.plan.kind == "full":
+                ctx.report("menu.taken_in_part")
+            report_refusals(ctx, result.refusals)
             if result.refused:
                 self.worker.wake()  # for what was left out of the narrowed calls
             return
         report_refusals(ctx, await ctx.read(menu.refused_items))
         if result.drifted:
             await self.drifted(frozenset(result.drifted))
-        elif lacks:
+        elif result.lacks or self._is_doubtful(assessment):
             await ctx.write(whole_is_due, pending=1, at=ctx.clock.now_ms())
             self._push_all_soon(detail=result.failure)
         else:
             self.refused_digest = assessment.digest
-            ctx.open_problem(self.push_failed, self.subject, detail=result.failure)
+            ctx.report(self.push_failed, {"detail": result.failure}, self.subject)
 
     def _is_doubtful(self, assessment: Assessment) -> bool:
         """Whether a refused plan may be refused for what the service lacks; once a plan.
@@ -265,7 +301,7 @@ class MenuSync(SyncLane[Assessment]):
     def _all_well(self) -> None:
         if not self.refused_digest:  # else the service still refuses the rest
             self.succeeded()
-            self.ctx.close_problem(PUSH_NOT_ALLOWED)
+            self.ctx.report(PUSH_NOT_ALLOWED)
 
 
 class DriftPauses:
@@ -289,3 +325,99 @@ class DriftPauses:
             return 0.0
         doubled = min(self._in_a_row - DRIFTS_AT_ONCE - 1, 10)
         return min(30.0 * 2.0**doubled, DRIFT_CALM_S / 2)
+
+
+# -- what is recorded of a round
+
+
+async def record_hold(ctx: MenuContext, assessment: Assessment) -> None:
+    """Let the plan wait where it has to; else nothing waits any more."""
+    hold, reasons = assessment.comparison.hold, assessment.reasons
+    if not reasons:
+        if hold is not None and not assessment.approved:
+            await ctx.write(pushes.drop_hold)
+            log.info("menu.hold_dissolved", store=ctx.store)
+        ctx.report("menu.held")
+        return
+    if hold is None or hold.digest != assessment.digest:
+        summary, at = assessment.summary or {}, ctx.clock.now_ms()
+        await ctx.write(pushes.put_hold, assessment.digest, reasons, summary, at=at)
+        log.warning("menu.held", store=ctx.store, reasons=list(reasons))
+    dismissed = await ctx.read(pushes.is_dismissed, assessment.digest)
+    ctx.report("menu.held", None if dismissed else {"detail": "; ".join(reasons)})
+
+
+def record_push(
+    connection: Connection, store: str, assessment: Assessment, result: PushResult, *, at: int
+) -> None:
+    """Record that the service has what was planned, apart from what it refused item by item."""
+    put_fact(connection, store, "last_synced_at", at, at=at)
+    if assessment.plan.kind == "full":
+        whole_is_done(connection, store)
+    if not assessment.reasons:
+        put_fact(connection, store, PENDING, len(result.refused), at=at)
+        menu.forget_parts(connection, store, _parts_gone(assessment.comparison))
+        pushes.drop_hold(connection, store)
+        _record_source(connection, store, assessment.comparison.source, at=at)
+    result.refusals = menu.refused_items(connection, store)
+
+
+async def record_nothing_to_push(ctx: MenuContext, assessment: Assessment) -> None:
+    """Record that the service has all of it; a line end that is missing is no news to rely on."""
+    comparison, at = assessment.comparison, ctx.clock.now_ms()
+    full = assessment.plan.kind == "full"  # of a menu without items: nothing is on either side
+    gone = {} if comparison.changes.needs_push else _parts_gone(comparison)
+    source, accepted = comparison.source, comparison.totals.accepted_from
+    if assessment.reasons or source.ends_with_newline is False:
+        source = accepted
+    new_source = source.after(accepted) != accepted
+
+    def record(connection: Connection, store: str) -> None:
+        if full:
+            whole_is_done(connection, store)
+        menu.forget_parts(connection, store, gone)
+        if new_source:
+            _record_source(connection, store, source, at=at)
+
+    if full or new_source or any(gone.values()):
+        await ctx.write(record)
+
+
+async def record_first_import(ctx: MenuContext, first: MenuSummary) -> None:
+    """Record the summary of a first import for people, who have nothing to compare it with."""
+    currency, at = ctx.rules.currency, ctx.clock.now_ms()
+    lines, summary = list(summary_lines(first, currency)), first.to_json(currency)
+    known = await ctx.read(get_fact, FIRST_IMPORT)
+    if known is not None and known["lines"] == lines:
+        return
+    await ctx.write(put_fact, FIRST_IMPORT, {"at": at, "lines": lines, "summary": summary}, at=at)
+    figures: dict[str, Any] = {
+        key: len(value) if isinstance(value, list) else value
+        for key, value in summary.items()
+        if isinstance(value, list | int)
+    }
+    log.info("menu.first_import", store=ctx.store, **figures)
+
+
+def report_refusals(ctx: MenuContext, refused: Mapping[str, Refusal]) -> None:
+    """Report the items that the service refused, the first of them by name."""
+    detail = None
+    for external_id, refusal in list(refused.items())[:1]:
+        which = f"{refusal.name} ({external_id})" if refusal.name else external_id
+        detail = {"count": len(refused), "detail": f"{which}: {refusal.reason}"}
+    ctx.report("menu.items_refused", detail)
+
+
+def _clear_refusals(connection: Connection, store: str) -> None:
+    """Let everything that the service refused be sent again."""
+    menu.clear_refusals(connection, store, menu.refused_items(connection, store).keys())
+
+
+def _record_source(connection: Connection, store: str, source: Source, *, at: int) -> None:
+    """Record what the accepted menu was read from."""
+    remembered = source.after(accepted_source(connection, store))
+    put_fact(connection, store, SOURCE, asdict(remembered), at=at)
+
+
+def _parts_gone(comparison: Comparison) -> dict[str, frozenset[str]]:
+    return {kind: getattr(comparison.changes, kind).gone for kind in PART_KINDS}

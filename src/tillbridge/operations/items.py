@@ -28,7 +28,7 @@ async def take_off(
 
     Example: tillbridge item 86 main B1 --until 18:30
     """
-    from tillbridge.menu.off_sale import is_item, name_of_item
+    from tillbridge.menu.views import is_item, name_of_item
 
     found, now = bridge.store(store), bridge.clock.now_ms()
     if not await bridge.ledger.read(lambda connection: is_item(connection, store, item)):
@@ -55,7 +55,7 @@ async def restore(bridge: "Bridge", store: StoreName, item: ItemId) -> Answer:
 
     Example: tillbridge item restore main B1
     """
-    from tillbridge.menu.off_sale import name_of_item
+    from tillbridge.menu.views import name_of_item
 
     restored = await bridge.store(store).catalogue.restore(item)
     name = await bridge.ledger.read(lambda connection: name_of_item(connection, store, item))
@@ -71,7 +71,7 @@ async def off(bridge: "Bridge", store: StoreName) -> Answer:
 
     Example: tillbridge item off main
     """
-    from tillbridge.menu.off_sale import items_off_sale
+    from tillbridge.menu.views import items_off_sale
 
     bridge.store(store)
     now = bridge.clock.now_ms()
@@ -90,7 +90,7 @@ async def find(
 
     Example: tillbridge item find main pm
     """
-    from tillbridge.menu.off_sale import items_found
+    from tillbridge.menu.views import items_found
 
     currency = bridge.store(store).settings.currency
     return await bridge.ledger.read(

@@ -26,7 +26,7 @@ _IN_THE_WAY = (
 @operation("menu.show", role=Role.LOOK, reads=True)
 async def show(bridge: "Bridge", store: StoreName) -> Answer:
     """Return how the menu stands: what the till says, what the service has, what waits."""
-    from tillbridge.menu.listing import menu_standing
+    from tillbridge.menu.views import menu_standing
 
     bridge.store(store)
     return await bridge.ledger.read(lambda connection: menu_standing(connection, store))
@@ -108,7 +108,7 @@ async def history(bridge: "Bridge", store: StoreName, *, before: int | None = No
 
     Example: tillbridge menu history main
     """
-    from tillbridge.menu.listing import pushes_page
+    from tillbridge.menu.views import pushes_page
 
     bridge.store(store)
     return await bridge.ledger.read(lambda connection: pushes_page(connection, store, before))
@@ -127,7 +127,7 @@ async def items(
 
     Example: tillbridge menu items main pizza --at 2026-11-20T19:30
     """
-    from tillbridge.menu.listing import items_page
+    from tillbridge.menu.views import items_page
 
     currency = bridge.store(store).settings.currency
     return await bridge.ledger.read(

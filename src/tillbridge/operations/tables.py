@@ -12,7 +12,7 @@ from tillbridge.operations.arguments import StoreName
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.models import AcceptedTable
-    from tillbridge.menu.floor_plan import FloorPlan
+    from tillbridge.menu.tables import FloorPlan
     from tillbridge.operations.bridge import Bridge
 
 
