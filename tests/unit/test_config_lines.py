@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.config.lines import dotted, key_lines
+from tillbridge.config.toml import dotted, key_lines
 
 TEXT = '''\
 # a comment with [brackets] = and "quotes"

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 
 from tillbridge.cli.app import app
 from tillbridge.config import AssumptionSettings, Settings, load
-from tillbridge.config.settings import json_schema
+from tillbridge.config.bridge import json_schema
 from tillbridge.config.translate import TABLES, toml_value
 from tillbridge.core.problems import PROBLEMS
 

@@ -73,6 +73,6 @@ def schema() -> None:
 
     Example: tillbridge config schema > bridge.schema.json
     """
-    from tillbridge.config.settings import json_schema
+    from tillbridge.config.bridge import json_schema
 
     say.document(json_schema())

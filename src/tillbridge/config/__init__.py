@@ -1,77 +1,32 @@
 """The settings of `bridge.toml`: names, types, defaults, meaning, and how the file is read.
 
-Durations are in seconds (`_s`) or milliseconds (`_ms`). Each field's description becomes the JSON
+Durations are in seconds (`_s`) or milliseconds (`_ms`). The text below each field becomes the JSON
 Schema in `config/` and the reference in `docs/configuration.md`.
 """
 
-from tillbridge.config.alerts import (
-    AlertSettings,
-    AppriseSettings,
-    EmailSettings,
-    FleetSettings,
-    WebhookSettings,
-)
-from tillbridge.config.bridge import (
-    AssumptionSettings,
-    BridgeSettings,
-    DiagnosticSettings,
-    PageUser,
-    ReceiverSettings,
-    Secret,
-    SecretSource,
-    ServiceSettings,
-    StatusPageSettings,
-)
-from tillbridge.config.faults import ConfigFaults, Fault
-from tillbridge.config.loading import LoadedSettings, load
-from tillbridge.config.settings import Settings, StoreName
-from tillbridge.config.store import (
-    AdapterSection,
-    CommunitySettings,
-    FallbackSettings,
-    MenuSettings,
-    MenuSyncDirection,
-    OrderSettings,
-    PosSettings,
-    ScheduleSettings,
-    StoreSettings,
-    TableSettings,
-)
-from tillbridge.config.values import Section, host_and_port, is_loopback, origin_of
-
-__all__ = [
-    "AdapterSection",
-    "AlertSettings",
-    "AppriseSettings",
-    "AssumptionSettings",
-    "BridgeSettings",
-    "CommunitySettings",
-    "ConfigFaults",
-    "DiagnosticSettings",
-    "EmailSettings",
-    "FallbackSettings",
-    "Fault",
-    "FleetSettings",
-    "LoadedSettings",
-    "MenuSettings",
-    "MenuSyncDirection",
-    "OrderSettings",
-    "PageUser",
-    "PosSettings",
-    "ReceiverSettings",
-    "ScheduleSettings",
-    "Secret",
-    "SecretSource",
-    "Section",
-    "ServiceSettings",
-    "Settings",
-    "StatusPageSettings",
-    "StoreName",
-    "StoreSettings",
-    "TableSettings",
-    "WebhookSettings",
-    "host_and_port",
-    "is_loopback",
-    "load",
-    "origin_of",
-]
+from tillbridge.config.alerts import AlertSettings as AlertSettings
+from tillbridge.config.alerts import AppriseSettings as AppriseSettings
+from tillbridge.config.alerts import EmailSettings as EmailSettings
+from tillbridge.config.alerts import WebhookSettings as WebhookSettings
+from tillbridge.config.bridge import AssumptionSettings as AssumptionSettings
+from tillbridge.config.bridge import BridgeSettings as BridgeSettings
+from tillbridge.config.bridge import PageUser as PageUser
+from tillbridge.config.bridge import ReceiverSettings as ReceiverSettings
+from tillbridge.config.bridge import ServiceSettings as ServiceSettings
+from tillbridge.config.bridge import Settings as Settings
+from tillbridge.config.bridge import StatusPageSettings as StatusPageSettings
+from tillbridge.config.loading import LoadedSettings as LoadedSettings
+from tillbridge.config.loading import load as load
+from tillbridge.config.secrets import Secret as Secret
+from tillbridge.config.secrets import SecretSource as SecretSource
+from tillbridge.config.store import AdapterSection as AdapterSection
+from tillbridge.config.store import CommunitySettings as CommunitySettings
+from tillbridge.config.store import MenuSettings as MenuSettings
+from tillbridge.config.store import OrderSettings as OrderSettings
+from tillbridge.config.store import PosSettings as PosSettings
+from tillbridge.config.store import ScheduleSettings as ScheduleSettings
+from tillbridge.config.store import StoreSettings as StoreSettings
+from tillbridge.config.toml import ConfigFaults as ConfigFaults
+from tillbridge.config.values import host_and_port as host_and_port
+from tillbridge.config.values import is_loopback as is_loopback
+from tillbridge.config.values import origin_of as origin_of

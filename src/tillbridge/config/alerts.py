@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from tillbridge.config.bridge import Secret
+from tillbridge.config.secrets import Secret
 from tillbridge.config.values import HeartbeatUrl, HttpUrl, QuietHours, Seconds, Section
 
 Address = Annotated[str, StringConstraints(pattern=r"^[^@\s<>\",;]+@[^@\s<>\",;]+$")]
@@ -16,94 +16,74 @@ Minutes = Annotated[float, Field(ge=0)]
 class EmailSettings(Section):
     """The table [alerts.email]."""
 
-    host: str = Field(min_length=1, description="The mail server (SMTP).")
-    port: int = Field(587, ge=1, le=65535, description="Its port.")
-    tls: Literal["starttls", "tls", "none"] = Field(
-        "starttls",
-        description="How the connection is encrypted; none is for a server on this machine only.",
-    )
-    username: str | None = Field(
-        None, min_length=1, description="Who signs in at the mail server; without it nobody does."
-    )
-    password: Secret | None = Field(
-        None, description="Its password: { file = ... }, { env = ... }, { credential = ... }."
-    )
-    sender: Address = Field(description="The address that alerts come from.")
-    to: list[Address] = Field(min_length=1, description="The addresses that alerts go to.")
-    timeout_s: Seconds = Field(20, description="How long the mail server may take for each step.")
+    host: str = Field(min_length=1)
+    """The mail server (SMTP)."""
+    port: int = Field(587, ge=1, le=65535)
+    """Its port."""
+    tls: Literal["starttls", "tls", "none"] = "starttls"
+    """How the connection is encrypted; none is for a server on this machine only."""
+    username: str | None = Field(None, min_length=1)
+    """Who signs in at the mail server; without it nobody does."""
+    password: Secret | None = None
+    """Its password: { file = ... }, { env = ... }, { credential = ... }."""
+    sender: Address
+    """The address that alerts come from."""
+    to: list[Address] = Field(min_length=1)
+    """The addresses that alerts go to."""
+    timeout_s: Seconds = 20
+    """How long the mail server may take for each step."""
 
 
 class WebhookSettings(Section):
     """The table [alerts.webhook]."""
 
-    url: Secret = Field(
-        description="Where alerts are posted as JSON: the address, or { file = ... } that holds it."
-    )
-    format: Literal["json", "slack", "teams", "discord"] = Field(
-        "json", description="Everything, or the plain text that these chats understand."
-    )
-    secret: Secret | None = Field(
-        None,
-        description="Signs each alert: X-Tillbridge-Signature is the HMAC-SHA256 of the body.",
-    )
-    timeout_s: Seconds = Field(15, description="How long a call may take.")
+    url: Secret
+    """Where alerts are posted as JSON: the address, or { file = ... } that holds it."""
+    format: Literal["json", "slack", "teams", "discord"] = "json"
+    """Everything, or the plain text that these chats understand."""
+    secret: Secret | None = None
+    """Signs each alert: X-Tillbridge-Signature is the HMAC-SHA256 of the body."""
+    timeout_s: Seconds = 15
+    """How long a call may take."""
 
 
 class AppriseSettings(Section):
     """The table [alerts.apprise]; needs the extra tillbridge[apprise]."""
 
-    urls: list[Secret] = Field(
-        min_length=1, description="Addresses of apprise, each as text or { file = ... }."
-    )
-    timeout_s: Seconds = Field(30, description="How long all of them together may take.")
+    urls: list[Secret] = Field(min_length=1)
+    """Addresses of apprise, each as text or { file = ... }."""
+    timeout_s: Seconds = 30
+    """How long all of them together may take."""
 
 
 class AlertSettings(Section):
     """The table [alerts]."""
 
-    severity: Literal["warning", "down"] = Field(
-        "warning", description="The least severe problems that are told."
-    )
-    stores: list[str] = Field(
-        default_factory=list,
-        description="Only these stores' problems, and the bridge's own; [] means all.",
-    )
-    repeat_min: list[Minutes] = Field(
-        default_factory=lambda: [0.0, 5.0, 10.0],
-        min_length=1,
-        description="So many minutes after its begin a problem is told, until it is acknowledged.",
-    )
-    settle_s: Annotated[float, Field(ge=0)] = Field(
-        60,
-        description=(
-            "A problem is over once it has been gone this long; one that is back sooner is the "
-            "same one."
-        ),
-    )
-    quiet_hours: QuietHours | None = Field(
-        None,
-        description="Warnings wait for the end of these hours (this machine's time).",
-    )
-    docs_url: str = Field(
-        "docs/problems.md",
-        min_length=1,
-        description="Where the explanations of problems are read; alerts lead there.",
-    )
-    heartbeat_url: HeartbeatUrl | None = Field(
-        None, description="Asked (GET) while the bridge is well, so that silence tells of its end."
-    )
-    heartbeat_s: Seconds = Field(60, description="How often heartbeat_url is asked.")
-    heartbeat_fail: str = Field(
-        "",
-        pattern=r"^(|/[A-Za-z0-9._~/-]+)$",
-        description=(
-            'What is added to heartbeat_url\'s path while the bridge is not well; "" asks nothing '
-            "then."
-        ),
-    )
-    email: EmailSettings | None = Field(None, description="Alerts by e-mail.")
-    webhook: WebhookSettings | None = Field(None, description="Alerts by a webhook.")
-    apprise: AppriseSettings | None = Field(None, description="Alerts through apprise.")
+    severity: Literal["warning", "down"] = "warning"
+    """The least severe problems that are told."""
+    stores: list[str] = Field(default_factory=list)
+    """Only these stores' problems, and the bridge's own; [] means all."""
+    repeat_min: list[Minutes] = Field(default_factory=lambda: [0.0, 5.0, 10.0], min_length=1)
+    """So many minutes after its begin a problem is told, until it is acknowledged."""
+    settle_s: Annotated[float, Field(ge=0)] = 60
+    """A problem is over once it has been gone this long; one that is back sooner is the same
+    one."""
+    quiet_hours: QuietHours | None = None
+    """Warnings wait for the end of these hours (this machine's time)."""
+    docs_url: str = Field("docs/problems.md", min_length=1)
+    """Where the explanations of problems are read; alerts lead there."""
+    heartbeat_url: HeartbeatUrl | None = None
+    """Asked (GET) while the bridge is well, so that silence tells of its end."""
+    heartbeat_s: Seconds = 60
+    """How often heartbeat_url is asked."""
+    heartbeat_fail: str = Field("", pattern=r"^(|/[A-Za-z0-9._~/-]+)$")
+    """What is added to heartbeat_url's path while the bridge is not well; "" asks nothing then."""
+    email: EmailSettings | None = None
+    """Alerts by e-mail."""
+    webhook: WebhookSettings | None = None
+    """Alerts by a webhook."""
+    apprise: AppriseSettings | None = None
+    """Alerts through apprise."""
 
     @property
     def are_wanted(self) -> bool:
@@ -118,22 +98,16 @@ BridgeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._
 class FleetSettings(Section):
     """The table [fleet]."""
 
-    name: BridgeName | None = Field(
-        None, description="What this bridge is called in its reports; by default as its machine."
-    )
-    folder: Path | None = Field(
-        None,
-        strict=False,
-        description="Signed reports are written there; relative to this file's folder.",
-    )
-    url: HttpUrl | None = Field(
-        None,
-        description="Signed reports are put there (HTTP PUT): NAME.json, NAME.json.minisig.",
-    )
-    token: Secret | None = Field(
-        None, description="Sent with them as Authorization: Bearer ...: { file = ... } or text."
-    )
-    every_s: Seconds = Field(60, description="How often a report is made.")
+    name: BridgeName | None = None
+    """What this bridge is called in its reports; by default as its machine."""
+    folder: Path | None = Field(None, strict=False)
+    """Signed reports are written there; relative to this file's folder."""
+    url: HttpUrl | None = None
+    """Signed reports are put there (HTTP PUT): NAME.json, NAME.json.minisig."""
+    token: Secret | None = None
+    """Sent with them as Authorization: Bearer ...: { file = ... } or text."""
+    every_s: Seconds = 60
+    """How often a report is made."""
 
     @property
     def is_wanted(self) -> bool:

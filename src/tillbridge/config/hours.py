@@ -22,10 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from tillbridge.config.faults import ConfigFaults, Fault
-from tillbridge.config.lines import Path as KeyPath
-from tillbridge.config.lines import key_lines
-from tillbridge.config.toml import read_named_file
+from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read_named_file
 from tillbridge.config.translate import did_you_mean, faults_of
 from tillbridge.config.values import Section, Text, slip
 from tillbridge.core.i18n import _

@@ -1,22 +1,25 @@
-"""Finds, reads and validates `bridge.toml`; a file without stores is one that is not set up yet."""
+"""Finds, reads and validates `bridge.toml`; a file without stores is one that is not set up yet.
+
+Settings may contradict each other, though each is right by itself: `contradictions`.
+"""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError
 
-from tillbridge.config.bridge import BridgeSettings, StatusPageSettings
-from tillbridge.config.faults import ConfigFaults, Fault
-from tillbridge.config.lines import Path as KeyPath
-from tillbridge.config.lines import key_lines
-from tillbridge.config.rules import contradictions, page_faults
+from tillbridge.config.alerts import EmailSettings
+from tillbridge.config.bridge import BridgeSettings, Settings, StatusPageSettings
 from tillbridge.config.secrets import Kept, resolve_secret
-from tillbridge.config.settings import Settings
-from tillbridge.config.toml import read_file
-from tillbridge.config.translate import faults_of
+from tillbridge.config.store import StoreSettings
+from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read_file
+from tillbridge.config.translate import faults_of, unknown_key
+from tillbridge.config.values import host_and_port, is_loopback
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.own_files import claim_folder
@@ -196,3 +199,247 @@ def _is_to_come(fault: Fault, document: Mapping[str, Any]) -> bool:
             return True
         value = value[part]
     return False
+
+
+# -- settings that contradict each other
+
+
+_ANYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- recognised, not listened on
+# The first part of the paths that the page has for itself.
+_STATUS_PATHS = frozenset(
+    "86 api control diagnostics events healthz items login logout menu metrics orders reach setup "
+    "static store stores tables".split()
+) | {""}
+# What reads or guards a push of menus.
+_PUSH_SETTINGS = (
+    "max_removed_percent",
+    "max_price_change_percent",
+    "max_changed_percent",
+    "max_added_percent",
+    "full_push_percent",
+)
+
+
+def contradictions(settings: Settings) -> Iterator[Fault]:
+    """Return a fault for each setting that another one contradicts, or that cannot be meant."""
+    yield from _listeners(settings)
+    yield from _certificate(settings)
+    yield from _redirect(settings)
+    yield from _service(settings)
+    yield from _names(settings)
+    yield from alert_faults(settings)
+    for name, store in settings.stores.items():
+        yield from _store(("stores", name), store)
+    if settings.communities:
+        yield from _communities(settings)
+
+
+def _listeners(settings: Settings) -> Iterator[Fault]:
+    receiver_host, receiver_port = host_and_port(settings.receiver.listen)
+    status_host, status_port = host_and_port(settings.status_page.listen)
+    overlap = receiver_host == status_host or {receiver_host, status_host} & _ANYWHERE
+    if overlap and receiver_port == status_port != 0:
+        yield Fault(
+            ("status_page", "listen"),
+            _("is the address of receiver.listen: the page would stand on the internet."),
+            _('Give it another port, for example "127.0.0.1:8089".'),
+        )
+    yield from page_faults(settings.status_page)
+
+
+def page_faults(page: StatusPageSettings) -> Iterator[Fault]:
+    """Return what is wrong with the page's table by itself."""
+    if not is_loopback(host_and_port(page.listen)[0]) and not page.users:
+        yield Fault(
+            ("status_page", "listen"),
+            _("lets other machines open the page, which nobody needs a password for."),
+            _(
+                "Run: tillbridge password NAME, and put its line into [status_page.users]; or use "
+                "127.0.0.1 and an SSH tunnel."
+            ),
+        )
+
+
+def _certificate(settings: Settings) -> Iterator[Fault]:
+    receiver = settings.receiver
+    if (receiver.tls_cert is None) != (receiver.tls_key is None):
+        missing = "tls_key" if receiver.tls_key is None else "tls_cert"
+        yield Fault(
+            ("receiver", missing),
+            _("is missing: a certificate and its key go together."),
+            _("Name both files, or none where a tunnel or proxy serves TLS."),
+        )
+
+
+def _redirect(settings: Settings) -> Iterator[Fault]:
+    path: KeyPath = ("service", "redirect_uri")
+    parts = urlsplit(settings.service.redirect_uri)
+    if parts.scheme != "http" or not is_loopback(parts.hostname or ""):
+        yield Fault(
+            path,
+            _("must be an http address of this machine: the browser comes back to the bridge."),
+            _('Use for example "http://127.0.0.1:8089/oauth/callback".'),
+        )
+        return
+    port = parts.port or 80
+    if port == host_and_port(settings.receiver.listen)[1]:
+        yield Fault(
+            path,
+            _("has the port of receiver.listen, which takes nothing but webhooks."),
+            _("Give it the port of status_page.listen, or one of its own."),
+        )
+    if port == host_and_port(settings.status_page.listen)[1] and (
+        parts.path.strip("/").partition("/")[0] in _STATUS_PATHS
+    ):
+        yield Fault(
+            path,
+            _("has the port of status_page.listen and the path of one of its pages."),
+            _("Give it a path of its own, for example /oauth/callback."),
+        )
+
+
+def _service(settings: Settings) -> Iterator[Fault]:
+    service = settings.service
+    base = urlsplit(service.base_url)
+    if base.scheme == "http" and not is_loopback(base.hostname or ""):
+        yield Fault(
+            ("service", "base_url"),
+            _("is plain http to another machine: tokens and orders could be read on the way."),
+            _("Use https://."),
+        )
+    if service.backoff_first_s > service.backoff_cap_s:
+        yield Fault(
+            ("service", "backoff_first_s"),
+            _("is longer than backoff_cap_s, the longest wait."),
+            _("Make it shorter."),
+        )
+
+
+def _names(settings: Settings) -> Iterator[Fault]:
+    for key in ("location_id", "store_id"):
+        seen: dict[str, str] = {}
+        for name, store in settings.stores.items():
+            value = getattr(store, key)
+            if value is not None and value in seen:
+                yield Fault(
+                    ("stores", name, key),
+                    _("is also that of the store {other}.").format(other=seen[value]),
+                    _("Each store needs its own."),
+                )
+            elif value is not None:
+                seen[value] = name
+
+
+def _communities(settings: Settings) -> Iterator[Fault]:
+    ids: dict[str, str] = {}
+    for name, community in settings.communities.items():
+        if community.community_id in ids:
+            yield Fault(
+                ("communities", name, "community_id"),
+                _("is also that of the community {other}.").format(
+                    other=ids[community.community_id]
+                ),
+                _("One table is enough: name all your member stores in it."),
+            )
+        ids[community.community_id] = name
+        for place, store in enumerate(community.stores):
+            if store not in settings.stores:
+                yield Fault(
+                    ("communities", name, "stores", place),
+                    _("is no store of this file."),
+                    _("There are: {names}.").format(names=", ".join(settings.stores)),
+                )
+
+
+def _schedule(path: KeyPath, store: StoreSettings) -> Iterator[Fault]:
+    schedule = store.schedule
+    if schedule.pauses:
+        # Hours and weeks are read only where a store plans by them.
+        from tillbridge.config.hours import pause_faults  # noqa: PLC0415 -- (as above)
+
+        for place, fault in pause_faults(schedule.pauses):
+            yield Fault((*path, "schedule", "pauses", place), fault.text, fault.fix)
+    if schedule.follow_hours and store.hours_file is None and store.settings_file is None:
+        yield Fault(
+            (*path, "schedule", "follow_hours"),
+            _("is true, but no file tells the hours."),
+            _('Write hours_file = "hours.toml" in the table of the store; see docs/store.md.'),
+        )
+    if schedule.last_orders_min and not schedule.follow_hours:
+        yield Fault(
+            (*path, "schedule", "last_orders_min"),
+            _("counts only where follow_hours = true."),
+            _("Set follow_hours = true, or remove it."),
+        )
+
+
+def _store(path: KeyPath, store: StoreSettings) -> Iterator[Fault]:
+    yield from _schedule(path, store)
+    orders = store.orders
+    if orders.accept == "when_confirmed" and store.auto_accept_orders:
+        yield Fault(
+            (*path, "orders", "accept"),
+            _("waits for the till, but auto_accept_orders makes the service accept at once."),
+            _('Set auto_accept_orders = false, or accept = "when_written".'),
+        )
+    if orders.adapter is None:
+        for key in orders.options:
+            yield unknown_key((*path, "orders", key))
+    if store.fallback is not None and store.fallback.after_s >= orders.accept_within_s:
+        yield Fault(
+            (*path, "fallback", "after_s"),
+            _("is not before accept_within_s, when the order is cancelled."),
+            _("Make it shorter, or accept_within_s longer."),
+        )
+    if orders.retry_s > orders.retry_cap_s:
+        yield Fault(
+            (*path, "orders", "retry_s"),
+            _("is longer than retry_cap_s, the longest wait."),
+            _("Make it shorter."),
+        )
+    if store.menu_sync_direction in {"none", "quiqqy_to_pos"}:
+        for key in _PUSH_SETTINGS:
+            if key in store.menu.model_fields_set:
+                yield Fault(
+                    (*path, "menu", key),
+                    _(
+                        'is about pushing menus, which menu_sync_direction = "{way}" forbids.'
+                    ).format(way=store.menu_sync_direction),
+                    _("Remove it, or let the direction be pos_to_quiqqy or bidirectional."),
+                )
+
+
+def alert_faults(settings: Settings) -> Iterator[Fault]:
+    """Return a fault for each setting of alerts that another one contradicts."""
+    alerts = settings.alerts
+    for place, store in enumerate(alerts.stores):
+        if store not in settings.stores:
+            yield Fault(
+                ("alerts", "stores", place),
+                _("is no store of this file."),
+                _("There are: {names}.").format(names=", ".join(settings.stores)),
+            )
+    if any(later <= earlier for earlier, later in pairwise(alerts.repeat_min)):
+        yield Fault(
+            ("alerts", "repeat_min"),
+            _("must rise from one to the next."),
+            _("Write for example [0, 5, 10]."),
+        )
+    if alerts.email is not None:
+        yield from _email(alerts.email)
+
+
+def _email(email: EmailSettings) -> Iterator[Fault]:
+    if email.tls == "none" and not is_loopback(email.host):
+        yield Fault(
+            ("alerts", "email", "tls"),
+            _('is "none": passwords and alerts could be read on the way.'),
+            _('Use "starttls" (port 587) or "tls" (port 465), or a mail server on this machine.'),
+        )
+    if (email.username is None) != (email.password is None):
+        missing = "password" if email.password is None else "username"
+        yield Fault(
+            ("alerts", "email", missing),
+            _("is missing: username and password go together."),
+            _("Name both, or none where the mail server asks for none."),
+        )

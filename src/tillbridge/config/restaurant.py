@@ -16,12 +16,9 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo
 
-from tillbridge.config.faults import ConfigFaults, Fault
 from tillbridge.config.hours import Week, read_hours_file
-from tillbridge.config.lines import Path as KeyPath
-from tillbridge.config.lines import key_lines
 from tillbridge.config.store import StoreSettings
-from tillbridge.config.toml import read_named_file
+from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read_named_file
 from tillbridge.config.translate import faults_of
 from tillbridge.config.values import FilledText, Section, Text, slip
 from tillbridge.core.errors import ConfigError

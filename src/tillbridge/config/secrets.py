@@ -3,16 +3,50 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated, Literal, Self
 
-from pydantic import SecretStr
+from pydantic import Discriminator, Field, SecretStr, Tag, model_validator
 
-from tillbridge.config.bridge import SecretSource
+from tillbridge.config.values import Section
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.own_files import claim_file
 
 # Returns what the vault keeps; None for nothing.
 Kept = Callable[[], str | None]
+
+
+class SecretSource(Section):
+    """Where a secret comes from: exactly one of file, env, credential and vault."""
+
+    file: Path | None = Field(None, strict=False)
+    """A file that holds the secret; a relative one counts from this file's folder."""
+    env: str | None = Field(None, min_length=1)
+    """The environment variable that holds the secret."""
+    credential: str | None = Field(None, pattern=r"^[^/\\]+$")
+    """The systemd credential (LoadCredential=) that holds the secret."""
+
+    vault: Literal[True] | None = None
+    """true: the bridge keeps it itself, encrypted, since the page Set-up. Only for the
+    client_secret."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        sources = (self.file, self.env, self.credential, self.vault)
+        if sum(source is not None for source in sources) != 1:
+            msg = "give exactly one of file, env, credential and vault"
+            raise ValueError(msg)
+        return self
+
+
+def _secret_kind(value: object) -> str:
+    return "source" if isinstance(value, dict | SecretSource) else "text"
+
+
+Secret = Annotated[
+    Annotated[SecretStr, Field(min_length=1), Tag("text")] | Annotated[SecretSource, Tag("source")],
+    Discriminator(_secret_kind),
+]
 
 
 def resolve_secret(

@@ -26,268 +26,141 @@ class AdapterSection(Section):
 class PosSettings(AdapterSection):
     """The table [stores.NAME.pos]."""
 
-    adapter: str = Field(
-        min_length=1,
-        description=(
-            "The adapter's name: folder, or one that is installed. Its options stand beside it."
-        ),
-    )
-    poll_s: Seconds = Field(
-        2,
-        description=(
-            "How often files are looked at beside change events, and an adapter without files "
-            "is read."
-        ),
-    )
-    health_s: Seconds = Field(5, description="How often the POS is probed.")
-    hangs_after_s: Seconds = Field(
-        90,
-        description=(
-            "A call to the adapter that has not returned by then is a problem until it does: "
-            "adapter.hangs."
-        ),
-    )
+    adapter: str = Field(min_length=1)
+    """The adapter's name: folder, or one that is installed. Its options stand beside it."""
+    poll_s: Seconds = 2
+    """How often files are looked at beside change events, and an adapter without files is read."""
+    health_s: Seconds = 5
+    """How often the POS is probed."""
+    hangs_after_s: Seconds = 90
+    """A call to the adapter that has not returned by then is a problem until it does:
+    adapter.hangs."""
 
 
 class OrderSettings(AdapterSection):
     """The table [stores.NAME.orders]."""
 
-    adapter: str | None = Field(
-        None,
-        min_length=1,
-        description=(
-            "The adapter that writes orders; without it the one of [stores.NAME.pos] does."
-        ),
-    )
-    accept: Literal["when_written", "when_confirmed"] = Field(
-        "when_written",
-        description="Accept an order when its ticket is written, or when the POS confirms it.",
-    )
-    accept_within_s: Seconds = Field(
-        120,
-        description=(
-            "An order the POS has not taken by then is cancelled with the reason code that fits."
-        ),
-    )
-    retry_s: Seconds = Field(
-        2, description="How long after a failed write of a ticket the next try comes; it doubles."
-    )
-    retry_cap_s: Seconds = Field(
-        15, description="The longest wait between two tries to write a ticket."
-    )
-    write_timeout_s: Seconds = Field(
-        20,
-        description=(
-            "A POS that has not answered a write by then may have it: it is asked before the "
-            "next write."
-        ),
-    )
-    unknown_item: Literal["write_and_warn", "cancel"] = Field(
-        "write_and_warn",
-        description=(
-            "What to do with an order that names an item the ledger does not know (cancel: "
-            "ITEM_OUT_OF_STOCK)."
-        ),
-    )
-    price_differs: Literal["write_and_warn", "cancel"] = Field(
-        "write_and_warn",
-        description=(
-            "What to do with an order whose prices are not the menu's when it was placed "
-            "(cancel: PRICE_MISMATCH)."
-        ),
-    )
-    unconfirmed_reason: ReasonCode = Field(
-        ReasonCode.OTHER,
-        strict=False,
-        description="The reason code for an order that the kitchen did not confirm in time.",
-    )
-    pause_after_s: Annotated[float, Field(ge=0)] = Field(
-        30, description="A POS offline for this long pauses the store; 0 never pauses it."
-    )
-    resume_after_s: Annotated[float, Field(ge=0)] = Field(
-        5, description="A POS that is back for this long resumes the store the bridge paused."
-    )
-    max_pauses_per_hour: int = Field(
-        4,
-        ge=1,
-        description=(
-            "After this many pauses in an hour the store stays paused until the POS is steady "
-            "for 10 minutes."
-        ),
-    )
+    adapter: str | None = Field(None, min_length=1)
+    """The adapter that writes orders; without it the one of [stores.NAME.pos] does."""
+    accept: Literal["when_written", "when_confirmed"] = "when_written"
+    """Accept an order when its ticket is written, or when the POS confirms it."""
+    accept_within_s: Seconds = 120
+    """An order the POS has not taken by then is cancelled with the reason code that fits."""
+    retry_s: Seconds = 2
+    """How long after a failed write of a ticket the next try comes; it doubles."""
+    retry_cap_s: Seconds = 15
+    """The longest wait between two tries to write a ticket."""
+    write_timeout_s: Seconds = 20
+    """A POS that has not answered a write by then may have it: it is asked before the next
+    write."""
+    unknown_item: Literal["write_and_warn", "cancel"] = "write_and_warn"
+    """What to do with an order that names an item the ledger does not know (cancel:
+    ITEM_OUT_OF_STOCK)."""
+    price_differs: Literal["write_and_warn", "cancel"] = "write_and_warn"
+    """What to do with an order whose prices are not the menu's when it was placed (cancel:
+    PRICE_MISMATCH)."""
+    unconfirmed_reason: ReasonCode = Field(ReasonCode.OTHER, strict=False)
+    """The reason code for an order that the kitchen did not confirm in time."""
+    pause_after_s: Annotated[float, Field(ge=0)] = 30
+    """A POS offline for this long pauses the store; 0 never pauses it."""
+    resume_after_s: Annotated[float, Field(ge=0)] = 5
+    """A POS that is back for this long resumes the store the bridge paused."""
+    max_pauses_per_hour: int = Field(4, ge=1)
+    """After this many pauses in an hour the store stays paused until the POS is steady for 10
+    minutes."""
 
 
 class FallbackSettings(AdapterSection):
     """The table [stores.NAME.fallback]."""
 
-    adapter: str = Field(
-        min_length=1,
-        description=(
-            "The adapter that prints an order the till cannot take: printer. Its options stand "
-            "beside it."
-        ),
-    )
-    after_s: Seconds = Field(
-        60, description="An order that the till has not taken by then is printed: NOT IN TILL."
-    )
+    adapter: str = Field(min_length=1)
+    """The adapter that prints an order the till cannot take: printer. Its options stand beside
+    it."""
+    after_s: Seconds = 60
+    """An order that the till has not taken by then is printed: NOT IN TILL."""
 
 
 class MenuSettings(Section):
     """The table [stores.NAME.menu]."""
 
-    settle_ms: int = Field(
-        150,
-        ge=0,
-        le=60_000,
-        description="A changed export is read once it has been quiet this long.",
-    )
-    max_removed_percent: Percent = Field(
-        10, description="Hold a plan that removes more of the items than this (and more than 5)."
-    )
-    max_price_change_percent: Annotated[float, Field(ge=0)] = Field(
-        50, description="Hold a plan that moves more than a fifth of the prices by more than this."
-    )
-    max_changed_percent: Percent = Field(
-        20,
-        description=(
-            "Hold a plan that takes sizes, choices, taxes, headings or names from more of the menu "
-            "than this (and more than 5 items), or adds so many dishes a second time."
-        ),
-    )
-    max_added_percent: Annotated[float, Field(ge=0)] = Field(
-        50,
-        description=(
-            "Hold a plan that makes the menu longer by more than this (and more than 20 items)."
-        ),
-    )
-    max_sold_out_percent: Percent = Field(
-        80,
-        description=(
-            "Ask a person whether it is true that more of the menu than this (and more than 5 "
-            "items) is sold out. It is told to the service all the same."
-        ),
-    )
-    approve_first: bool = Field(
-        default=False,
-        description="Let a person see the first menu of a storefront before guests do.",
-    )
-    full_compare: TimeOfDay = Field(
-        "03:30",
-        description=(
-            "When the whole menu is read and compared each day, in the store's local time."
-        ),
-    )
-    full_push_percent: Percent = Field(
-        50,
-        description=(
-            "Push the menu whole when more of its items than this changed (and more than a "
-            "job's threshold)."
-        ),
-    )
+    settle_ms: int = Field(150, ge=0, le=60_000)
+    """A changed export is read once it has been quiet this long."""
+    max_removed_percent: Percent = 10
+    """Hold a plan that removes more of the items than this (and more than 5)."""
+    max_price_change_percent: Annotated[float, Field(ge=0)] = 50
+    """Hold a plan that moves more than a fifth of the prices by more than this."""
+    max_changed_percent: Percent = 20
+    """Hold a plan that takes sizes, choices, taxes, headings or names from more of the menu than
+    this (and more than 5 items), or adds so many dishes a second time."""
+    max_added_percent: Annotated[float, Field(ge=0)] = 50
+    """Hold a plan that makes the menu longer by more than this (and more than 20 items)."""
+    max_sold_out_percent: Percent = 80
+    """Ask a person whether it is true that more of the menu than this (and more than 5 items) is
+    sold out. It is told to the service all the same."""
+    approve_first: bool = False
+    """Let a person see the first menu of a storefront before guests do."""
+    full_compare: TimeOfDay = "03:30"
+    """When the whole menu is read and compared each day, in the store's local time."""
+    full_push_percent: Percent = 50
+    """Push the menu whole when more of its items than this changed (and more than a job's
+    threshold)."""
 
 
 class TableSettings(Section):
     """The table [stores.NAME.tables]."""
 
-    max_removed_percent: Percent = Field(
-        50,
-        description=(
-            "Hold a floor plan that takes away more of the tables than this (and more than 5)."
-        ),
-    )
-    title: str | None = Field(
-        None,
-        min_length=1,
-        max_length=80,
-        description=(
-            "What guests read above a printed QR code; else the store's name at the service."
-        ),
-    )
+    max_removed_percent: Percent = 50
+    """Hold a floor plan that takes away more of the tables than this (and more than 5)."""
+    title: str | None = Field(None, min_length=1, max_length=80)
+    """What guests read above a printed QR code; else the store's name at the service."""
 
 
 class ScheduleSettings(Section):
     """The table [stores.NAME.schedule]."""
 
-    follow_hours: bool = Field(
-        default=False,
-        description="Whether the store takes orders within its opening hours only.",
-    )
-    last_orders_min: int = Field(
-        0,
-        ge=0,
-        le=240,
-        description="Where the hours are followed: ordering stops so many minutes before closing.",
-    )
-    pauses: list[str] = Field(
-        default_factory=list,
-        description=(
-            'Times without orders: "friday 19:00-21:00" every week, "2026-12-31 18:00-24:00" once.'
-        ),
-    )
+    follow_hours: bool = False
+    """Whether the store takes orders within its opening hours only."""
+    last_orders_min: int = Field(0, ge=0, le=240)
+    """Where the hours are followed: ordering stops so many minutes before closing."""
+    pauses: list[str] = Field(default_factory=list)
+    """Times without orders: "friday 19:00-21:00" every week, "2026-12-31 18:00-24:00" once."""
 
 
 class StoreSettings(Section):
     """The table [stores.NAME]."""
 
-    store_id: str | None = Field(
-        None,
-        description="The store's id at the service; where the merchant has one store it is found.",
-    )
-    location_id: str = Field(
-        min_length=1, description="Your own id of the location; sent as external_store_id."
-    )
-    currency: str = Field(
-        pattern=r"^[A-Z]{3}$", description="ISO 4217 code of the store's currency."
-    )
-    timezone: str | None = Field(
-        None, description="IANA name of the store's time zone; else this machine's."
-    )
-    menu_sync_direction: MenuSyncDirection = Field(
-        "pos_to_quiqqy",
-        description="Which way menus go; pos_to_quiqqy or bidirectional lets the bridge push.",
-    )
-    auto_accept_orders: bool = Field(
-        default=False,
-        description="Whether the service accepts orders by itself as soon as they are placed.",
-    )
-    notification_email: str | None = Field(
-        None, description="Where the service writes to about this store."
-    )
-    settings_file: Path | None = Field(
-        None,
-        strict=False,
-        description=(
-            "What the restaurant says about itself, sent as the store's settings; see "
-            "docs/store.md."
-        ),
-    )
-    hours_file: Path | None = Field(
-        None, strict=False, description="The restaurant's opening hours; see docs/store.md."
-    )
-    pos: PosSettings = Field(
-        description="Where the catalogue, tables and (unless orders says otherwise) orders live."
-    )
-    orders: OrderSettings = Field(
-        default_factory=OrderSettings.model_construct,
-        description="How orders are written and accepted.",
-    )
-    fallback: FallbackSettings | None = Field(
-        None, description="The printer that stands in for a till that cannot take an order."
-    )
-    menu: MenuSettings = Field(
-        default_factory=MenuSettings.model_construct,
-        description="How menus are read, guarded and pushed.",
-    )
+    store_id: str | None = None
+    """The store's id at the service; where the merchant has one store it is found."""
+    location_id: str = Field(min_length=1)
+    """Your own id of the location; sent as external_store_id."""
+    currency: str = Field(pattern=r"^[A-Z]{3}$")
+    """ISO 4217 code of the store's currency."""
+    timezone: str | None = None
+    """IANA name of the store's time zone; else this machine's."""
+    menu_sync_direction: MenuSyncDirection = "pos_to_quiqqy"
+    """Which way menus go; pos_to_quiqqy or bidirectional lets the bridge push."""
+    auto_accept_orders: bool = False
+    """Whether the service accepts orders by itself as soon as they are placed."""
+    notification_email: str | None = None
+    """Where the service writes to about this store."""
+    settings_file: Path | None = Field(None, strict=False)
+    """What the restaurant says about itself, sent as the store's settings; see docs/store.md."""
+    hours_file: Path | None = Field(None, strict=False)
+    """The restaurant's opening hours; see docs/store.md."""
+    pos: PosSettings
+    """Where the catalogue, tables and (unless orders says otherwise) orders live."""
+    orders: OrderSettings = Field(default_factory=OrderSettings.model_construct)
+    """How orders are written and accepted."""
+    fallback: FallbackSettings | None = None
+    """The printer that stands in for a till that cannot take an order."""
+    menu: MenuSettings = Field(default_factory=MenuSettings.model_construct)
+    """How menus are read, guarded and pushed."""
 
-    schedule: ScheduleSettings = Field(
-        default_factory=ScheduleSettings.model_construct,
-        description="When the store takes no orders by plan.",
-    )
+    schedule: ScheduleSettings = Field(default_factory=ScheduleSettings.model_construct)
+    """When the store takes no orders by plan."""
 
-    tables: TableSettings = Field(
-        default_factory=TableSettings.model_construct,
-        description="How the floor plan is guarded and printed.",
-    )
+    tables: TableSettings = Field(default_factory=TableSettings.model_construct)
+    """How the floor plan is guarded and printed."""
 
     @property
     def pos_adapter(self) -> tuple[str, dict[str, Any]]:
@@ -332,37 +205,21 @@ class StoreSettings(Section):
 class CommunitySettings(Section):
     """The table [communities.NAME]."""
 
-    community_id: str = Field(min_length=1, description="The community's id at the service.")
-    stores: list[str] = Field(
-        default_factory=list,
-        description="Your member stores, by their names in this file; [] means all of them.",
-    )
-    events: list[str] = Field(
-        default_factory=list,
-        description="The events that are subscribed to; [] means all of them.",
-    )
-    webhook_name: str = Field(
-        "tillbridge",
-        min_length=1,
-        max_length=200,
-        description="What the webhook subscription is called at the service.",
-    )
-    push_hours: bool = Field(
-        default=True,
-        description="Whether the stores' opening hours (hours_file) are pushed to the community.",
-    )
-    sync_s: Seconds = Field(
-        60, description="How often the catalogue is asked for what has changed in it."
-    )
-    full_sync_s: Seconds = Field(
-        86_400, description="How often the catalogue is read whole all the same."
-    )
-    check_s: Seconds = Field(
-        600, description="How often the webhook subscription and its deliveries are looked at."
-    )
-    child_within_s: Seconds = Field(
-        120,
-        description=(
-            "A store's part of a community order that has not arrived by then is a problem."
-        ),
-    )
+    community_id: str = Field(min_length=1)
+    """The community's id at the service."""
+    stores: list[str] = Field(default_factory=list)
+    """Your member stores, by their names in this file; [] means all of them."""
+    events: list[str] = Field(default_factory=list)
+    """The events that are subscribed to; [] means all of them."""
+    webhook_name: str = Field("tillbridge", min_length=1, max_length=200)
+    """What the webhook subscription is called at the service."""
+    push_hours: bool = True
+    """Whether the stores' opening hours (hours_file) are pushed to the community."""
+    sync_s: Seconds = 60
+    """How often the catalogue is asked for what has changed in it."""
+    full_sync_s: Seconds = 86_400
+    """How often the catalogue is read whole all the same."""
+    check_s: Seconds = 600
+    """How often the webhook subscription and its deliveries are looked at."""
+    child_within_s: Seconds = 120
+    """A store's part of a community order that has not arrived by then is a problem."""

@@ -1,16 +1,72 @@
-"""Reads a TOML file, and says in plain words where it is none."""
+"""A TOML file: its text, the line that each key stands on, and what is wrong with it.
+
+`tomllib` does not say where keys stand. The scanner here is for texts that it has already accepted:
+it knows where keys and values begin and end, and nothing about what they mean. A path is a tuple of
+keys, with list positions as numbers.
+"""
 
 import re
 import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tillbridge.config.faults import ConfigFaults, Fault
 from tillbridge.core.errors import ConfigError
-from tillbridge.core.i18n import _
+from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.own_files import claim_file
 
-_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong: where (an empty path is the file), words, remedy, line (0: none)."""
+
+    path: KeyPath
+    text: str
+    fix: str
+    line: int = 0
+
+    @property
+    def key(self) -> str:
+        """The dotted key, as it is written in the file."""
+        return dotted(self.path)
+
+    def placed(self, lines: Mapping[KeyPath, int]) -> "Fault":
+        """Return the fault with its line, or that of the table it is missing from."""
+        for length in range(len(self.path), 0, -1):
+            if line := lines.get(self.path[:length]):
+                return replace(self, line=line)
+        return self
+
+    def told(self, file: str) -> str:
+        """Return the fault as one line for a person."""
+        place = f"{file}, line {self.line}: " if self.line else f"{file}: "
+        subject = f"{self.key} " if self.key else ""
+        return f"{place}{subject}{self.text} {self.fix}".strip()
+
+
+class ConfigFaults(ConfigError):
+    """Everything that is wrong with a configuration file; `faults` in the order of their lines."""
+
+    def __init__(self, file: str, faults: Iterable[Fault]) -> None:
+        self.file = file
+        self.faults = tuple(sorted(faults, key=lambda fault: (fault.line, fault.key)))
+        told = [fault.told(file) for fault in self.faults]
+        if len(told) > 1:
+            count = len(told)
+            head = ngettext("{count} thing is wrong", "{count} things are wrong", count)
+            told = [head.format(count=count) + ":", *(f"  {line}" for line in told)]
+        super().__init__(
+            "\n".join(told), fix=_("Mend them and try again.") if len(told) > 1 else ""
+        )
+
+
+# -- reading a file
+
+
+_SLIP_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def read_file(path: Path) -> tuple[str, dict[str, Any]]:
@@ -38,7 +94,7 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _slip(message: str, text: str) -> Fault:
-    found = _PLACE.search(message)
+    found = _SLIP_PLACE.search(message)
     line = int(found[1]) if found and found[1] else text.count("\n") + 1
     words = message[: found.start()] if found else message
     lines = text.splitlines()
@@ -75,3 +131,154 @@ def read_named_file(path: Path, setting: str) -> tuple[str, dict[str, Any]]:
     except OSError:
         pass  # reading it says why not
     return read_file(path)
+
+
+# -- the line of each key
+
+
+_Member = Callable[[int], object]
+
+_BLANK = re.compile(r"[ \t]*")
+_GAP = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_STRING = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""+'
+    r"|'''.*?'''+"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'",
+    re.DOTALL,
+)
+_SCALAR = re.compile(r"[^,\]}#\n]+")
+
+
+def key_lines(text: str) -> Mapping[KeyPath, int]:
+    """Return the line (from 1) of each key, table and list element of a valid TOML text."""
+    return _Scanner(text).run()
+
+
+def dotted(path: KeyPath) -> str:
+    """Return a path as it is written in TOML, with list positions in brackets."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            bare = part.replace("-", "").replace("_", "")
+            plain = part if bare.isascii() and bare.isalnum() else f'"{part}"'
+            text += f".{plain}" if text else plain
+    return text
+
+
+class _Scanner:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._lines: dict[KeyPath, int] = {}
+        self._arrays: dict[KeyPath, int] = {}
+
+    def run(self) -> Mapping[KeyPath, int]:
+        table: KeyPath = ()
+        self._skip(_GAP)
+        while self._at < len(self._text):
+            table = self._header() if self._peek() == "[" else self._pair(table)
+            self._skip(_GAP)
+        return self._lines
+
+    def _header(self) -> KeyPath:
+        line, double = self._line(), self._text.startswith("[[", self._at)
+        self._at += 2 if double else 1
+        path = self._resolved(self._key())
+        if double:
+            position = self._arrays.get(path, -1) + 1
+            self._arrays[path] = position
+            self._note((), path, line)
+            path = (*path, position)
+        self._note((), path, line)
+        self._at += 2 if double else 1
+        return path
+
+    def _resolved(self, key: tuple[str, ...]) -> KeyPath:
+        """A header below an array of tables means its latest element."""
+        path: KeyPath = ()
+        for place, part in enumerate(key):
+            path = (*path, part)
+            if path in self._arrays and place < len(key) - 1:
+                path = (*path, self._arrays[path])
+        return path
+
+    def _pair(self, table: KeyPath) -> KeyPath:
+        line = self._line()
+        path = (*table, *self._key())
+        self._note(table, path, line)
+        self._at += 1  # the equals sign
+        self._skip(_BLANK)
+        self._value(path)
+        return table
+
+    def _value(self, path: KeyPath) -> None:
+        opening = self._peek()
+        if opening == "{":
+            self._members("}", lambda _: self._pair(path))
+        elif opening == "[":
+            self._members("]", lambda position: self._element((*path, position)))
+        elif opening in "\"'":
+            self._take(_STRING)
+        else:
+            self._take(_SCALAR)
+
+    def _element(self, path: KeyPath) -> None:
+        self._note((), path, self._line())
+        self._value(path)
+
+    def _members(self, closing: str, member: _Member) -> None:
+        self._at += 1
+        position = 0
+        self._skip(_GAP)
+        while self._peek() != closing:
+            member(position)
+            position += 1
+            self._skip(_GAP)
+            if self._peek() == ",":
+                self._at += 1
+                self._skip(_GAP)
+        self._at += 1
+
+    def _key(self) -> tuple[str, ...]:
+        parts: list[str] = []
+        while True:
+            self._skip(_BLANK)
+            if self._peek() in "\"'":
+                quoted = self._take(_STRING)
+                parts.append(tomllib.loads(f"key = {quoted}")["key"])
+            else:
+                parts.append(self._take(_BARE_KEY))
+            self._skip(_BLANK)
+            if self._peek() != ".":
+                return tuple(parts)
+            self._at += 1
+
+    def _note(self, table: KeyPath, path: KeyPath, line: int) -> None:
+        for length in range(len(table) + 1, len(path) + 1):
+            self._lines.setdefault(path[:length], line)
+
+    def _peek(self) -> str:
+        if self._at >= len(self._text):
+            msg = "not a valid TOML text"
+            raise ValueError(msg)
+        return self._text[self._at]
+
+    def _line(self) -> int:
+        return self._text.count("\n", 0, self._at) + 1
+
+    def _take(self, pattern: re.Pattern[str]) -> str:
+        found = pattern.match(self._text, self._at)
+        if found is None:
+            msg = f"not a valid TOML text at line {self._line()}"
+            raise ValueError(msg)
+        self._at = found.end()
+        return found.group()
+
+    def _skip(self, pattern: re.Pattern[str]) -> None:
+        found = pattern.match(self._text, self._at)
+        if found is not None:
+            self._at = found.end()

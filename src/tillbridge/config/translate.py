@@ -8,64 +8,17 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from tillbridge.config.alerts import (
-    AlertSettings,
-    AppriseSettings,
-    EmailSettings,
-    FleetSettings,
-    WebhookSettings,
-)
-from tillbridge.config.bridge import (
-    AssumptionSettings,
-    BridgeSettings,
-    DiagnosticSettings,
-    ReceiverSettings,
-    SecretSource,
-    ServiceSettings,
-    StatusPageSettings,
-)
-from tillbridge.config.faults import Fault
-from tillbridge.config.lines import Path, dotted
-from tillbridge.config.settings import Settings
-from tillbridge.config.store import (
-    CommunitySettings,
-    FallbackSettings,
-    MenuSettings,
-    OrderSettings,
-    PosSettings,
-    ScheduleSettings,
-    StoreSettings,
-    TableSettings,
-)
+from tillbridge.config.bridge import PageUser, Settings
+from tillbridge.config.secrets import SecretSource
+from tillbridge.config.toml import Fault, KeyPath, dotted
 from tillbridge.config.values import SLIP
 from tillbridge.core.i18n import _
 from tillbridge.core.nearest import nearest
 
 Section = type[BaseModel]
 
-# The tables of the file, as they are written there.
-TABLES: Mapping[str, Section] = {
-    "": Settings,
-    "bridge": BridgeSettings,
-    "service": ServiceSettings,
-    "receiver": ReceiverSettings,
-    "status_page": StatusPageSettings,
-    "diagnostics": DiagnosticSettings,
-    "alerts": AlertSettings,
-    "alerts.email": EmailSettings,
-    "alerts.webhook": WebhookSettings,
-    "alerts.apprise": AppriseSettings,
-    "fleet": FleetSettings,
-    "assumptions": AssumptionSettings,
-    "stores.NAME": StoreSettings,
-    "stores.NAME.pos": PosSettings,
-    "stores.NAME.orders": OrderSettings,
-    "stores.NAME.fallback": FallbackSettings,
-    "stores.NAME.menu": MenuSettings,
-    "stores.NAME.schedule": ScheduleSettings,
-    "stores.NAME.tables": TableSettings,
-    "communities.NAME": CommunitySettings,
-}
+# Written within a line of another table.
+_INLINE = (SecretSource, PageUser)
 
 
 # Settings that are a text or say where one is.
@@ -81,7 +34,7 @@ def faults_of(
         yield _fault(found, path, document, root)
 
 
-def unknown_key(path: Path, root: Section = Settings) -> Fault:
+def unknown_key(path: KeyPath, root: Section = Settings) -> Fault:
     """Return the fault of a key that is no setting, with the one that was probably meant."""
     *parents, key = path
     section = _section(tuple(parents), root)
@@ -110,7 +63,7 @@ def did_you_mean(word: str, known: Collection[str]) -> str:
     return _('Did you mean "{key}"?').format(key=close) if close else ""
 
 
-def _real_path(location: Sequence[str | int]) -> Path:
+def _real_path(location: Sequence[str | int]) -> KeyPath:
     """Drop what pydantic adds to a path: tags of unions, and the mark of a mapping's key."""
     path: list[str | int] = []
     for part in location:
@@ -121,7 +74,7 @@ def _real_path(location: Sequence[str | int]) -> Path:
     return tuple(path)
 
 
-def _section(path: Path, root: Section) -> Section | None:
+def _section(path: KeyPath, root: Section) -> Section | None:
     """Return the model of the table that stands at a path."""
     here: Any = root
     for part in path:
@@ -158,7 +111,23 @@ def _kinds(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 -- (as above)
             yield from _kinds(each)
 
 
-def _fault(found: ErrorDetails, path: Path, document: Mapping[str, Any], root: Section) -> Fault:
+def _tables(section: Section, place: str = "") -> Iterator[tuple[str, Section]]:
+    """Yield the tables from a place of the file on, as they are written there."""
+    yield place, section
+    for name, field in section.model_fields.items():
+        below = f"{place}.{name}" if place else name
+        for kind in _kinds(field.annotation):
+            named = get_origin(kind) is dict
+            for each in _kinds(get_args(kind)[1]) if named else (kind,):
+                if _is_model(each) and each not in _INLINE:
+                    yield from _tables(each, f"{below}.NAME" if named else below)
+
+
+# The tables of the file, as they are written there.
+TABLES: Mapping[str, Section] = dict(_tables(Settings))
+
+
+def _fault(found: ErrorDetails, path: KeyPath, document: Mapping[str, Any], root: Section) -> Fault:
     kind = found["type"]
     context = found.get("ctx", {})
     if kind == "missing":
@@ -184,7 +153,7 @@ _NO_STORE = _(
 )
 
 
-def _how_to_add(path: Path, root: Section) -> str:
+def _how_to_add(path: KeyPath, root: Section) -> str:
     if path == ("stores",):
         return _NO_STORE
     field, _section_of_it = _field(path, root)
@@ -198,13 +167,13 @@ def _how_to_add(path: Path, root: Section) -> str:
     return _("Add it: {meaning}").format(meaning=field.description)
 
 
-def _field(path: Path, root: Section) -> tuple[FieldInfo | None, Section | None]:
+def _field(path: KeyPath, root: Section) -> tuple[FieldInfo | None, Section | None]:
     *parents, name = path
     section = _section(tuple(parents), root)
     return (section.model_fields.get(str(name)) if section else None), section
 
 
-def _how(path: Path, root: Section) -> str:
+def _how(path: KeyPath, root: Section) -> str:
     if not path:
         return ""
     field, section = _field(path, root)
@@ -229,7 +198,7 @@ def toml_value(value: object) -> str:
     return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _given(path: Path, document: Mapping[str, Any]) -> str:
+def _given(path: KeyPath, document: Mapping[str, Any]) -> str:
     """Return the kind of value that stands there, never the value."""
     value: Any = document
     try:

@@ -123,4 +123,13 @@ class Section(BaseModel):
         hide_input_in_errors=True,
         # Only the whole file is ever validated: a validator for each table would be a waste.
         defer_build=True,
+        # The text below a field is its meaning in the schema, in the reference and in errors.
+        use_attribute_docstrings=True,
     )
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_options: object) -> None:
+        """Let a meaning of several lines be one sentence."""
+        for field in cls.model_fields.values():
+            if field.description:
+                field.description = " ".join(field.description.split())

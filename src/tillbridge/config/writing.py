@@ -15,8 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tillbridge.config.lines import Path as KeyPath
-from tillbridge.config.lines import dotted
+from tillbridge.config.toml import KeyPath, dotted
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.redaction import MASK, masked_value

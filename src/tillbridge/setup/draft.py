@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from tillbridge.config import OrderSettings, PosSettings
-from tillbridge.config.lines import Path as KeyPath
+from tillbridge.config.toml import KeyPath
 
 State = Literal["done", "open", "shut"]
 
