@@ -478,7 +478,7 @@ async def test_a_plan_is_shown_in_words_and_pushes_nothing(tmp_path: Path) -> No
         assert await house.calls() == []
         assert report.kind == "batch"
         assert "~ Dish 1: price 1.00 -> 1.50" in report.lines
-        assert report.to_json()["counts"]["removed"] == 1
+        assert report.counts["removed"] == 1
 
 
 async def test_prices_are_known_as_they_were(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ async def test_a_plan_that_is_only_looked_at_knows_of_another_storefront(tmp_pat
         house.flow = house.rebuild("http://127.0.0.1:1/v2", ForgetfulService())
         report = await house.flow.plan_only()
         assert report.counts["added"] == 6
-        assert report.first[0].startswith("6 items")
+        assert report.first_import_lines[0].startswith("6 items")
         house.flow = house.rebuild("http://127.0.0.1:1/v2", ForgetfulService())
         assert (await house.flow.plan_only()).kind == "full"
 

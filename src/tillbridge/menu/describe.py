@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.menu.diff import Diff, ItemChange
-from tillbridge.model.catalogue import BadRow, Catalogue, Item, ItemTax
+from tillbridge.menu.diff import PART_KINDS, Diff, ItemChange
+from tillbridge.model.catalogue import BadRow, Catalogue, Item
 from tillbridge.model.export_facts import LeftOut
 from tillbridge.model.menu_summary import MenuSummary, Priced
 from tillbridge.model.money import to_major
@@ -69,15 +71,7 @@ def counts_of(changes: Diff) -> dict[str, int]:
         "changed": len(changes.content),
         "removed": len(changes.removed),
         "availability": len(changes.availability),
-        "parts": sum(
-            len(each.put)
-            for each in (
-                changes.categories,
-                changes.add_ons,
-                changes.addon_groups,
-                changes.menus,
-            )
-        ),
+        "parts": sum(len(getattr(changes, kind).put) for kind in PART_KINDS),
     }
 
 
@@ -136,8 +130,8 @@ def changes_json(changes: Diff) -> dict[str, Any]:
                 "name": change.after.name,
                 "fields": {
                     name: {
-                        "from": _value(getattr(change.before, name)),
-                        "to": _value(getattr(change.after, name)),
+                        "from": to_jsonable_python(getattr(change.before, name)),
+                        "to": to_jsonable_python(getattr(change.after, name)),
                     }
                     for name in sorted(change.fields)
                 },
@@ -145,10 +139,7 @@ def changes_json(changes: Diff) -> dict[str, Any]:
             for external_id, change in changes.changed.items()
         ],
         "removed": [_item(item) for item in changes.removed.values()],
-        "categories": list(changes.categories.put),
-        "add_ons": list(changes.add_ons.put),
-        "addon_groups": list(changes.addon_groups.put),
-        "menus": list(changes.menus.put),
+        **{kind: list(getattr(changes, kind).put) for kind in PART_KINDS},
     }
 
 
@@ -185,12 +176,10 @@ class _ItemLines:
 
     def line(self, external_id: str) -> str:
         """Return the item's line: a sign, its name, what changes."""
-        if external_id in self._changes.added:
-            item = self._changes.added[external_id]
-            return f"+ {_title(item)}, {self._price(item.price)}"
-        if external_id in self._changes.removed:
-            item = self._changes.removed[external_id]
-            return f"- {_title(item)}, {self._price(item.price)}"
+        for sign, items in (("+", self._changes.added), ("-", self._changes.removed)):
+            if external_id in items:
+                item = items[external_id]
+                return f"{sign} {_title(item)}, {self._price(item.price)}"
         change = self._changes.changed[external_id]
         fields = [name for name in sorted(change.fields) if name in FIELD_LABELS]
         lines = filter(None, [self._field(change, name) for name in fields])
@@ -202,26 +191,25 @@ class _ItemLines:
             return ""
         if name == "available":
             return _("on sale") if after else _("off sale")
-        was, is_now = self._value(name, before, 0), self._value(name, after, 1)
+        was = self._value(name, before, self._before, self._after)
+        is_now = self._value(name, after, self._after, self._before)
         return f"{FIELD_LABELS[name]} {was or '-'} -> {is_now or '-'}"
 
-    def _value(self, name: str, value: Any, side: int) -> str:  # noqa: ANN401 -- any field of an item
-        catalogue = (self._before, self._after)[side]
-        other = (self._after, self._before)[side]
+    def _value(self, name: str, value: Any, own: Catalogue, other: Catalogue) -> str:  # noqa: ANN401 -- any field of an item
         match name:
             case "price":
                 return self._price(value)
             case "variants":
-                return ", ".join(
-                    f"{each.variant_name or '?'} {self._price(each.price)}" for each in value
-                )
-            case "tax":
-                return _tax(value)
+                sizes = (f"{each.variant_name or '?'} {self._price(each.price)}" for each in value)
+                return ", ".join(sizes)
+            case "tax" if value is not None:
+                rates = " + ".join(f"{each.rate} %" for each in value.components)
+                return f"{value.name} {rates}".strip()
             case "categories" | "addon_groups" | "menus":
-                known = {**getattr(other, name), **getattr(catalogue, name)}
+                known = {**getattr(other, name), **getattr(own, name)}
                 return ", ".join(known[each].name if each in known else each for each in value)
             case _:
-                return str(value)
+                return str(value or "")
 
     def _price(self, price: int) -> str:
         return to_major(price, self._currency)
@@ -229,23 +217,6 @@ class _ItemLines:
 
 def _title(item: Item) -> str:
     return item.name or item.external_id
-
-
-def _tax(tax: ItemTax | None) -> str:
-    if tax is None:
-        return ""
-    rates = " + ".join(f"{each.rate} %" for each in tax.components)
-    return f"{tax.name} {rates}".strip()
-
-
-def _value(value: object) -> object:
-    if isinstance(value, bool | int | str) or value is None:
-        return value
-    if isinstance(value, tuple):
-        return [_value(each) for each in value]
-    if isinstance(value, Mapping):
-        return dict(value)
-    return {name: _value(getattr(value, name)) for name in getattr(value, "__slots__", ())}
 
 
 _NAMES_SHOWN = 8
@@ -313,12 +284,7 @@ def _priced(priced: Priced, currency: str) -> str:
 
 def bad_row_json(row: BadRow) -> dict[str, str]:
     """Return a row that cannot be read as JSON."""
-    return {
-        "place": row.place,
-        "text": row.text,
-        "fix": row.fix,
-        "external_id": row.external_id,
-    }
+    return {key: getattr(row, key) for key in ("place", "text", "fix", "external_id")}
 
 
 def listed(names: Sequence[str], most: int = _NAMES_SHOWN) -> str:

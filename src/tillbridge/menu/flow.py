@@ -26,7 +26,6 @@ from tillbridge.menu.lane import MenuContext, SyncRequest, read_now
 from tillbridge.menu.plan import Assessment, Step, guard_and_plan
 from tillbridge.menu.sync import WHOLE, MenuSync
 from tillbridge.menu.tables import ANYWAY, TableSync
-from tillbridge.model.catalogue import BadRow
 
 log = get_logger()
 
@@ -194,65 +193,45 @@ def _put_overrides(
     mark_sent(connection, store, [each.item for each in known.values()], at=at)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlanReport:
-    """A plan that is only looked at. `reasons` say why it would wait for a person.
+    """A plan that is only looked at, as `menu plan --json` prints it; prices in minor units.
 
-    `first` sums up a first import in sentences, and `summary` as JSON; else they are empty.
+    `held` says why it would wait for a person. A first import is summed up as JSON (else None), and
+    in sentences; `lines` are sentences about the rest.
     """
 
     kind: str
     items_read: int
     counts: dict[str, int]
-    lines: tuple[str, ...]
     changes: dict[str, Any]
     calls: list[dict[str, Any]]
-    reasons: tuple[str, ...]
+    held: list[str]
     approved: bool
-    bad_rows: tuple[BadRow, ...]
-    first: tuple[str, ...] = ()
-    summary: dict[str, Any] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as `menu plan --json` prints it; prices in minor units."""
-        return {
-            "kind": self.kind,
-            "items_read": self.items_read,
-            "counts": self.counts,
-            "changes": self.changes,
-            "calls": self.calls,
-            "held": list(self.reasons),
-            "approved": self.approved,
-            "first_import": self.summary,
-            "first_import_lines": list(self.first),
-            "bad_rows": [bad_row_json(row) for row in self.bad_rows],
-        }
+    first_import: dict[str, Any] | None
+    first_import_lines: list[str]
+    bad_rows: list[dict[str, str]]
+    lines: list[str]
 
 
 def report_of(assessment: Assessment, currency: str) -> PlanReport:
     """Return the report of an assessment."""
     comparison, first = assessment.comparison, assessment.first
-    changes = comparison.changes
+    changes, suspects = comparison.changes, assessment.suspects
     return PlanReport(
         kind="held" if assessment.reasons else assessment.plan.kind,
         items_read=comparison.items_read,
         counts=counts_of(changes),
-        lines=tuple(
-            sentences(
-                changes,
-                comparison.acknowledged,
-                comparison.current,
-                currency,
-                assessment.suspects,
-            )
-        ),
         changes=changes_json(changes),
         calls=[_call(each) for each in assessment.plan.steps],
-        reasons=assessment.reasons,
+        held=list(assessment.reasons),
         approved=assessment.approved,
-        bad_rows=comparison.bad_rows,
-        first=() if first is None else tuple(summary_lines(first, currency)),
-        summary=None if first is None else first.to_json(currency),
+        first_import=None if first is None else first.to_json(currency),
+        first_import_lines=[] if first is None else list(summary_lines(first, currency)),
+        bad_rows=[bad_row_json(row) for row in comparison.bad_rows],
+        lines=list(
+            sentences(changes, comparison.acknowledged, comparison.current, currency, suspects)
+        ),
     )
 
 

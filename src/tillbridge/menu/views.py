@@ -66,17 +66,7 @@ def items_page(
     offset = (page - 1) * _PER_PAGE
     if at_ms is None:
         found = find_items(connection, store, text, limit=_PER_PAGE, offset=offset)
-        rows = [
-            {
-                "external_id": each.external_id,
-                "name": each.name,
-                "variant": each.variant,
-                "price": to_major(each.price, currency),
-                "on_sale": each.on_sale,
-                "pos_on_sale": each.pos_on_sale,
-            }
-            for each in found.items
-        ]
+        rows = [_found(each, currency) for each in found.items]
         count, items_count = found.count, found.items_count
     else:
         then = _then(connection, store, text, at_ms)
@@ -121,10 +111,10 @@ def _row(item: Item, currency: str) -> Answer:
     }
 
 
-def _first(kept: object) -> Answer | None:
-    if not isinstance(kept, Mapping):
+def _first(stored: object) -> Answer | None:
+    if not isinstance(stored, Mapping):
         return None
-    return {"at": _iso(kept.get("at")), "lines": list(kept.get("lines", ()))}
+    return {"at": _iso(stored.get("at")), "lines": list(stored.get("lines", ()))}
 
 
 def _hold(hold: Hold, dismissed: object) -> Answer:
@@ -140,12 +130,8 @@ def _hold(hold: Hold, dismissed: object) -> Answer:
         "suspects": list(hold.summary.get("suspects", ())),
         "suspects_count": hold.summary.get("suspects_count", 0),
         "categories": [
-            {
-                "name": name,
-                "removed": list(changes.get("removed", ())),
-                "added": list(changes.get("added", ())),
-                "changed": list(changes.get("changed", ())),
-            }
+            {"name": name}
+            | {key: list(changes.get(key, ())) for key in ("removed", "added", "changed")}
             for name, changes in by_category.items()
         ],
         "approved": hold.approved,
@@ -204,10 +190,16 @@ def items_found(
     """Return items and variants that fit the letters, best first."""
     found = find_items(connection, store, text, limit=limit, offset=0)
     stopped = get_overrides(connection, store)
-    return {
-        "items": [_found(each, currency, stopped) for each in found.items],
-        "count": found.count,
-    }
+    items = [
+        {
+            **_found(each, currency),
+            "item_id": each.item_id,
+            "currency": currency,
+            "stopped": each.external_id in stopped,
+        }
+        for each in found.items
+    ]
+    return {"items": items, "count": found.count}
 
 
 def name_of_item(connection: Connection, store: str, external_id: str) -> str:
@@ -227,17 +219,14 @@ def is_item(connection: Connection, store: str, external_id: str) -> bool:
     )
 
 
-def _found(item: FoundItem, currency: str, stopped: Mapping[str, StoreOverride]) -> Answer:
+def _found(item: FoundItem, currency: str) -> Answer:
     return {
         "external_id": item.external_id,
-        "item_id": item.item_id,
         "name": item.name,
         "variant": item.variant,
         "price": to_major(item.price, currency),
-        "currency": currency,
         "on_sale": item.on_sale,
         "pos_on_sale": item.pos_on_sale,
-        "stopped": item.external_id in stopped,
     }
 
 

@@ -38,8 +38,7 @@ async def plan(bridge: "Bridge", store: StoreName) -> Answer:
 
     Example: tillbridge menu plan main
     """
-    report = await bridge.store(store).catalogue.plan_only()
-    return {**report.to_json(), "lines": list(report.lines)}
+    return vars(await bridge.store(store).catalogue.plan_only())
 
 
 @operation("menu.push", role=Role.TECHNICIAN, command="menu push")
