@@ -36,7 +36,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.conformance.samples import plain_items
 from tillbridge.core.errors import ConfigError
-from tillbridge.menu.reading import gc_paused
+from tillbridge.menu.lane import gc_paused
 from tillbridge.model.catalogue import Item
 from tillbridge.pos.kit import find_kit
 

@@ -21,9 +21,9 @@ from tillbridge.ledger import menu
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.menu.compare import compare
 from tillbridge.menu.guard import Rules
+from tillbridge.menu.lane import KnownFingerprints
 from tillbridge.menu.overlay import Overlay
 from tillbridge.menu.plan import Assessment, guard_and_plan
-from tillbridge.menu.reading import KnownFingerprints
 from tillbridge.model.catalogue import CatalogueChanges
 
 _STATUS = Path("/proc/self/status")

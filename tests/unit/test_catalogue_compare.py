@@ -18,8 +18,8 @@ from tillbridge.menu.compare import (
     compare,
     compare_availability,
 )
+from tillbridge.menu.lane import KnownFingerprints
 from tillbridge.menu.overlay import Overlay
-from tillbridge.menu.reading import KnownFingerprints
 from tillbridge.model.catalogue import (
     Availability,
     BadRow,

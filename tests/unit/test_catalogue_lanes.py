@@ -5,9 +5,8 @@ from array import array
 
 import pytest
 
-from tillbridge.menu.lane import SyncRequest
+from tillbridge.menu.lane import KnownFingerprints, SyncRequest, gc_paused
 from tillbridge.menu.overlay import CallsInFlight
-from tillbridge.menu.reading import KnownFingerprints, gc_paused
 from tillbridge.menu.sync import DRIFT_CALM_S, DRIFTS_AT_ONCE, DriftPauses
 from tillbridge.model.catalogue import Availability
 

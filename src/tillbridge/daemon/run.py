@@ -54,7 +54,7 @@ from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.snapshot import FailedStart, forget_failed_start, note_failed_start
 from tillbridge.ledger.writer import Storage
-from tillbridge.menu.reading import unfreeze
+from tillbridge.menu.lane import unfreeze
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.operations.bridge import Bridge
 from tillbridge.operations.diagnostics import Diagnostics

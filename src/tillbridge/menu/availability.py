@@ -18,11 +18,10 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.overrides import drop_overrides, get_overrides
 from tillbridge.menu.compare import Comparison, compare_availability
 from tillbridge.menu.guard import FEW
-from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest
+from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest, milliseconds_since
 from tillbridge.menu.overlay import Overlay, availability_of
 from tillbridge.menu.plan import portions, snooze_ended
 from tillbridge.menu.push import acknowledge_availability, send_availability
-from tillbridge.menu.reading import milliseconds_since
 from tillbridge.menu.sync import MenuSync
 from tillbridge.model.catalogue import Availability, Item, Variant
 

@@ -57,21 +57,10 @@ def summary_of(
                 listed.append(_named(item, changes.changed.get(item.external_id), currency))
     lines = _ItemLines(changes, before, after, currency)
     return {
-        "counts": counts_of(changes),
+        "counts": changes.counts,
         "suspects": [lines.line(each) for each in suspects[:_SHOWN]],
         "suspects_count": len(suspects),
         "by_category": by_category,
-    }
-
-
-def counts_of(changes: Diff) -> dict[str, int]:
-    """Return how many items of each kind of change, and parts that are new or changed."""
-    return {
-        "added": len(changes.added),
-        "changed": len(changes.content),
-        "removed": len(changes.removed),
-        "availability": len(changes.availability),
-        "parts": sum(len(getattr(changes, kind).put) for kind in PART_KINDS),
     }
 
 

@@ -83,6 +83,17 @@ class Diff:
         """Whether more than availability has to be sent."""
         return bool(self.added or self.removed or self.content or self.parts_put or self.menus.put)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many items of each kind of change, and parts that are new or changed."""
+        return {
+            "added": len(self.added),
+            "changed": len(self.content),
+            "removed": len(self.removed),
+            "availability": len(self.availability),
+            "parts": sum(len(getattr(self, kind).put) for kind in PART_KINDS),
+        }
+
     def __bool__(self) -> bool:
         gone = any(getattr(self, kind).gone for kind in PART_KINDS)
         return bool(self.needs_push or self.changed or gone)

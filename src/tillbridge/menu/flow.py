@@ -21,7 +21,7 @@ from tillbridge.ledger.overrides import drop_overrides, mark_sent, put_override
 from tillbridge.ledger.pushes import approve_hold, dismiss_hold
 from tillbridge.menu.availability import AvailabilitySync
 from tillbridge.menu.compare import compare
-from tillbridge.menu.describe import bad_row_json, changes_json, counts_of, sentences, summary_lines
+from tillbridge.menu.describe import bad_row_json, changes_json, sentences, summary_lines
 from tillbridge.menu.lane import MenuContext, SyncRequest, read_now
 from tillbridge.menu.plan import Assessment, Step, guard_and_plan
 from tillbridge.menu.sync import WHOLE, MenuSync
@@ -221,7 +221,7 @@ def report_of(assessment: Assessment, currency: str) -> PlanReport:
     return PlanReport(
         kind="held" if assessment.reasons else assessment.plan.kind,
         items_read=comparison.items_read,
-        counts=counts_of(changes),
+        counts=changes.counts,
         changes=changes_json(changes),
         calls=[_call(each) for each in assessment.plan.steps],
         held=list(assessment.reasons),

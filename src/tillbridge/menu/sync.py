@@ -14,10 +14,20 @@ from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu import Refusal
 from tillbridge.ledger.storefront import whole_is_done, whole_is_due
 from tillbridge.menu.compare import SOURCE, Comparison, accepted_source, compare, compare_variants
-from tillbridge.menu.describe import counts_of, summary_lines
+from tillbridge.menu.describe import summary_lines
 from tillbridge.menu.diff import PART_KINDS
 from tillbridge.menu.guard import Source
-from tillbridge.menu.lane import PUSH_NOT_ALLOWED, USUAL, MenuContext, SyncLane, SyncRequest
+from tillbridge.menu.lane import (
+    PUSH_NOT_ALLOWED,
+    USUAL,
+    MenuContext,
+    MenuExport,
+    SyncLane,
+    SyncRequest,
+    gc_paused,
+    milliseconds_since,
+    pass_over,
+)
 from tillbridge.menu.plan import (
     Assessment,
     Kind,
@@ -34,7 +44,6 @@ from tillbridge.menu.push_record import (
     settle_open_pushes,
     settle_storefront,
 )
-from tillbridge.menu.reading import MenuExport, gc_paused, milliseconds_since, pass_over
 from tillbridge.model.catalogue import Catalogue
 from tillbridge.model.menu_summary import MenuSummary
 
@@ -206,7 +215,7 @@ class MenuSync(SyncLane[Assessment]):
                 store=self.ctx.store,
                 kind=assessment.plan.kind,
                 calls=len(assessment.plan.steps),
-                **counts_of(changes),
+                **changes.counts,
             )
         return assessment
 
@@ -227,7 +236,7 @@ class MenuSync(SyncLane[Assessment]):
             menu.clear_refusals(connection, store, comparison.no_longer_refused)
             fact = {"read_at": at, "items": comparison.items_read}
             put_fact(connection, store, "export", fact, at=at)
-            differing = sum(counts_of(comparison.changes).values())
+            differing = sum(comparison.changes.counts.values())
             pending = max(int(connected.whole_due), differing)
             put_fact(connection, store, PENDING, pending, at=at)
             return menu.refused_items(connection, store) if comparison.no_longer_refused else {}
