@@ -12,7 +12,6 @@ from tillbridge.core.errors import BridgeError, ServiceDown
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.client import ServiceClient
 from tillbridge.stores.integration import IntegrationRules, Integrator
-from tillbridge.stores.integration_plan import Kind
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
 from tillbridge.stores.link import IntegrationGate
 
@@ -47,7 +46,7 @@ class _Stepwise:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- (as above)
         value = getattr(self._inner, name)
-        if not callable(value) or name == "newest_secret":
+        if not callable(value):
             return value
 
         async def stepped(*args: object, **named: object) -> object:
@@ -82,7 +81,7 @@ async def looked_after(bench: Bench, *, field: str = "") -> IntegrationReconcile
         bench.context(),
         integrator(bench, field=field),
         IntegrationGate("main", lambda: None),
-        applied={Kind.CHANGE, Kind.REINTEGRATE},
+        bench.service.store.tokens,
     )
     await keeper.round()
     await keeper.round()

@@ -35,7 +35,7 @@ from tillbridge.service.caller import Contact
 from tillbridge.service.types import Store
 from tillbridge.stores.closure import Who
 from tillbridge.stores.integration import Integrator
-from tillbridge.stores.integration_reader import StoreChoice, choose_store
+from tillbridge.stores.integration_plan import choose_store
 from tillbridge.stores.link import LinkMonitor, ServiceReach
 from tillbridge.stores.pos_pause import PauseRules, PosPause
 from tillbridge.stores.reconciler import StoreStatusReconciler
@@ -231,9 +231,9 @@ async def test_of_several_stores_one_must_be_named(tmp_path: Path) -> None:
 
 def test_a_store_that_is_not_there_is_named_with_those_that_are() -> None:
     with pytest.raises(BridgeError, match=r"st_9.*st_1"):
-        choose_store([Store("st_1")], StoreChoice("main", configured="st_9"))
+        choose_store([Store("st_1")], "main", configured="st_9")
     with pytest.raises(BridgeError, match="no store yet"):
-        choose_store([], StoreChoice("main"))
+        choose_store([], "main")
 
 
 def test_the_newest_secret_stands_first_and_only_a_few_are_kept() -> None:

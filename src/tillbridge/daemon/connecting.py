@@ -11,7 +11,7 @@ from tillbridge.daemon.store_services import StoreServices
 from tillbridge.service.types import Store
 from tillbridge.stores.consent import ConsentRequest, answer_callback
 from tillbridge.stores.integration import Integrated
-from tillbridge.stores.integration_reader import SeveralStores
+from tillbridge.stores.integration_plan import SeveralStores
 from tillbridge.web.ports import Answer, CallbackAnswer
 
 _KEPT = 20

@@ -32,11 +32,7 @@ from tillbridge.service.client import OrderBodies
 from tillbridge.service.link import ServiceLink
 from tillbridge.service.types import Store
 from tillbridge.stores.integration import IntegrationRules, Integrator, settle_s
-from tillbridge.stores.integration_reconciler import (
-    APPLIED,
-    IntegrationReconciler,
-    IntegrationWorker,
-)
+from tillbridge.stores.integration_reconciler import IntegrationReconciler
 from tillbridge.stores.link import IntegrationGate, LinkMonitor, ServiceReach
 from tillbridge.stores.pos_pause import PosPause
 from tillbridge.stores.vault import VaultTokenStore
@@ -121,18 +117,13 @@ class StoreServices:
         self.integrator = Integrator(
             self.context, rules=_integration_rules(services.settings), gate=self._gate
         )
-        self.integrating = IntegrationWorker(
+        self.integrating = IntegrationReconciler(
             self.context,
-            IntegrationReconciler(
-                self.context,
-                self.integrator,
-                self._gate,
-                applied=APPLIED[services.settings.service.integration_changes],
-                settles_in_s=self._settles_in_s,
-                on_read=self._store_read,
-            ),
+            self.integrator,
+            self._gate,
             link.tokens,
-            check_s=services.settings.service.integration_check_s,
+            settles_in_s=self._settles_in_s,
+            on_read=self._store_read,
             after_round=self._recall,
         )
         self.catalogue = MenuFlow(self.context)

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.operations.bridge import Bridge
     from tillbridge.service.types import Integration, IntegrationRequest
-    from tillbridge.stores.integration import Integrated
-    from tillbridge.stores.integration_reader import IntegrationSnapshot
+    from tillbridge.stores.integration import Integrated, IntegrationSnapshot
 
 
 @operation("integration.show", role=Role.LOOK, reads=True, command="integration show")

@@ -11,14 +11,20 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from tillbridge.core.context import StoreContext
-from tillbridge.core.errors import BridgeError, Conflict, Refused
+from tillbridge.core.errors import BridgeError, ConfigError, Conflict, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.client import ALREADY_INTEGRATED
 from tillbridge.service.types import Integration, IntegrationRequest, Store
-from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State, state_of
-from tillbridge.stores.integration_reader import IntegrationReader, IntegrationSnapshot
+from tillbridge.stores.integration_plan import (
+    IntegrationPlan,
+    Kind,
+    State,
+    choose_store,
+    plan_of,
+    state_of,
+)
 from tillbridge.stores.integration_repository import IntegrationRepository, Intent
 from tillbridge.stores.link import IntegrationGate
 from tillbridge.stores.reconciler import OnOwnAction
@@ -50,6 +56,16 @@ class Integrated:
     secret_known: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class IntegrationSnapshot:
+    """A store as the service has it, beside as it is wanted."""
+
+    store: Store
+    now: Integration | None
+    wanted: IntegrationRequest
+    plan: IntegrationPlan
+
+
 async def _ignore(_store: str) -> None:
     """While nothing is received nobody reads the secrets again."""
 
@@ -67,6 +83,7 @@ class Integrator:
     ) -> None:
         settings, receiver = context.settings, context.bridge.settings.receiver
         self._store = context.store
+        self._configured = settings.store_id
         self._client = context.service
         self._rules = rules or IntegrationRules()
         self._gate = gate or IntegrationGate(context.store, lambda: None)
@@ -84,7 +101,6 @@ class Integrator:
             auto_accept_orders=settings.auto_accept_orders,
             notification_email=settings.notification_email,
         )
-        self._reader = IntegrationReader(context, self.repository, self.wanted)
 
     @property
     def new_secret_takes_new_integration(self) -> bool:
@@ -96,18 +112,30 @@ class Integrator:
     async def look(self) -> IntegrationSnapshot:
         """Read the store and its integration, and compare."""
         async with self._lock:
-            return await self._reader.look()
+            return await self._look()
 
     async def choose(self, store_id: str) -> None:
-        """Take note which of the merchant's stores a person means."""
+        """Take note which of the merchant's stores a person means.
+
+        Raises ConfigError where the configuration means another one.
+        """
+        if self._configured not in {None, store_id}:
+            raise ConfigError(
+                _("bridge.toml says store_id = {configured}, and {chosen} was chosen.").format(
+                    configured=f'"{self._configured}"', chosen=store_id
+                ),
+                fix=_("Correct store_id in the configuration, or choose the same."),
+            )
         async with self._lock:
-            await self._reader.choose(store_id)
+            stores = await self._client.stores()
+            await self._check_free(choose_store(stores, self._store, chosen=store_id))
+            await self.repository.note_choice(store_id)
 
     async def integrate(self) -> Integrated:
         """Integrate the store, or take over an integration and bring it in line."""
         async with self._lock:
             await self._resume()
-            store = await self._reader.chosen()
+            store = await self._chosen()
             if state_of(store) is State.INTEGRATED:
                 return await self._take_over()
             await self.repository.begin(Intent("make"))
@@ -125,7 +153,7 @@ class Integrator:
         """
         async with self._lock:
             await self._resume()
-            seen = await self._reader.look()
+            seen = await self._look()
             if seen.plan.kind in kinds:
                 return await self._apply(seen)
             if seen.plan.kind is Kind.REINTEGRATE and seen.plan.changes and Kind.CHANGE in kinds:
@@ -136,14 +164,14 @@ class Integrator:
         """Remove the integration and make a new one, with a new webhook secret."""
         async with self._lock:
             # What was cut off a moment ago is this very thing: it is not done twice.
-            return await self._resume() or await self._replace(await self._reader.chosen())
+            return await self._resume() or await self._replace(await self._chosen())
 
     async def rotate(self) -> Integrated:
         """Get a new webhook secret; the old one is honoured for a while."""
         async with self._lock:
             if resumed := await self._resume():
                 return resumed
-            store = await self._reader.chosen()
+            store = await self._chosen()
             field = self._rules.rotate_field
             if not field or state_of(store) is not State.INTEGRATED:
                 return await self._replace(store)
@@ -153,7 +181,7 @@ class Integrator:
     async def remove(self) -> str:
         """Remove the integration, and let go of the store; return its id."""
         async with self._lock:
-            store_id = await self.repository.store_id() or (await self._reader.chosen()).store_id
+            store_id = await self.repository.store_id() or (await self._chosen()).store_id
             await self.repository.begin(Intent("remove"))
             await self._let_go(store_id)
             return store_id
@@ -173,6 +201,52 @@ class Integrator:
             )
             await self.on_secret(self._store)
 
+    # -- reading
+
+    async def _look(self) -> IntegrationSnapshot:
+        store = await self._chosen()
+        state, now, known = state_of(store), None, False
+        if state is State.INTEGRATED:
+            now = await self._integration_of(store.store_id)
+            known = now is not None and await self.repository.secret_known(now)
+        plan = plan_of(state, now, self.wanted, secret_known=known)
+        return IntegrationSnapshot(store, now, self.wanted, plan)
+
+    async def _chosen(self) -> Store:
+        """Choose the store, and note its name for what is printed."""
+        chosen = await self.repository.store_id() or ""
+        store = choose_store(
+            await self._client.stores(),
+            self._store,
+            configured=self._configured or "",
+            chosen=chosen,
+        )
+        await self._check_free(store)
+        if store.name:
+            await self.repository.note_store_name(store.name)
+        return store
+
+    async def _check_free(self, store: Store) -> None:
+        """Refuse a store that another one of this bridge stands for."""
+        taken = await self.repository.taken_by(store.store_id)
+        if taken is not None:
+            raise BridgeError(
+                _("The store {store_id} is connected here already, as {taken}.").format(
+                    store_id=store.store_id, taken=taken
+                ),
+                fix=_("Choose another: tillbridge connect {store} --store-id ID").format(
+                    store=self._store
+                ),
+            )
+
+    async def _integration_of(self, store_id: str) -> Integration | None:
+        try:
+            return await self._client.integration(store_id)
+        except Refused as refused:
+            if refused.code != NOT_INTEGRATED:
+                raise
+            return None
+
     # -- taking over, changing
 
     async def _reconcile(self, store_id: str) -> Integrated:
@@ -185,18 +259,18 @@ class Integrator:
             log.warning("integration.answer_lost", store=self._store)
             await self.repository.begin(Intent("make"))
             return await self._finish(store_id, Intent("make"))
-        state = state_of(await self._reader.chosen())
+        state = state_of(await self._chosen())
         if state is State.INTEGRATED:
             return await self._take_over()
         raise _as_it_stands(state)
 
     async def _is_own(self, store_id: str) -> bool:
-        now = await self._reader.integration_of(store_id)
+        now = await self._integration_of(store_id)
         return now is not None and now.webhook_url == self.wanted.webhook_url
 
     async def _take_over(self) -> Integrated:
         """Bring an integration in line, whoever made it."""
-        seen = await self._reader.look()
+        seen = await self._look()
         if seen.plan.kind is Kind.ROTATE:
             log.warning("integration.secret_unknown", store=self._store)
             return await self._change(seen, secret_known=False)
@@ -273,7 +347,9 @@ class Integrator:
         self.on_secret_expected(self._store)
         try:
             made = await self._client.integrate(store_id, self.wanted)
-            await self._keep_secret(made.webhook_secret, made.integration)
+            await self.repository.keep_secret(
+                made.webhook_secret, made.integration, self.wanted.external_store_id
+            )
         except Refused:
             if not keep_intent:  # nothing was there before, so nothing is to be taken up
                 await self.repository.finished()
@@ -307,7 +383,9 @@ class Integrator:
         try:
             rotated = await self._client.rotate_webhook_secret(store_id, field)
             if rotated.webhook_secret:
-                await self._keep_secret(rotated.webhook_secret, rotated.integration)
+                await self.repository.keep_secret(
+                    rotated.webhook_secret, rotated.integration, self.wanted.external_store_id
+                )
         except Refused:
             await self.repository.finished()
             raise
@@ -322,10 +400,6 @@ class Integrator:
         await self.repository.finished()
         log.info("integration.secret_rotated", store=self._store)
         return Integrated(store_id, created=False)
-
-    async def _keep_secret(self, secret: str, integration: Integration) -> None:
-        location_id = integration.external_store_id or self.wanted.external_store_id
-        await self.repository.keep_secret(secret, integration, location_id)
 
     # -- removing, and taking up what was cut off
 
@@ -349,11 +423,11 @@ class Integrator:
         if intent is None:
             return None
         log.warning("integration.resumed", store=self._store, begun=intent.kind)
-        store = await self._reader.chosen()
+        store = await self._chosen()
         if intent.kind == "remove":
             await self._let_go(store.store_id)
             return None
-        now = await self._reader.integration_of(store.store_id)
+        now = await self._integration_of(store.store_id)
         ours = now is not None and await self.repository.secret_known(now)
         made = ours and intent.kind != "rotate"
         if now is not None and made and now.integration_id != intent.was:

@@ -1,18 +1,20 @@
-"""What differs between a store's integration and the configuration, and what follows. Pure.
+"""Which store is meant, how its integration differs from the configuration, what follows. Pure.
 
 Specification: Integration; Integration status; Stores and integrations. A PUT changes only what is
 sent, and takes no external_store_id: another location takes a new integration.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.service.types import Integration, IntegrationRequest, Store
 
 Value = str | bool
+_CHANGEABLE = ("webhook_url", "menu_sync_direction", "auto_accept_orders", "notification_email")
 
 
 class State(StrEnum):
@@ -84,10 +86,7 @@ class IntegrationPlan:
         return {
             "kind": self.kind,
             "state": self.state,
-            "changes": [
-                {"field": each.field, "now": each.now, "wanted": each.wanted}
-                for each in self.differences
-            ],
+            "changes": [asdict(each) for each in self.differences],
             "lines": list(self.lines),
             "costs": list(self.costs),
         }
@@ -137,12 +136,7 @@ def plan_of(
 
 def differences(now: Integration, wanted: IntegrationRequest) -> tuple[Difference, ...]:
     """Return what a PUT has to change; what the configuration leaves open stays as it is."""
-    pairs: tuple[tuple[str, Value | None, Value | None], ...] = (
-        ("webhook_url", now.webhook_url, wanted.webhook_url),
-        ("menu_sync_direction", now.menu_sync_direction, wanted.menu_sync_direction),
-        ("auto_accept_orders", now.auto_accept_orders, wanted.auto_accept_orders),
-        ("notification_email", now.notification_email, wanted.notification_email),
-    )
+    pairs = ((field, getattr(now, field), getattr(wanted, field)) for field in _CHANGEABLE)
     return tuple(
         Difference(field, had, want)
         for field, had, want in pairs
@@ -162,3 +156,54 @@ def _shown(value: Value) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     return value
+
+
+class SeveralStores(BridgeError):
+    """The merchant has several stores, and a person must say which one it is."""
+
+    def __init__(self, store: str, stores: Sequence[Store]) -> None:
+        super().__init__(
+            _("The merchant has several stores: {listed}.").format(listed=_listed(stores)),
+            fix=_(
+                "Say which one it is: tillbridge connect {store} --store-id ID, or store_id in "
+                "the configuration."
+            ).format(store=store),
+        )
+        self.stores = tuple(stores)
+
+
+def choose_store(
+    stores: Sequence[Store], name: str, *, configured: str = "", chosen: str = ""
+) -> Store:
+    """Return the store that `name` stands for: the one that is meant, or the only one.
+
+    It is meant by the configuration, by an earlier choice, or "" by nobody. Raises SeveralStores,
+    or BridgeError where there is none or not the one that is meant.
+    """
+    wanted = configured or chosen
+    if wanted:
+        for store in stores:
+            if store.store_id == wanted:
+                return store
+        raise BridgeError(
+            _("The merchant has no store {wanted}; there are: {listed}.").format(
+                wanted=wanted, listed=_listed(stores) or _("none")
+            ),
+            fix=_("Correct store_id in the configuration.")
+            if configured
+            else _("Say which one it is: tillbridge connect {store} --store-id ID").format(
+                store=name
+            ),
+        )
+    if not stores:
+        raise BridgeError(
+            _("The merchant has no store yet."),
+            fix=_("Let the merchant make one at the ordering service, then run this again."),
+        )
+    if len(stores) > 1:
+        raise SeveralStores(name, stores)
+    return stores[0]
+
+
+def _listed(stores: Sequence[Store]) -> str:
+    return ", ".join(f"{store.store_id} ({store.name or '?'})" for store in stores)

@@ -11,10 +11,11 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import BridgeError, ConsentLost, LedgerError, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.service.tokens import TokenKeeper
 from tillbridge.service.types import Store
-from tillbridge.stores.integration import Integrator
+from tillbridge.stores.integration import IntegrationSnapshot, Integrator
 from tillbridge.stores.integration_plan import (
     Difference,
     IntegrationPlan,
@@ -22,7 +23,6 @@ from tillbridge.stores.integration_plan import (
     State,
     changed_elsewhere,
 )
-from tillbridge.stores.integration_reader import IntegrationSnapshot
 from tillbridge.stores.link import IntegrationGate
 
 log = get_logger()
@@ -32,12 +32,14 @@ APPLIED: dict[str, frozenset[Kind]] = {
     "apply_safe": frozenset({Kind.CHANGE}),
     "tell": frozenset(),
 }
-_STATES = (
-    "integration.missing",
-    "integration.disabled",
-    "integration.pending",
-    "integration.removed",
-    "integration.secret_missing",
+_STATES = frozenset(
+    {
+        "integration.missing",
+        "integration.disabled",
+        "integration.pending",
+        "integration.removed",
+        "integration.secret_missing",
+    }
 )
 
 
@@ -55,11 +57,21 @@ def problem_of_state(plan: IntegrationPlan) -> str | None:
             return None
 
 
+_FIRST_WAIT_S = 1.0
+_HURRY_S = 0.1
+_LONGEST_WAIT_S = 60.0  # while something is wrong
+
+
+async def _nothing(*_values: object) -> None:
+    """Nobody takes part in the rounds."""
+
+
 class IntegrationReconciler:
-    """One store's. `applied` are the kinds of plans that need no person.
+    """One store's: looks every `integration_check_s` while all is well, and sooner while not.
 
     `settles_in_s` returns for how long no new integration should be made by itself yet. `on_read`
-    takes each round's store, and when its read began (monotonic seconds).
+    takes each round's store, and when its read began (monotonic seconds); `after_round` is awaited
+    after each round that came to its end.
     """
 
     def __init__(
@@ -67,20 +79,67 @@ class IntegrationReconciler:
         context: StoreContext,
         integrator: Integrator,
         gate: IntegrationGate,
+        tokens: TokenKeeper,
         *,
-        applied: Collection[Kind],
         settles_in_s: Callable[[], float] = lambda: 0.0,
-        on_read: Callable[[Store, float], Awaitable[None]] | None = None,
+        on_read: Callable[[Store, float], Awaitable[None]] = _nothing,
+        after_round: Callable[[], Awaitable[None]] = _nothing,
     ) -> None:
+        settings = context.bridge.settings.service
         self._store = context.store
         self._integrator = integrator
         self._repository = integrator.repository
         self._problems = context.bridge.problems
         self._gate = gate
-        self._applied = frozenset(applied)
+        self._tokens = tokens
+        self._applied = APPLIED[settings.integration_changes]
+        self._check_s = settings.integration_check_s
         self._settles_in_s = settles_in_s
         self._on_read = on_read
-        self._waits = False
+        self._after_round = after_round
+        self._waits = False  # for deliveries, before a new integration is made
+        self._failed_with = ""
+        self._requested = False
+        self._hurried = 0  # rounds in a row that somebody asked for
+        self._wait_s = _FIRST_WAIT_S
+        clock = context.bridge.clock
+        self.worker = Worker("integration", self._step, context.supervisor, clock)
+        self.worker.wake()
+
+    def look(self) -> None:
+        """Look soon: a call was refused, the service is back, or a person has done something."""
+        if not self._requested:
+            self._requested = True
+            # A service that says one thing here and another there must not make this one spin.
+            self.worker.wake_in(min(_LONGEST_WAIT_S, _HURRY_S * 2**self._hurried))
+
+    async def _step(self) -> float:
+        """Do a round, and return in how many seconds the next one is due.
+
+        A store that was never connected has no tokens: nothing is asked until it is.
+        """
+        self._hurried = min(self._hurried + 1, 16) if self._requested else 0
+        self._requested = False
+        if await self._tokens.tokens() is not None and await self._round_is_well():
+            self._wait_s = _FIRST_WAIT_S
+            return self._check_s
+        wait_s, self._wait_s = self._wait_s, min(_LONGEST_WAIT_S, self._wait_s * 2)
+        return min(self._check_s, wait_s)
+
+    async def _round_is_well(self) -> bool:
+        try:
+            well = await self.round()
+            await self._after_round()
+        except (ConsentLost, LedgerError, ServiceError) as failure:
+            log.debug("integration.not_read", store=self._store, detail=failure.text)
+            return False
+        except BridgeError as failure:  # a person has to decide: which of several stores
+            if str(failure) != self._failed_with:
+                self._failed_with = str(failure)
+                log.warning("integration.not_read", store=self._store, detail=str(failure))
+            return False
+        self._failed_with = ""
+        return well
 
     async def round(self) -> bool:
         """Look once, and do what is to be done; False where it should be looked at again soon.
@@ -97,8 +156,7 @@ class IntegrationReconciler:
         seen = await self._integrator.look()
         if await self._repository.store_id() is None:
             return await self._recalled(seen)
-        if self._on_read is not None:
-            await self._on_read(seen.store, asked_at)
+        await self._on_read(seen.store, asked_at)
         self._waits = False
         seen = await self._brought_in_line(seen)
         await self._repository.note_seen(seen.plan)
@@ -162,83 +220,9 @@ class IntegrationReconciler:
         return self._applied - {Kind.REINTEGRATE}
 
     def _report(self, problem: str | None) -> None:
-        for code in _STATES:
-            if code != problem:
-                self._problems.close(code, self._store)
-        if problem is not None:
-            self._problems.open(problem, self._store)
+        found = [] if problem is None else [Found(problem)]
+        self._problems.report(Scope(self._store, _STATES), found)
 
 
 def _lines(differences: Collection[Difference]) -> str:
     return "; ".join(each.line for each in differences) or _("nothing")
-
-
-_FIRST_WAIT_S = 1.0
-_HURRY_S = 0.1
-_LONGEST_WAIT_S = 60.0  # while something is wrong
-
-
-class IntegrationWorker:
-    """Looks every `check_s` seconds while all is well, and sooner while it is not.
-
-    `after_round` is awaited after each round that came to its end.
-    """
-
-    def __init__(
-        self,
-        context: StoreContext,
-        reconciler: IntegrationReconciler,
-        tokens: TokenKeeper,
-        *,
-        check_s: float,
-        after_round: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._store = context.store
-        self._reconciler = reconciler
-        self._tokens = tokens
-        self._check_s = check_s
-        self._after_round = after_round
-        self._failed_with = ""
-        self._requested = False
-        self._hurried = 0  # rounds in a row that somebody asked for
-        self._wait_s = _FIRST_WAIT_S
-        clock = context.bridge.clock
-        self.worker = Worker("integration", self._step, context.supervisor, clock)
-        self.worker.wake()
-
-    def look(self) -> None:
-        """Look soon: a call was refused, the service is back, or a person has done something."""
-        if not self._requested:
-            self._requested = True
-            # A service that says one thing here and another there must not make this one spin.
-            self.worker.wake_in(min(_LONGEST_WAIT_S, _HURRY_S * 2**self._hurried))
-
-    async def _step(self) -> float:
-        """Do a round, and return in how many seconds the next one is due.
-
-        A store that was never connected has no tokens: nothing is asked until it is.
-        """
-        self._hurried = min(self._hurried + 1, 16) if self._requested else 0
-        self._requested = False
-        if await self._round():
-            self._wait_s = _FIRST_WAIT_S
-            return self._check_s
-        wait_s, self._wait_s = self._wait_s, min(_LONGEST_WAIT_S, self._wait_s * 2)
-        return min(self._check_s, wait_s)
-
-    async def _round(self) -> bool:
-        if await self._tokens.tokens() is None:
-            return False
-        try:
-            well = await self._reconciler.round()
-            await self._after_round()
-        except (ConsentLost, LedgerError, ServiceError) as failure:
-            log.debug("integration.not_read", store=self._store, detail=failure.text)
-            return False
-        except BridgeError as failure:  # a person has to decide: which of several stores
-            if str(failure) != self._failed_with:
-                self._failed_with = str(failure)
-                log.warning("integration.not_read", store=self._store, detail=str(failure))
-            return False
-        self._failed_with = ""
-        return well

@@ -5,6 +5,7 @@ away in between leaves nothing half done: it is taken up again.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -16,7 +17,6 @@ from tillbridge.ledger.storefront import INTEGRATION_MADE
 from tillbridge.service.types import Integration, IntegrationRequest
 from tillbridge.stores.integration_plan import IntegrationPlan, Kind, State
 from tillbridge.stores.vault import (
-    WebhookSecret,
     describe_webhook_secret,
     end_webhook_secrets,
     forget_webhook_secrets,
@@ -64,50 +64,37 @@ class IntegrationRepository:
 
     async def prove_writable(self) -> None:
         """Raise LedgerUnwritable now rather than after a secret was shown."""
-        await asyncio.to_thread(
-            prove_writable, self._ledger.vault, self._store, at_ms=self._clock.now_ms()
-        )
+        await self._in_vault(prove_writable, at_ms=self._clock.now_ms())
 
     async def finished(self) -> None:
         """Note that nothing is under way."""
-        await self._drop("integration_intent")
+        await self._ledger.write(lambda db: drop_fact(db, self._store, "integration_intent"))
 
     # -- secrets
 
-    def newest_secret(self) -> WebhookSecret | None:
-        """Return the secret that signs now; None where none is known."""
-        secrets = webhook_secrets(self._ledger.vault, self._store)
-        return secrets[0] if secrets and secrets[0].ended_ms is None else None
-
     async def keep_secret(self, secret: str, integration: Integration, location_id: str) -> None:
-        """Keep a secret that was shown this once."""
-        await asyncio.to_thread(
+        """Keep a secret that was shown this once; `location_id` where its answer names none."""
+        await self._in_vault(
             keep_webhook_secret,
-            self._ledger.vault,
-            self._store,
-            secret,
+            secret=secret,
             at_ms=self._clock.now_ms(),
             integration_id=integration.integration_id or "",
-            location_id=location_id,
+            location_id=integration.external_store_id or location_id,
         )
 
     async def secret_known(self, now: Integration) -> bool:
         """Whether the secret of this very integration is here."""
-        newest = self.newest_secret()
-        if newest is None:
+        secrets = webhook_secrets(self._ledger.vault, self._store)
+        if not secrets or secrets[0].ended_ms is not None:
             return False
         noted = await self.acknowledged() or {}
-        ours = newest.integration_id or noted.get("integration_id")
+        ours = secrets[0].integration_id or noted.get("integration_id")
         return not ours or not now.integration_id or ours == now.integration_id
 
-    async def forget_old_secrets(self) -> int:
-        """Forget secrets that no longer count; return how many."""
-        return await asyncio.to_thread(
-            forget_webhook_secrets,
-            self._ledger.vault,
-            self._store,
-            now_ms=self._clock.now_ms(),
-            old_secret_s=self._old_secret_s,
+    async def forget_old_secrets(self) -> None:
+        """Forget secrets that no longer count."""
+        await self._in_vault(
+            forget_webhook_secrets, now_ms=self._clock.now_ms(), old_secret_s=self._old_secret_s
         )
 
     # -- how it is
@@ -125,27 +112,21 @@ class IntegrationRepository:
 
         `made`: this bridge has just made it, so that it is another one than before.
         """
-        location_id = now.external_store_id or wanted.external_store_id
         if secret_known:
-            await asyncio.to_thread(
+            await self._in_vault(
                 describe_webhook_secret,
-                self._ledger.vault,
-                self._store,
                 integration_id=now.integration_id or "",
-                location_id=location_id,
+                location_id=now.external_store_id or wanted.external_store_id,
             )
         at = self._clock.now_ms()
-        fact: dict[str, Any] = {
-            "integration_id": now.integration_id,
-            "webhook_url": now.webhook_url or wanted.webhook_url,
-            "menu_sync_direction": now.menu_sync_direction or wanted.menu_sync_direction,
-            "auto_accept_orders": wanted.auto_accept_orders
-            if now.auto_accept_orders is None
-            else now.auto_accept_orders,
-            "external_store_id": location_id,
-            "notification_email": now.notification_email or wanted.notification_email,
-            "status": now.status or "active",
-            "connected_at": now.connected_at or at,
+        answered = {name: value for name, value in asdict(now).items() if value not in {None, ""}}
+        answered.pop("store_id", None)
+        fact = {
+            "integration_id": None,
+            **asdict(wanted),
+            "status": "active",
+            "connected_at": at,
+            **answered,
         }
         secret = self._secret_fact() if secret_known else None
 
@@ -162,7 +143,7 @@ class IntegrationRepository:
     async def note_removed(self) -> None:
         """Note that a person took the store off; its secret counts for a while still."""
         at = self._clock.now_ms()
-        await asyncio.to_thread(end_webhook_secrets, self._ledger.vault, self._store, at_ms=at)
+        await self._in_vault(end_webhook_secrets, at_ms=at)
 
         def write(db: Connection) -> None:
             put_fact(db, self._store, "integration_removed", {"at": at}, at=at)
@@ -244,12 +225,12 @@ class IntegrationRepository:
         until = ended + round(self._old_secret_s * 1000) if counts else None
         return {"since_ms": newest.since_ms, "old_until_ms": until}
 
+    async def _in_vault(self, change: Callable[..., object], **values: object) -> None:
+        await asyncio.to_thread(change, self._ledger.vault, self._store, **values)
+
     async def _fact(self, name: str) -> Any:  # noqa: ANN401 -- any JSON value
         return await self._ledger.read(lambda db: get_fact(db, self._store, name))
 
     async def _put(self, name: str, value: object) -> None:
         at = self._clock.now_ms()
         await self._ledger.write(lambda db: put_fact(db, self._store, name, value, at=at))
-
-    async def _drop(self, name: str) -> None:
-        await self._ledger.write(lambda db: drop_fact(db, self._store, name))
