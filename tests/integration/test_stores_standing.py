@@ -33,12 +33,11 @@ from tillbridge.sandbox import MerchantSeed, SandboxSettings, StoreSeed
 from tillbridge.service.answers import Limits
 from tillbridge.service.caller import Contact
 from tillbridge.service.types import Store
-from tillbridge.stores.closure import Who
+from tillbridge.stores.closure import PauseRules, Who
 from tillbridge.stores.integration import Integrator
 from tillbridge.stores.integration_plan import choose_store
 from tillbridge.stores.link import LinkMonitor, ServiceReach
-from tillbridge.stores.pos_pause import PauseRules, PosPause
-from tillbridge.stores.reconciler import StoreStatusReconciler
+from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
 from tillbridge.stores.vault import keep_webhook_secret, webhook_secrets
 
 RULES = PauseRules(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)
@@ -83,12 +82,7 @@ class Bench:
         self.own.append((action, why, reason))
 
     def pauser(self, keeper: StoreStatusReconciler | None = None) -> PosPause:
-        return PosPause(
-            keeper or self.keeper(),
-            supervisor=Supervisor("main", self.tracker),
-            clock=self.service.clock,
-            rules=RULES,
-        )
+        return PosPause(keeper or self.keeper(), RULES)
 
     async def fact(self, name: str) -> Any:  # noqa: ANN401 -- any JSON value
         return await self.ledger.read(lambda db: get_fact(db, "main", name))
@@ -424,12 +418,7 @@ async def test_a_closed_till_never_closes_a_store_that_is_never_to_be_paused(
 ) -> None:
     async with standing(tmp_path) as bench:
         await bench.service.integrate()
-        pauser = PosPause(
-            bench.keeper(),
-            supervisor=Supervisor("main", bench.tracker),
-            clock=bench.service.clock,
-            rules=PauseRules(pause_after_s=0),
-        )
+        pauser = PosPause(bench.keeper(), PauseRules(pause_after_s=0))
         await pauser.pos_is(online=True, closed="Hall has no open session.")
         assert await bench.status() == "active"
 

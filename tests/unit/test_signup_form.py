@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.service.oauth import SignupAddress, SignupRequest, signup_body
-from tillbridge.stores.signup_form import FIELDS, fault_of, faults_of, missing, request_of
+from tillbridge.stores.consent import FIELDS, fault_of, faults_of, missing, request_of
 
 FULL = {
     "store-name": "Trattoria  Sant'Ambrogio",

@@ -5,7 +5,7 @@ from typing import Literal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.stores.pos_pause import STEADY_S, PauseRules, decide_pause
+from tillbridge.stores.closure import STEADY_S, PauseRules, decide_pause
 
 RULES = PauseRules(pause_after_s=30, resume_after_s=5, max_pauses_per_hour=2)
 NOW = 10_000.0

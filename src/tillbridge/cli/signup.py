@@ -80,7 +80,7 @@ def signup(  # noqa: PLR0913, PLR0917 -- one option for each field of the specif
 
 def asked(form: dict[str, str]) -> dict[str, str]:
     """Ask a person for each field that says nothing yet, until it is right."""
-    from tillbridge.stores.signup_form import FIELDS, fault_of
+    from tillbridge.stores.consent import FIELDS, fault_of
 
     filled = dict(form)
     for field in FIELDS:
@@ -99,7 +99,7 @@ def asked(form: dict[str, str]) -> dict[str, str]:
 
 def check(form: dict[str, str]) -> None:
     """Raise ConfigError, with all that is missing or wrong, before anything is sent."""
-    from tillbridge.stores.signup_form import faults_of, missing
+    from tillbridge.stores.consent import faults_of, missing
 
     if left_out := missing(form):
         raise ConfigError(

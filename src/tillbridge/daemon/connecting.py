@@ -52,7 +52,7 @@ async def begin_signup(
 ) -> ConsentRequest:
     """Sign the merchant up and return the address; raises ConfigError for a form with faults."""
     # Once in a store's life.
-    from tillbridge.stores.signup_form import faults_of, missing, request_of  # noqa: PLC0415 -- (as above)
+    from tillbridge.stores.consent import faults_of, missing, request_of  # noqa: PLC0415 -- (as above)
 
     if left_out := missing(form):
         raise ConfigError(

@@ -9,8 +9,8 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.worker import Worker
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.intake import Kept, NewOrder, TakenIn
-from tillbridge.stores.pos_pause import PauseRules, PosPause
-from tillbridge.stores.reconciler import StoreStatusReconciler
+from tillbridge.stores.closure import PauseRules
+from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
 from tillbridge.stores.settings import SettingsFlow, SettingsRules
 from tillbridge.stores.taxes import TaxMonitor
 
@@ -24,24 +24,20 @@ class StoreStanding:
     def __init__(self, context: StoreContext, service_store_id: Callable[[], str | None]) -> None:
         bridge, self.name = context.bridge, context.store
         self._trail = AuditTrail(bridge.ledger, bridge.clock)
-        self.keeper = StoreStatusReconciler(
+        self.status = StoreStatusReconciler(
             context, service_store_id, on_own_action=self.own_action
         )
-        self.keeper.look(within_s=_READ_BY_OTHERS_S)
+        self.status.look(within_s=_READ_BY_OTHERS_S)
         orders = context.settings.orders
-        self.pauser = PosPause(
-            self.keeper,
-            supervisor=context.supervisor,
-            clock=bridge.clock,
-            rules=PauseRules(
-                orders.pause_after_s, orders.resume_after_s, orders.max_pauses_per_hour
-            ),
+        self.pos_pause = PosPause(
+            self.status,
+            PauseRules(orders.pause_after_s, orders.resume_after_s, orders.max_pauses_per_hour),
         )
         self.tax = TaxMonitor(context, service_store_id)
         self.settings: SettingsFlow | None = None
         if rules := _settings_rules(context):
             self.settings = SettingsFlow(
-                context, rules, service_store_id, on_schedule=self.keeper.follow
+                context, rules, service_store_id, on_schedule=self.status.follow
             )
 
     async def own_action(self, action: str, why: str, reason: str) -> None:
@@ -64,14 +60,14 @@ class StoreStanding:
             case NewOrder(row=row):
                 self.tax.order_came(row.payload, row.order_number or row.order_id)
             case Kept(event_type=event_type) if event_type == _STATUS_CHANGED:
-                self.keeper.look()
+                self.status.look()
             case _:
                 pass
 
     def service_back(self) -> None:
         """What waited goes out: the service, the consent or the integration is back."""
         # Whoever reads the integration now reads the store's status, too.
-        self.keeper.look(within_s=_READ_BY_OTHERS_S)
+        self.status.look(within_s=_READ_BY_OTHERS_S)
         self.files_changed()
         self.tax.service_back()
 
@@ -80,13 +76,13 @@ class StoreStanding:
         self.tax.daily()
 
     async def recall(self) -> None:
-        """Take up the schedule of the last life, before anything is asked of the keeper."""
+        """Take up the schedule of the last life, before anything is asked of the status."""
         if self.settings:
             await self.settings.recall()
 
     def workers(self) -> list[Worker]:
         """Return what works for this store."""
-        workers = [self.pauser.worker, self.keeper.worker, self.tax.worker]
+        workers = [self.pos_pause.worker, self.status.worker, self.tax.worker]
         return [*workers, self.settings.worker] if self.settings else workers
 
 

@@ -34,7 +34,7 @@ from tillbridge.service.types import Store
 from tillbridge.stores.integration import IntegrationRules, Integrator, settle_s
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
 from tillbridge.stores.link import IntegrationGate, LinkMonitor, ServiceReach
-from tillbridge.stores.pos_pause import PosPause
+from tillbridge.stores.reconciler import PosPause
 from tillbridge.stores.vault import VaultTokenStore
 
 
@@ -142,7 +142,7 @@ class StoreServices:
                 Effects(
                     name,
                     self.catalogue,
-                    self.standing.pauser,
+                    self.standing.pos_pause,
                     AuditTrail(services.ledger, services.clock),
                 ),
                 self.tills.fallback,
@@ -253,7 +253,7 @@ class StoreServices:
         self._well = well
 
     async def _store_read(self, store: Store, asked_at: float) -> None:
-        await self.standing.keeper.noticed(store.status, asked_at=asked_at)
+        await self.standing.status.noticed(store.status, asked_at=asked_at)
 
     async def _read_integration(self) -> None:
         """Read the integration, if the bridge has reason to believe that there is one."""
@@ -296,11 +296,11 @@ class Effects:
     """
 
     def __init__(
-        self, store: str, catalogue: MenuFlow, pauser: PosPause, trail: AuditTrail
+        self, store: str, catalogue: MenuFlow, pos_pause: PosPause, trail: AuditTrail
     ) -> None:
         self._store = store
         self._catalogue = catalogue
-        self._pauser = pauser
+        self._pos_pause = pos_pause
         self._trail = trail
 
     async def items_out(self, external_ids: Sequence[str]) -> None:
@@ -318,19 +318,19 @@ class Effects:
 
     def pos_offline(self, detail: str) -> None:  # noqa: ARG002 -- the problem is open already
         """Begin to count towards a pause."""
-        self._pauser.pos_went()
+        self._pos_pause.pos_went()
 
     def pos_closed(self, why: str) -> None:
         """Pause while the till takes no orders."""
-        self._pauser.pos_closed(why)
+        self._pos_pause.pos_closed(why)
 
     def order_lost(self) -> None:
         """Pause without waiting any longer."""
-        self._pauser.order_lost()
+        self._pos_pause.order_lost()
 
     def pos_online(self) -> None:
         """Begin to count towards resuming."""
-        self._pauser.pos_came()
+        self._pos_pause.pos_came()
 
 
 def absent_s(connection: Connection, *, store: str, now_ms: int) -> float:

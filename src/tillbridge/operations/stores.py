@@ -26,10 +26,10 @@ async def show(bridge: "Bridge", store: StoreName) -> Answer:
     Example: tillbridge store show main
     """
     found = bridge.store(store)
-    keeper = found.standing.keeper
+    status = found.standing.status
     return {
-        **_standing(await keeper.closure()),
-        "next_change_at": _iso(keeper.next_change_ms()),
+        **_standing(await status.closure()),
+        "next_change_at": _iso(status.next_change_ms()),
         "settings": _settings(found),
         "tax": _tax(await found.standing.tax.known()),
     }
@@ -98,12 +98,12 @@ async def pause(
 
     Example: tillbridge store pause main --until 18:30 --reason "too busy"
     """
-    keeper = (await _connected(bridge, store)).standing.keeper
+    status = (await _connected(bridge, store)).standing.status
     who = by or current_actor().name
     try:
-        stands = await keeper.pause(by=who, reason=reason, until_ms=until)
+        stands = await status.pause(by=who, reason=reason, until_ms=until)
     except ServiceError as failure:
-        return {**_not_told(failure), **_standing(await keeper.closure())}
+        return {**_not_told(failure), **_standing(await status.closure())}
     if until is None:
         text = _("The store takes no orders until somebody opens it: tillbridge store resume.")
     else:
@@ -124,13 +124,13 @@ async def resume(bridge: "Bridge", store: StoreName, *, by: By = None) -> Answer
     from tillbridge.stores.closure import Who
 
     found = await _connected(bridge, store)
-    keeper = found.standing.keeper
+    status = found.standing.status
     try:
-        stands = await keeper.resume(by=by or current_actor().name)
-        await found.standing.pauser.opened_by_person()
-        stands = await keeper.closure() if stands.who is Who.POS_AWAY else stands
+        stands = await status.resume(by=by or current_actor().name)
+        await found.standing.pos_pause.opened_by_person()
+        stands = await status.closure() if stands.who is Who.POS_AWAY else stands
     except ServiceError as failure:
-        return {**_not_told(failure), **_standing(await keeper.closure())}
+        return {**_not_told(failure), **_standing(await status.closure())}
     return {"ok": stands.who is None, "text": _resumed(stands), **_standing(stands)}
 
 

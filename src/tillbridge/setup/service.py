@@ -29,8 +29,15 @@ from tillbridge.service.oauth import App
 from tillbridge.service.types import Store
 from tillbridge.setup.draft import Draft, Finding
 from tillbridge.setup.file import SetupContext
-from tillbridge.stores.consent import CallbackAnswer, ConsentFlow, ConsentRequest, answer_callback
-from tillbridge.stores.signup_form import faults_of, missing, request_of
+from tillbridge.stores.consent import (
+    CallbackAnswer,
+    ConsentFlow,
+    ConsentRequest,
+    answer_callback,
+    faults_of,
+    missing,
+    request_of,
+)
 from tillbridge.stores.vault import VaultTokenStore
 
 PRACTICE = "http://127.0.0.1:9000/v2"  # where `tillbridge sandbox` listens

@@ -8,7 +8,7 @@ times are the store's local time, see `tillbridge.model.hours` for days on which
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal
@@ -90,21 +90,25 @@ class StoreClosure:
 
 
 OPEN = StoreClosure("active")
+_PAUSES = {
+    "person": Who.PERSON,
+    "others": Who.OTHERS,
+    "pos_away": Who.POS_AWAY,
+    "pos_closed": Who.POS_CLOSED,
+    "scheduled": Who.SCHEDULE,
+}
+
+
+def causes_of(reasons: ClosureReasons) -> list[tuple[Who, Pause]]:
+    """Return what keeps the store closed; the first is the one that is named."""
+    pauses = ((who, getattr(reasons, name)) for name, who in _PAUSES.items())
+    return [(who, pause) for who, pause in pauses if pause is not None]
 
 
 def closure_of(reasons: ClosureReasons) -> StoreClosure:
     """Return what follows from the reasons: open if there is none."""
-    for who, pause in (
-        (Who.PERSON, reasons.person),
-        (Who.OTHERS, reasons.others),
-        (Who.POS_AWAY, reasons.pos_away),
-        (Who.POS_CLOSED, reasons.pos_closed),
-        (Who.SCHEDULE, reasons.scheduled),
-    ):
-        if pause is not None:
-            return StoreClosure(
-                "inactive", who, pause.by, pause.reason, pause.since_ms, pause.until_ms
-            )
+    for who, pause in causes_of(reasons):
+        return StoreClosure("inactive", who, pause.by, pause.reason, pause.since_ms, pause.until_ms)
     return OPEN
 
 
@@ -157,49 +161,34 @@ def seen(reasons: ClosureReasons, status: Status, planned: Planned, now_ms: int)
 
 
 def to_json(reasons: ClosureReasons) -> dict[str, Any]:
-    """Return the JSON value that is kept for the reasons."""
-    return {
-        **{
-            name: {
-                "since_ms": pause.since_ms,
-                "until_ms": pause.until_ms,
-                "by": pause.by,
-                "reason": pause.reason,
-            }
-            for name in _PAUSES
-            if (pause := getattr(reasons, name)) is not None
-        },
-        "opened_until_ms": reasons.opened_until_ms,
-        "told": reasons.service_status,
-        "telling": reasons.sending,
-    }
+    """Return the JSON value that is stored for the reasons."""
+    fields = asdict(reasons)
+    pauses = {name: fields[name] for name in _PAUSES if fields[name] is not None}
+    names = {"opened_until_ms": "opened_until_ms", "service_status": "told", "sending": "telling"}
+    return {**pauses, **{stored: fields[name] for name, stored in names.items()}}
 
 
-def from_json(kept: object) -> ClosureReasons:
+def from_json(stored: object) -> ClosureReasons:
     """Return the reasons of `to_json`; none for anything else."""
-    if not isinstance(kept, Mapping):
+    if not isinstance(stored, Mapping):
         return ClosureReasons()
-    pauses = {name: _pause(kept.get(name)) for name in _PAUSES}
     return ClosureReasons(
-        **pauses,
-        opened_until_ms=end_or_never(_whole(kept.get("opened_until_ms"))),
-        service_status=kept.get("told"),
-        sending=kept.get("telling"),
+        **{name: _pause(stored.get(name)) for name in _PAUSES},
+        opened_until_ms=_end(stored.get("opened_until_ms")),
+        service_status=stored.get("told"),
+        sending=stored.get("telling"),
     )
 
 
-_PAUSES = ("person", "others", "pos_away", "pos_closed", "scheduled")
-
-
-def _pause(kept: object) -> Pause | None:
-    if not isinstance(kept, Mapping) or not isinstance(kept.get("since_ms"), int):
+def _pause(stored: object) -> Pause | None:
+    if not isinstance(stored, Mapping) or not isinstance(stored.get("since_ms"), int):
         return None
-    until_ms = end_or_never(_whole(kept.get("until_ms")))
-    return Pause(kept["since_ms"], until_ms, str(kept.get("by", "")), str(kept.get("reason", "")))
+    by, reason = str(stored.get("by", "")), str(stored.get("reason", ""))
+    return Pause(stored["since_ms"], _end(stored.get("until_ms")), by, reason)
 
 
-def _whole(kept: object) -> int | None:
-    return kept if isinstance(kept, int) else None
+def _end(stored: object) -> int | None:
+    return end_or_never(stored if isinstance(stored, int) else None)
 
 
 _MINUTE_MS = 60_000
@@ -300,3 +289,56 @@ def _pauses_around(schedule: Schedule, now_ms: int) -> Sequence[tuple[int, int]]
     if later:
         found += openings(around, later[0], later[0])
     return found
+
+
+# -- pausing while the POS is away
+#
+# A store is paused after the POS has been offline for `pause_after_s`, or at once when an order was
+# cancelled because of it: the next customer shall not meet the same. It is resumed once the POS has
+# been back for `resume_after_s`, only if it was the bridge that paused it. A POS that comes and
+# goes does not make the storefront blink: after `max_pauses_per_hour` pauses it must be steady for
+# 10 minutes.
+
+STEADY_S = 600.0
+_HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PauseRules:
+    """The settings of [stores.NAME.orders]; `pause_after_s` 0 never pauses."""
+
+    pause_after_s: float = 30.0
+    resume_after_s: float = 5.0
+    max_pauses_per_hour: int = 4
+
+
+def decide_pause(
+    now: float,
+    *,
+    online: bool,
+    since: float,
+    paused_by_bridge: bool,
+    pauses: Sequence[float],
+    rules: PauseRules,
+    order_lost: bool = False,
+) -> Literal["pause", "resume"] | None:
+    """Return what to do at `now` (None: nothing), the POS being online (or not) since `since`.
+
+    `pauses` are the instants of earlier pauses; all instants in seconds on one monotonic clock.
+    `order_lost` says that an order was cancelled since then because the POS was away.
+    """
+    steady_s = now - since
+    if not online:
+        long = order_lost or steady_s >= rules.pause_after_s
+        due = rules.pause_after_s > 0 and long
+        return "pause" if due and not paused_by_bridge else None
+    if not paused_by_bridge:
+        return None
+    unsteady = is_unsteady(now, pauses, rules)
+    needed_s = max(STEADY_S, rules.resume_after_s) if unsteady else rules.resume_after_s
+    return "resume" if steady_s >= needed_s else None
+
+
+def is_unsteady(now: float, pauses: Sequence[float], rules: PauseRules) -> bool:
+    """Return whether the POS has come and gone so often that it must be steady for a while."""
+    return sum(1 for at in pauses if now - at < _HOUR_S) >= rules.max_pauses_per_hour

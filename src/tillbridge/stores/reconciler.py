@@ -1,4 +1,4 @@
-"""Brings a store's status at the service in line with `closure`.
+"""Brings a store's status at the service in line with `closure`, and pauses it for an absent POS.
 
 The wanted status is on disk before the service gets it, so that neither a crash nor a service that
 is away makes the bridge forget who paused the store, or take its own act for somebody else's.
@@ -6,6 +6,7 @@ is away makes the bridge forget who paused the store, or take its own act for so
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Literal
@@ -16,23 +17,27 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import LedgerError, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.stores import closure
 from tillbridge.stores.closure import (
     ClosureReasons,
     Pause,
+    PauseRules,
     Planned,
     Status,
     StoreClosure,
     Who,
+    causes_of,
     closure_of,
+    decide_pause,
+    is_unsteady,
 )
 
-_AGAIN_S = 15.0  # between two tries to tell a service that is away
+_AGAIN_S = 15.0  # between two tries at a service that is away
 _WALL_CLOCK_S = 30.0  # an end given by the wall clock is looked at again, in case that was set
-
-_PLAN_KEPT_MS = 6 * 3600 * 1000  # a schedule is asked again by then, whatever it said
+_PLAN_GOOD_MS = 6 * 3600 * 1000  # a schedule is asked again by then, whatever it planned
 
 # The problem that each reason is, but for the schedule, which is no problem.
 _PROBLEMS = {
@@ -42,7 +47,7 @@ _PROBLEMS = {
     Who.POS_CLOSED: "store.closed_in_till",
 }
 
-# Why the bridge itself closes a store, and opens it, in the audit trail; the others say so there.
+# Why the bridge itself closes a store, and opens it, in the audit trail; others' acts are there.
 _CLOSED = {
     Who.POS_AWAY: "the till is away",
     Who.POS_CLOSED: "the till is closed",
@@ -73,23 +78,21 @@ class StoreStatusReconciler:
         *,
         on_own_action: OnOwnAction | None = None,
     ) -> None:
+        self.context = context
         self._store = context.store
         self._client = context.service
         self._on_own_action = on_own_action
         self._by_hand = False  # a person asks for it just now
-        self._closed_by: Who | None = None
+        self._closed_by: Who | None = None  # until now, for when that ends
         self._service_store_id = service_store_id
         self._ledger = context.bridge.ledger
-        self._problems = context.bridge.problems
         self._clock = context.bridge.clock
-        self._plan: Callable[[int], Planned] | None = None
+        self._plan: Callable[[int], Planned] = lambda _now: Planned()
         self._planned: Planned | None = None  # as it holds from `_planned_ms` on
         self._planned_ms = 0
         self._reasons: ClosureReasons | None = None  # None: the ledger has not been asked yet
-        self._kept: object = None
+        self._fact: object = None  # as it is on disk
         self._lock = asyncio.Lock()
-        self.worker = Worker("keeping", self._step, context.supervisor, context.bridge.clock)
-        self.worker.wake()
         self._look_every_s = context.bridge.settings.service.store_look_s
         self._looked_at = self._clock.monotonic()
         self._look_due = True
@@ -98,17 +101,17 @@ class StoreStatusReconciler:
         self._sent_at = -math.inf  # monotonic; when the service last answered a change
         self._not_before = 0.0
         self._failing = False  # since the service last took a status
+        self.worker = Worker("store_status", self._step, context.supervisor, self._clock)
+        self.worker.wake()
 
     # -- what others report; each raises LedgerError where it cannot be stored
 
     async def pause(self, *, by: str, reason: str, until_ms: int | None) -> StoreClosure:
         """Close the store in a person's name. Raises ServiceError where that could not be sent."""
         async with self._lock:
-            self._not_before = 0.0
-            reasons = await self._known()
             pause = Pause(self._clock.now_ms(), until_ms, by, reason)
             log.info("store.paused_by_staff", store=self._store, by=by, until_ms=until_ms)
-            return await self._change_by_hand(closure.paused_by(reasons, pause))
+            return await self._change_by_hand(closure.paused_by(await self._known(), pause))
 
     async def resume(self, *, by: str) -> StoreClosure:
         """Open the store in a person's name, whoever paused it; the bridge's own pause stays.
@@ -116,17 +119,16 @@ class StoreStatusReconciler:
         Raises ServiceError where that could not be sent.
         """
         async with self._lock:
-            self._not_before = 0.0
             now = self._clock.now_ms()
-            reasons = await self._known()
+            reasons = closure.resumed(await self._known(), self._planned_at(now), now)
             log.info("store.resumed_by_staff", store=self._store, by=by)
-            return await self._change_by_hand(closure.resumed(reasons, self._planned_at(now), now))
+            return await self._change_by_hand(reasons)
 
     async def pos_away(self, *, by: Literal["bridge", "cancel"] = "bridge") -> None:
         """Close the store because its till is away. A service that fails is tried again later.
 
-        An order that was cancelled with POS_OFFLINE ("cancel") may have told the service already:
-        it can pause the store by itself then, and that is the bridge's doing.
+        An order that was cancelled with POS_OFFLINE ("cancel") may have informed the service
+        already: it can pause the store by itself then, and that is the bridge's doing.
         """
         async with self._lock:
             reasons = await self._known()
@@ -202,7 +204,7 @@ class StoreStatusReconciler:
         """Take note of what a read that began at `asked_at` (monotonic) says the store is."""
         async with self._lock:
             if status not in _STATUSES or asked_at <= self._sent_at:
-                return  # it may tell of the time before the last change
+                return  # it may be of the time before the last change
             await self._seen(_STATUSES[status], await self._known())
             if asked_at >= self._asked_to_look_at:
                 self._look_due = False
@@ -240,7 +242,7 @@ class StoreStatusReconciler:
         return max(0.01, min(waits))
 
     async def _change_by_hand(self, reasons: ClosureReasons) -> StoreClosure:
-        self._by_hand = True
+        self._not_before, self._by_hand = 0.0, True
         try:
             return await self._change(reasons)
         finally:
@@ -260,72 +262,61 @@ class StoreStatusReconciler:
             self._failing = True
 
     async def _change(self, reasons: ClosureReasons) -> StoreClosure:
-        """Keep the reasons, and tell the service what follows. Raises ServiceError, LedgerError."""
+        """Store the reasons, and send what follows. Raises ServiceError, LedgerError."""
         now = self._clock.now_ms()
         reasons = closure.at_time(reasons, self._planned_at(now), now)
-        await self._keep(reasons)
-        store_id = self._service_store_id()
-        if store_id is None:
-            return closure_of(reasons)
-        wanted = closure_of(reasons).status
-        differs = reasons.service_status != wanted
-        look = self._look_due and self._clock.monotonic() >= self._look_from
-        if not (differs or look) or self._clock.monotonic() < self._not_before:
+        await self._save(reasons)
+        store_id, monotonic = self._service_store_id(), self._clock.monotonic()
+        differs = reasons.service_status != closure_of(reasons).status
+        look = self._look_due and monotonic >= self._look_from
+        if store_id is None or not (differs or look) or monotonic < self._not_before:
             return closure_of(reasons)
         try:
-            await self._send(store_id, reasons)
+            reasons = await self._send(store_id, reasons)
         except ServiceError:
             self._not_before = self._clock.monotonic() + _AGAIN_S
             raise
         self._failing = False
-        return closure_of(await self._known())
+        return closure_of(reasons)
 
-    async def _send(self, store_id: str, reasons: ClosureReasons) -> None:
+    async def _send(self, store_id: str, reasons: ClosureReasons) -> ClosureReasons:
         # Before the store is closed, too: it may be closed already, by somebody else.
         if (
             self._look_due
             or reasons.service_status is None
             or closure_of(reasons).status == "inactive"
         ):
-            reasons = await self._looked(store_id, reasons)
-        wanted = closure_of(reasons).status
-        if reasons.service_status == wanted:
-            return
-        await self._keep(replace(reasons, sending=wanted))
+            self._look_due = False  # first: one that is asked for during this read stays due
+            try:
+                found = {store.store_id: store.status for store in await self._client.stores()}
+            except BaseException:
+                self._look_due = True
+                raise
+            status = _STATUSES.get(found.get(store_id) or "")
+            reasons = reasons if status is None else await self._seen(status, reasons)
+        now = closure_of(reasons)
+        if reasons.service_status == now.status:
+            return reasons
+        await self._save(replace(reasons, sending=now.status))
         try:
-            await self._client.set_store_status(store_id, wanted)
+            await self._client.set_store_status(store_id, now.status)
         finally:
             self._sent_at = self._clock.monotonic()
-        await self._keep(replace(reasons, service_status=wanted, sending=None))
-        now = closure_of(reasons)
-        event = "store.resumed" if wanted == "active" else "store.paused"
+        reasons = replace(reasons, service_status=now.status, sending=None)
+        await self._save(reasons)
+        event = "store.resumed" if now.who is None else "store.paused"
         log.info(event, store=self._store, by=now.who or "", reason=now.reason)
-        await self._note(now)
-
-    async def _note(self, closed: StoreClosure) -> None:
-        """Let what the bridge did by itself be written to the audit trail."""
-        who = closed.who
-        why = _CLOSED.get(who) if who else _OPENED.get(self._closed_by or Who.OTHERS)
+        why = _CLOSED.get(now.who) if now.who else _OPENED.get(self._closed_by or Who.OTHERS)
         if why and not self._by_hand and self._on_own_action is not None:
-            action = "store.pause" if who else "store.resume"
-            await self._on_own_action(action, why, closed.reason)
-
-    async def _looked(self, store_id: str, reasons: ClosureReasons) -> ClosureReasons:
-        """Return the reasons with what the service says the store is."""
-        self._look_due = False  # first: one that is asked for during this read stays due
-        try:
-            found = {store.store_id: store.status for store in await self._client.stores()}
-        except BaseException:
-            self._look_due = True
-            raise
-        status = _STATUSES.get(found.get(store_id) or "")
-        return reasons if status is None else await self._seen(status, reasons)
+            action = "store.pause" if now.who else "store.resume"
+            await self._on_own_action(action, why, now.reason)
+        return reasons
 
     async def _seen(self, status: Status, reasons: ClosureReasons) -> ClosureReasons:
+        """Return the reasons with what the service says the store is."""
         now = self._clock.now_ms()
         planned = self._planned_at(now)
-        after = closure.seen(reasons, status, planned, now)
-        after = closure.at_time(after, planned, now)
+        after = closure.at_time(closure.seen(reasons, status, planned, now), planned, now)
         if after.others and not reasons.others:
             log.warning("store.paused_elsewhere", store=self._store)
         elif (
@@ -334,14 +325,11 @@ class StoreStatusReconciler:
             and reasons.sending != "active"
         ):
             log.warning("store.resumed_elsewhere", store=self._store)
-        await self._keep(after)
+        await self._save(after)
         return after
 
     def _planned_at(self, now: int) -> Planned:
-        if self._plan is None:
-            return Planned()
-        known = self._planned
-        until = self._planned_ms + _PLAN_KEPT_MS
+        known, until = self._planned, self._planned_ms + _PLAN_GOOD_MS
         if known is not None and known.until_ms is not None:
             until = min(until, known.until_ms)
         if known is None or not self._planned_ms <= now < until:
@@ -351,25 +339,20 @@ class StoreStatusReconciler:
 
     async def _known(self) -> ClosureReasons:
         if self._reasons is None:
-            self._kept, before = await self._ledger.read(self._read)
-            self._reasons = closure.from_json(self._kept)
-            if self._kept is None and isinstance(before, dict):
+            self._fact, before = await self._ledger.read(self._read)
+            self._reasons = closure.from_json(self._fact)
+            if self._fact is None and isinstance(before, dict):
                 self._reasons = _of_an_older_version(before, self._clock.now_ms())
             self._remember(self._reasons)
         return self._reasons
 
-    def _remember(self, reasons: ClosureReasons) -> None:
-        """Take note of who keeps the store closed, for when that ends."""
-        if reasons.service_status == "inactive":
-            self._closed_by = closure_of(reasons).who or self._closed_by
-
     def _read(self, db: Connection) -> tuple[object, object]:
         return get_fact(db, self._store, "standing"), get_fact(db, self._store, "pause")
 
-    async def _keep(self, reasons: ClosureReasons) -> None:
-        """Keep the reasons on disk, and tell people."""
+    async def _save(self, reasons: ClosureReasons) -> None:
+        """Store the reasons, and report what they are."""
         fact = {**closure.to_json(reasons), "next_change_ms": self.next_change_ms()}
-        if fact != self._kept:
+        if fact != self._fact:
             at = self._clock.now_ms()
 
             def write(db: Connection) -> None:
@@ -377,30 +360,29 @@ class StoreStatusReconciler:
                 drop_fact(db, self._store, "pause")
 
             await self._ledger.write(write)
-            self._kept = fact
+            self._fact = fact
             self.worker.wake()
         self._reasons = reasons
-        self._remember(reasons)
-        self._tell_people(reasons)
+        causes = self._remember(reasons)
+        found = [
+            Found(_PROBLEMS[who], detail=_detail(who, pause))
+            for who, pause in causes
+            if who in _PROBLEMS and (who is causes[0][0] or who is Who.POS_AWAY)
+        ]
+        scope = Scope(self._store, frozenset(_PROBLEMS.values()))
+        self.context.bridge.problems.report(scope, found)
 
-    def _tell_people(self, reasons: ClosureReasons) -> None:
-        shown = closure_of(reasons)
-        known = reasons.service_status == "inactive"
-        for who, code in _PROBLEMS.items():
-            pause = {
-                Who.PERSON: reasons.person,
-                Who.OTHERS: reasons.others,
-                Who.POS_AWAY: reasons.pos_away,
-                Who.POS_CLOSED: reasons.pos_closed,
-            }[who]
-            if pause is None or not known or (who is not shown.who and who is not Who.POS_AWAY):
-                self._problems.close(code, self._store)
-            elif who is Who.PERSON:
-                reason = f" ({pause.reason})" if pause.reason else ""
-                self._problems.open(code, self._store, by=pause.by or "?", reason=reason)
-            else:
-                why = pause.reason or _("the till is away")
-                self._problems.open(code, self._store, detail=why)
+    def _remember(self, reasons: ClosureReasons) -> list[tuple[Who, Pause]]:
+        """Return what keeps the store closed, once the service has it so."""
+        causes = causes_of(reasons) if reasons.service_status == "inactive" else []
+        self._closed_by = causes[0][0] if causes else self._closed_by
+        return causes
+
+
+def _detail(who: Who, pause: Pause) -> dict[str, str]:
+    if who is Who.PERSON:
+        return {"by": pause.by or "?", "reason": f" ({pause.reason})" if pause.reason else ""}
+    return {"detail": pause.reason or _("the till is away")}
 
 
 def _of_an_older_version(before: dict[str, Any], now_ms: int) -> ClosureReasons:
@@ -409,3 +391,101 @@ def _of_an_older_version(before: dict[str, Any], now_ms: int) -> ClosureReasons:
     if before.get("told"):
         return ClosureReasons(pos_away=pause, service_status="inactive")
     return ClosureReasons(pos_away=pause, service_status="active", sending="inactive")
+
+
+_LOOK_EVERY_S = 1.0
+_UNSTEADY = _("the till comes and goes; it has to stay for 10 minutes first")
+
+
+class PosPause:
+    """Watches how one store's POS is: at each change, and every second while it matters."""
+
+    def __init__(self, reconciler: StoreStatusReconciler, rules: PauseRules) -> None:
+        context = reconciler.context
+        self._reconciler = reconciler
+        self._clock = context.bridge.clock
+        self._rules = rules
+        self._online: bool | None = None  # as the last step found it
+        self._since = 0.0
+        self._order_lost = False
+        self._pauses: deque[float] = deque(maxlen=100)
+        self._lock = asyncio.Lock()
+        self._pos_online = True
+        self._pos_closed = ""
+        self.worker = Worker("pos_pause", self._step, context.supervisor, self._clock)
+
+    def pos_came(self) -> None:
+        """Take note that the POS can be reached."""
+        self._pos_online = True
+        self.worker.wake()
+
+    def pos_went(self) -> None:
+        """Take note that the POS cannot be reached."""
+        self._pos_online = False
+        self.worker.wake()
+
+    def pos_closed(self, why: str) -> None:
+        """Take note that the POS takes no orders, and why; "" where it takes them."""
+        self._pos_closed = why
+        self.worker.wake()
+
+    def order_lost(self) -> None:
+        """Take note that an order was cancelled because the POS cannot be reached."""
+        self._order_lost = True
+        self.worker.wake()
+
+    async def opened_by_person(self) -> None:
+        """Resume as soon as the POS is back, however often it has come and gone.
+
+        Raises LedgerError.
+        """
+        async with self._lock:
+            self._pauses.clear()
+            if self._online is not None and await self._act(self._clock.monotonic()):
+                self.worker.wake()
+
+    async def _step(self) -> float | None:
+        try:
+            waits = await self.pos_is(online=self._pos_online, closed=self._pos_closed)
+        except LedgerError:
+            waits = True  # the intent could not be stored, so nothing was sent: again in a while
+        return _LOOK_EVERY_S if waits else None
+
+    async def pos_is(self, *, online: bool, closed: str = "") -> bool:
+        """Take note of how the POS is, and pause or resume the store if it is time.
+
+        `closed` says why a POS that is there takes no orders, "" where it takes them.
+        Returns whether to call again in a while: there is something to wait for. Raises
+        LedgerError where the intent cannot be stored; a service that fails is tried again later.
+        """
+        async with self._lock:
+            if online:
+                await self._reconciler.pos_closed(closed if self._rules.pause_after_s > 0 else "")
+            now = self._clock.monotonic()
+            if online != self._online:
+                self._online, self._since = online, now
+            if online:
+                self._order_lost = False
+            return await self._act(now) or not online
+
+    async def _act(self, now: float) -> bool:
+        """Return whether the store is still paused."""
+        paused = await self._reconciler.is_paused_for_pos()
+        decision = decide_pause(
+            now,
+            online=bool(self._online),
+            since=self._since,
+            paused_by_bridge=paused,
+            pauses=self._pauses,
+            rules=self._rules,
+            order_lost=self._order_lost,
+        )
+        if decision == "pause":
+            await self._reconciler.pos_away(by="cancel" if self._order_lost else "bridge")
+            self._pauses.append(now)
+        elif decision == "resume":
+            await self._reconciler.pos_back()
+        elif paused:
+            unsteady = self._online and is_unsteady(now, self._pauses, self._rules)
+            await self._reconciler.pos_returning(_UNSTEADY if unsteady else "")
+        return await self._reconciler.is_paused_for_pos()
