@@ -9,7 +9,13 @@ from tillbridge.core.i18n import _
 from tillbridge.daemon.compose import Composition
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.service.types import Store
-from tillbridge.stores.consent import ConsentRequest, answer_callback
+from tillbridge.stores.consent import (
+    ConsentRequest,
+    answer_callback,
+    faults_of,
+    missing,
+    request_of,
+)
 from tillbridge.stores.integration import Integrated
 from tillbridge.stores.integration_plan import SeveralStores
 from tillbridge.web.ports import Answer, CallbackAnswer
@@ -51,9 +57,6 @@ async def begin_signup(
     composition: Composition, store: str, form: Mapping[str, str], flow_type: str
 ) -> ConsentRequest:
     """Sign the merchant up and return the address; raises ConfigError for a form with faults."""
-    # Once in a store's life.
-    from tillbridge.stores.consent import faults_of, missing, request_of  # noqa: PLC0415 -- (as above)
-
     if left_out := missing(form):
         raise ConfigError(
             _("A signup needs {fields}.").format(
