@@ -8,6 +8,7 @@ store.not_integrated: such calls are not made, but refused here, with that code.
 """
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
 
 from tillbridge.core.clock import Clock
@@ -37,9 +38,8 @@ class ServiceReach:
         self._failure: ServiceError | None = None  # of the last call, if that got no answer
         self._failed_at = 0.0
         for each in problems.current():
-            if (
-                each.code == UNREACHABLE and each.store
-            ):  # of a version that reported it of each store
+            # A version before reported it of each store.
+            if each.code == UNREACHABLE and each.store:
                 problems.close(UNREACHABLE, each.store, each.subject)
 
     def called(self, contact: Contact) -> None:
@@ -78,7 +78,7 @@ class ServiceReach:
 
 
 _NOTE_EVERY_MS = 60_000
-_CONSENT = ("consent.missing", "consent.expired", "consent.revoked")
+_CONSENT = frozenset({"consent.missing", "consent.expired", "consent.revoked"})
 # Why a store is not integrated, once that has been read.
 _BETTER = ("integration.disabled", "integration.pending", "integration.removed")
 # Calls that only an active integration lets through.
@@ -87,6 +87,17 @@ _INTEGRATED_CALLS = ("integrations.create", "integrations.read", "integrations.c
 _PUSHES = ("menus.push", "menus.batch", "items.", "tables.")
 
 log = get_logger()
+
+
+@functools.cache
+def disproved_by(operation: str) -> frozenset[str]:
+    """Return the problems of a store that a call of this operation proves to be over."""
+    over = _CONSENT | {"service.bad_client", "service.token_refused"}
+    if operation.startswith(_INTEGRATED) or operation in _INTEGRATED_CALLS:
+        over |= {"integration.missing", *_BETTER}
+    if operation.startswith(_PUSHES):
+        over |= {"menu.push_not_allowed"}
+    return over
 
 
 class LinkMonitor:
@@ -127,39 +138,26 @@ class LinkMonitor:
 
     def seen(self, contact: Contact) -> None:
         """Take note of what came of a call."""
-        if contact.ok:
-            self._called_at = self._clock.monotonic()
         problem = problem_of(contact.failure) if contact.failure else None
         self._reach.called(contact)
         if contact.ok:
+            self._called_at = self._clock.monotonic()
             self._note_contact()
-        if problem == UNREACHABLE or (problem == "integration.missing" and self._knows_better()):
-            return
-        if problem is not None:
-            for code in _CONSENT if problem in _CONSENT else ():
-                if code != problem:
-                    self._problems.close(code, self._store)
+        if problem in _CONSENT:
+            self._problems.report(Scope(self._store, _CONSENT), [Found(problem)])
+        elif problem == "integration.missing":
+            # It may be reported already why the service answers store.not_integrated.
+            if not any(self._problems.is_open(code, self._store) for code in _BETTER):
+                self._problems.open(problem, self._store)
+        elif problem is not None and problem != UNREACHABLE:
             self._problems.open(problem, self._store)
         elif contact.failure is None:
-            self._all_well(contact.operation)
+            self._problems.report(Scope(self._store, disproved_by(contact.operation)), ())
 
     async def close(self) -> None:
         """Wait for what is being written."""
         if self._noting is not None:
             await self._noting
-
-    def _all_well(self, operation: str) -> None:
-        for code in (*_CONSENT, "service.bad_client", "service.token_refused"):
-            self._problems.close(code, self._store)
-        if operation.startswith(_INTEGRATED) or operation in _INTEGRATED_CALLS:
-            for code in ("integration.missing", *_BETTER):
-                self._problems.close(code, self._store)
-        if operation.startswith(_PUSHES):
-            self._problems.close("menu.push_not_allowed", self._store)
-
-    def _knows_better(self) -> bool:
-        """Whether it is reported already why the service answers store.not_integrated."""
-        return any(self._problems.is_open(code, self._store) for code in _BETTER)
 
     def _note_contact(self) -> None:
         now = self._clock.now_ms()
@@ -214,7 +212,7 @@ class IntegrationGate:
 
     def refusal(self, operation: str) -> ServiceError | None:
         """Return why the call is not made; None where it may be."""
-        if self.is_open or not self.guards(operation):
+        if not self._why or not self.guards(operation):
             return None
         return Refused(
             _("The store is not integrated with this bridge now."),
