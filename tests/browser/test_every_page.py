@@ -1,12 +1,16 @@
-"""Every page of the registry in a real browser: for everybody, on any screen, with any text."""
+"""Every page of the registry in a real browser: for everybody, on any screen, with any text.
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+A page is loaded once for all that is looked at in it; only its sample of data differs.
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Literal
 
 import pytest
-from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import Browser, Page
+from axe_playwright_python.base import AXE_SCRIPT
+from playwright.async_api import Browser, CDPSession, Page, Response
 
 from tests.support.every_page import addresses
 from tests.support.hostile import CORPUS, PlantedInTurn
@@ -18,13 +22,24 @@ from tillbridge.web.site.book import Page as BookPage
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
 
 Scheme = Literal["light", "dark"]
+FIRST = "a bad evening"
+UNBREAKABLE = "a name without a place to break"  # axe has nothing to say about a name
 SAMPLES: Mapping[str, Callable[[Any], None]] = {
-    "a bad evening": lambda control: busy(control, "Pizza"),
+    FIRST: lambda control: busy(control, "Pizza"),
     "more than fits": lambda control: crowded(control, "Pizza"),
     "nothing yet": lambda control: None,
+    UNBREAKABLE: lambda control: busy(control, "W" * 120),
 }
 BUDGET = 150_000
 NARROW, WIDE = 360, 1280
+# What axe finds depends on the width; of its rules, only those of colours depend on the scheme.
+LOOKS: Sequence[tuple[int, Scheme, bool]] = (
+    (WIDE, "light", True),
+    (WIDE, "dark", False),
+    (NARROW, "dark", True),
+    (NARROW, "light", False),
+)
+COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
 
 
 class Merchant:
@@ -42,25 +57,60 @@ async def furnished(sample: str) -> AsyncIterator[PageHouse]:
         yield house
 
 
-@pytest.fixture
-async def house() -> AsyncIterator[PageHouse]:
-    async with furnished("a bad evening") as made:
-        yield made
+async def otherwise(house: PageHouse) -> list[str]:
+    """The addresses of pages that are not as they are in the first of the samples."""
+    async with furnished(FIRST) as first:
+        return [each for each in addresses() if await text(house, each) != await text(first, each)]
 
 
-async def faults(
-    page: Page, house: PageHouse, look: Callable[[str], Awaitable[object]]
-) -> dict[str, object]:
-    """What a look finds at each page that has something to find."""
-    found = {}
-    for path in addresses():
-        answer = await page.goto(house.url + path)
-        assert answer is not None
-        assert answer.status in {200, 400, 404}, path
-        assert answer.status == 200 or path.startswith(("/nowhere", "/oauth")), path
-        if told := await look(path):
-            found[path] = told
-    return found
+async def text(house: PageHouse, path: str) -> str:
+    return (await house.get(path)).text.replace(house.url, "")
+
+
+async def visit(page: Page, house: PageHouse, path: str) -> Response:
+    answer = await page.goto(house.url + path)
+    assert answer is not None
+    assert answer.status in {200, 400, 404}, path
+    assert answer.status == 200 or path.startswith(("/nowhere", "/oauth")), path
+    return answer
+
+
+class Traffic:
+    """What a page loads, without a cache, as in a browser that has never been here."""
+
+    def __init__(self, network: CDPSession) -> None:
+        self._documents: dict[str, str] = {}  # by request: the document that made it
+        self._latest = ""
+        self.arrived: defaultdict[str, float] = defaultdict(float)
+        self.urls: list[str] = []
+        network.on("Network.requestWillBeSent", self._sent)
+        network.on("Network.dataReceived", self._received)
+
+    @classmethod
+    async def of(cls, page: Page) -> "Traffic":
+        network = await page.context.new_cdp_session(page)
+        await network.send("Network.enable")
+        await network.send("Network.setCacheDisabled", {"cacheDisabled": True})
+        return cls(network)
+
+    def faults(self, origin: str) -> list[str]:
+        """What the page that was opened last loaded too much, and whatever came from elsewhere."""
+        found = [url for url in self.urls if not url.startswith(origin)]
+        self.urls.clear()
+        assert self.arrived[self._latest] > 0
+        if self.arrived[self._latest] > BUDGET:
+            found.append(f"{self.arrived[self._latest]:,.0f} bytes")
+        return found
+
+    def _sent(self, event: dict[str, Any]) -> None:
+        if not event["request"]["url"].startswith("data:"):  # it is in what is loaded
+            self.urls.append(event["request"]["url"])
+        self._documents[event["requestId"]] = event["loaderId"]
+        if event["requestId"] == event["loaderId"]:
+            self._latest = event["loaderId"]
+
+    def _received(self, event: dict[str, Any]) -> None:
+        self.arrived[self._documents[event["requestId"]]] += event["dataLength"]
 
 
 def test_a_page_that_nobody_could_look_at_is_told() -> None:
@@ -72,138 +122,98 @@ def test_a_page_that_nobody_could_look_at_is_told() -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [NARROW, WIDE])
-async def test_axe_finds_nothing_that_shuts_anybody_out(
-    browser: Browser, sample: str, scheme: Scheme, width: int
+async def test_every_page_is_for_everybody_fits_its_screen_and_is_light(
+    browser: Browser, sample: str
 ) -> None:
+    """Axe finds nothing that shuts anybody out, in no colours and on no screen.
+
+    Nothing is wider than the screen or too small for a finger, the console stays silent, and
+    nothing is loaded from elsewhere or is too large.
+    """
     async with furnished(sample) as house:
-        page = await browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-
-        async def look(path: str) -> list[str]:
-            told = await Axe().run(page)
-            return [
-                f"{each['id']}: {node['html'][:200]} {node['failureSummary']}"
-                for each in told.response["violations"]
-                for node in each["nodes"][:3]
-            ]
-
-        found = await faults(page, house, look)
-    assert found == {}, "\n".join(f"{a}: {b}" for a, b in found.items())
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [NARROW, WIDE])
-async def test_every_page_fits_its_screen_and_a_finger(
-    browser: Browser, scheme: Scheme, width: int
-) -> None:
-    async with furnished("a bad evening") as house:
-        busy(house.control, "W" * 120)  # a name without a place to break
-        page = await browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        page = await browser.new_page(viewport={"width": WIDE, "height": 800})
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-
-        async def look(path: str) -> list[str]:
-            told: list[str] = await page.evaluate(MISFITS, scheme == "dark")
-            told += [each for each in complaints if "400" not in each and "404" not in each]
+        traffic = await Traffic.of(page)
+        found: dict[str, list[str]] = {}
+        for path in addresses() if sample == FIRST else await otherwise(house):
+            await visit(page, house, path)
+            faults = traffic.faults(house.url)
+            if sample != UNBREAKABLE:
+                await page.evaluate(AXE_SCRIPT)
+            for width, scheme, every_rule in LOOKS:
+                await page.set_viewport_size({"width": width, "height": 800})
+                await page.emulate_media(color_scheme=scheme)
+                seen = await page.evaluate(MISFITS, scheme == "dark")
+                if sample != UNBREAKABLE and (every_rule or sample == FIRST):
+                    seen += await page.evaluate(VIOLATIONS, {} if every_rule else COLOURS)
+                faults += [f"{width} {scheme}: {each}" for each in seen]
+            faults += [each for each in complaints if "400" not in each and "404" not in each]
             complaints.clear()
-            return told
-
-        found = await faults(page, house, look)
+            if faults:
+                found[path] = faults
     assert found == {}, "\n".join(f"{a}: {b}" for a, b in found.items())
 
 
 async def test_no_name_of_an_item_or_a_guest_makes_a_phone_scroll_sideways(
-    browser: Browser, house: PageHouse
+    browser: Browser,
 ) -> None:
-    busy(house.control)
-    page = await browser.new_page(viewport={"width": NARROW, "height": 800})
-
-    async def look(path: str) -> list[str]:
-        found = []
-        planted = PlantedInTurn(house.control)
-        house.listener._control = planted
-        house.listener._opened_site = None
-        before = -1
-        while before < planted.used < len(CORPUS):
-            before = planted.used
-            await page.goto(house.url + path)
-            found += await page.evaluate(WIDER)
-        return found
-
-    found = await faults(page, house, look)
+    found = {}
+    async with furnished(FIRST) as house:
+        busy(house.control)
+        page = await browser.new_page(viewport={"width": NARROW, "height": 800})
+        for path in addresses():
+            planted = PlantedInTurn(house.control)
+            house.listener._control = planted
+            house.listener._opened_site = None
+            await visit(page, house, path)
+            faults, before = await page.evaluate(WIDER), 0
+            while before < planted.used < len(CORPUS):
+                before = planted.used
+                faults += await page.evaluate(WIDER_WITH_OTHERS)
+            if faults:
+                found[path] = faults
     assert found == {}, "\n".join(f"{a}: {b}" for a, b in found.items())
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
-async def test_every_page_is_light_and_loads_nothing_from_elsewhere(
-    browser: Browser, sample: str
+async def test_every_page_tells_the_same_without_scripts_and_obeys_the_keyboard(
+    browser: Browser,
 ) -> None:
-    async with furnished(sample) as house:
-        page = await browser.new_page()
-        network = await page.context.new_cdp_session(page)
-        await network.send("Network.enable")
-        # A browser that has never been here.
-        await network.send("Network.setCacheDisabled", {"cacheDisabled": True})
-        arrived: list[float] = []
-        network.on("Network.dataReceived", lambda told: arrived.append(told["dataLength"]))
-        asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url))
-
-        async def look(path: str) -> list[str]:
-            await page.goto("about:blank")  # what the page before still does ends here
-            arrived.clear()
-            asked.clear()
-            await page.goto(house.url + path, wait_until="load")
-            told = [url for url in asked if not url.startswith(house.url)]
-            if sum(arrived) > BUDGET:
-                told.append(f"{sum(arrived):,.0f} bytes")
-            return told
-
-        assert await faults(await browser.new_page(), house, look) == {}
-
-
-async def test_with_scripts_off_every_page_tells_the_same(
-    browser: Browser, house: PageHouse
-) -> None:
-    plain = await browser.new_page(java_script_enabled=False)
-    page = await browser.new_page()
-
-    async def look(path: str) -> set[str]:
-        await plain.goto(house.url + path)
-        with_scripts = set((await page.inner_text("main")).splitlines())
-        return with_scripts - set((await plain.inner_text("main")).splitlines())
-
-    found = await faults(page, house, look)
+    """The keyboard reaches everything, in order, and shows where it is."""
+    found = {}
+    async with furnished(FIRST) as house:
+        plain = await browser.new_page(java_script_enabled=False)
+        page = await browser.new_page(viewport={"width": WIDE, "height": 800})
+        for path in addresses():
+            await visit(page, house, path)
+            await plain.goto(house.url + path)
+            with_scripts = set((await page.inner_text("main")).splitlines())
+            faults = list(with_scripts - set((await plain.inner_text("main")).splitlines()))
+            faults += await lost_to_the_keyboard(page)
+            if faults:
+                found[path] = faults
     assert found == {}, "\n".join(f"{a}: {b}" for a, b in found.items())
 
 
-async def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(
-    browser: Browser, house: PageHouse
-) -> None:
-    page = await browser.new_page(viewport={"width": WIDE, "height": 800})
-
-    async def look(path: str) -> list[str]:
-        told = []
-        count: int = await page.evaluate(BEGIN_AT_THE_TOP)
-        for expected in range(count):
-            told += await page.evaluate(WHERE_THE_KEYBOARD_IS, expected)
-            stops = 1
-            if await page.evaluate("document.activeElement.type") == "datetime-local":
-                # Chromium stops at day, month, year, hour, minute, and what opens the calendar.
-                stops = 7 if await page.evaluate(TWELVE_HOURS) else 6
-            for _stop in range(stops):
-                await page.keyboard.press("Tab")
-        if await page.evaluate(f"{WHAT_ACTS}().indexOf(document.activeElement) > 0"):
-            told.append("the keyboard never leaves the page")
-        return told
-
-    found = await faults(page, house, look)
-    assert found == {}, "\n".join(f"{a}: {b}" for a, b in found.items())
+async def lost_to_the_keyboard(page: Page) -> list[str]:
+    found: list[str] = []
+    for expected in range(await page.evaluate(BEGIN_AT_THE_TOP)):
+        here = await page.evaluate(WHERE_THE_KEYBOARD_IS, expected)
+        found += here["faults"]
+        for _stop in range(here["stops"]):
+            await page.keyboard.press("Tab")
+    if await page.evaluate(f"{WHAT_ACTS}().indexOf(document.activeElement) > 0"):
+        found.append("the keyboard never leaves the page")
+    return found
 
 
-TWELVE_HOURS = "Intl.DateTimeFormat(undefined, {hour: 'numeric'}).resolvedOptions().hour12"
+# What axe finds. Only that comes over, with the first places of each.
+VIOLATIONS = """async (options) => {
+  const {violations} = await axe.run({resultTypes: ['violations'], ...options});
+  return violations.flatMap(({id, nodes}) => nodes.slice(0, 3).map((node) =>
+    `${id}: ${node.html.slice(0, 200)} ${node.failureSummary}`));
+}"""
 
 MISFITS = """(dark) => {
   const told = [], root = document.documentElement;
@@ -231,6 +241,13 @@ WIDER = """() => {
     .slice(-1).map((each) => escape(each.outerHTML.slice(0, 300)));
 }"""
 
+# The same with the next of the texts, which take the place of those that are there.
+WIDER_WITH_OTHERS = f"""async () => {{
+  const text = await (await fetch(location.href)).text();
+  document.body.replaceWith(new DOMParser().parseFromString(text, 'text/html').body);
+  return ({WIDER})();
+}}"""
+
 # What the keyboard should reach, in the order in which it is read.
 WHAT_ACTS = """(() => [...document.querySelectorAll(
   'a[href], button, input:not([type=hidden]), select, textarea, summary')]
@@ -242,14 +259,17 @@ BEGIN_AT_THE_TOP = f"""() => {{
   return all.length;
 }}"""
 
+# Chromium stops at day, month, year, hour, minute, and what opens the calendar.
 WHERE_THE_KEYBOARD_IS = f"""(expected) => {{
-  const at = document.activeElement, told = [];
+  const at = document.activeElement, faults = [];
   const name = at.outerHTML.slice(0, 150);
-  if (at !== {WHAT_ACTS}()[expected]) told.push(`not the next: ${{name}}`);
+  if (at !== {WHAT_ACTS}()[expected]) faults.push(`not the next: ${{name}}`);
   const style = getComputedStyle(at);
   if (style.outlineStyle === 'none' || parseFloat(style.outlineWidth) < 2)
-    told.push(`no ring: ${{name}}`);
+    faults.push(`no ring: ${{name}}`);
   const box = at.getBoundingClientRect();
-  if (box.bottom < 0 || box.top > innerHeight) told.push(`out of sight: ${{name}}`);
-  return told;
+  if (box.bottom < 0 || box.top > innerHeight) faults.push(`out of sight: ${{name}}`);
+  const twelve = Intl.DateTimeFormat(undefined, {{hour: 'numeric'}}).resolvedOptions().hour12;
+  const stops = at.type !== 'datetime-local' ? 1 : twelve ? 7 : 6;
+  return {{faults, stops}};
 }}"""
