@@ -5,6 +5,7 @@ import io
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.support.page_house import PageHouse, page_house
@@ -13,7 +14,7 @@ from tests.support.page_sample import busy, fill_audit
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def house() -> AsyncIterator[PageHouse]:
     async with page_house() as made:
         busy(made.control, "anna")

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.support.bridge_process import until
@@ -15,7 +16,7 @@ from tillbridge.web.authenticator import AccessRules
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def house() -> AsyncIterator[PageHouse]:
     async with page_house() as made:
         busy(made.control, "x")

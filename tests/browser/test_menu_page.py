@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.support.page_house import PageHouse, page_house
@@ -13,7 +14,7 @@ from tests.support.world import World, make_world
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def house() -> AsyncIterator[PageHouse]:
     async with page_house() as made:
         busy(made.control, "pizza")

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.support.page_house import PASSWORD, PageHouse, page_house, users
@@ -14,7 +15,7 @@ from tillbridge.web.authenticator import AccessRules
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def house() -> AsyncIterator[PageHouse]:
     async with page_house() as made:
         busy(made.control, "ord_1")

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.support.fresh_machine import Fresh, fresh_machine, practice_service
@@ -14,7 +15,7 @@ from tillbridge.config import load
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(180)]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def fresh(tmp_path: Path) -> AsyncIterator[Fresh]:
     async with practice_service() as service, fresh_machine(tmp_path, service) as made:
         yield made

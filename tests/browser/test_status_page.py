@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, expect
 
 from tests.support.page_house import PASSWORD, PageHouse, page_house, users
@@ -22,7 +23,7 @@ LONG = "W" * 120  # a name without a place to break
 pytestmark = pytest.mark.browser
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def house() -> AsyncIterator[PageHouse]:
     async with page_house() as made:
         busy(made.control, LONG)
