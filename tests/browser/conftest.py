@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, async_playwright, expect
+from playwright.async_api import Browser, Playwright, async_playwright, expect
 
 expect.set_options(
     timeout=20_000
 )  # a busy machine may take its time; a failure says so all the same
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+EXECUTABLE = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,20 +25,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
+class Chromium:
+    """Is started when a test needs it, and again after a crash."""
+
+    def __init__(self, playwright: Playwright) -> None:
+        self._playwright = playwright
+        self._browser: Browser | None = None
+
+    async def browser(self) -> Browser:
+        if self._browser is None or not self._browser.is_connected():
+            self._browser = await self._playwright.chromium.launch(
+                executable_path=EXECUTABLE, args=["--no-sandbox", "--no-proxy-server"]
+            )
+        return self._browser
+
+    async def close(self) -> None:
+        if self._browser is not None:
+            await self._browser.close()
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def chromium() -> AsyncIterator[Browser]:
-    if not CHROMIUM:
+async def chromium() -> AsyncIterator[Chromium]:
+    if not EXECUTABLE:
         pytest.skip("the system has no Chromium")
     async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox", "--no-proxy-server"]
-        )
-        yield opened
-        await opened.close()
+        started = Chromium(playwright)
+        yield started
+        await started.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def browser(chromium: Browser) -> AsyncIterator[Browser]:
-    yield chromium
-    for context in chromium.contexts:
+async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
+    opened = await chromium.browser()
+    yield opened
+    for context in opened.contexts:
         await context.close()
