@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.catalogue_house import Desk, ShelfPos, WallClock, store_settings
+from tests.support.catalogue_house import ShelfPos, Tracker, WallClock, store_settings
 from tests.support.catalogues import dishes
 from tests.support.held_service import HeldService
 from tests.support.store_context import store_context
@@ -171,7 +171,7 @@ async def running_store(folder: Path) -> AsyncIterator[Store]:
             pos=pos,
             service=service,
             ledger=ledger,
-            problems=Desk(),
+            problems=Tracker(),
             clock=clock,
             job_poll_s=0.002,
         )

@@ -13,7 +13,7 @@ import pytest
 
 from tests.integration.test_receiver_tls import connected, serving
 from tests.support.receiver_house import answer, event, head
-from tillbridge.core.listening import Acceptor, listening_sockets
+from tillbridge.core.network import Acceptor, listening_sockets
 
 
 @contextlib.asynccontextmanager
@@ -91,7 +91,7 @@ async def test_an_accept_without_descriptors_is_logged_once_and_goes_on(
         protocols.append(asyncio.Protocol())
         return protocols[-1]
 
-    monkeypatch.setattr("tillbridge.core.listening._BREATHER_S", 0.01)
+    monkeypatch.setattr("tillbridge.core.network._BREATHER_S", 0.01)
     acceptor = Acceptor(
         sockets, made, max_connections=4, connections=lambda: 0, make_room=lambda: False
     )
@@ -119,7 +119,7 @@ async def test_an_accept_without_descriptors_is_logged_once_and_goes_on(
 
 def test_the_limit_of_open_files_is_raised_as_far_as_it_goes() -> None:
     program = (
-        "import resource as r; from tillbridge.core.listening import raise_file_limit;"
+        "import resource as r; from tillbridge.core.network import raise_file_limit;"
         "r.setrlimit(r.RLIMIT_NOFILE, (256, 4096)); raise_file_limit();"
         "print(r.getrlimit(r.RLIMIT_NOFILE))"
     )

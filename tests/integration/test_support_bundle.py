@@ -22,7 +22,7 @@ from sqlalchemy import Connection, insert
 
 from tests.support.ledger_house import delivery, opened
 from tillbridge.config import load
-from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
+from tillbridge.core.log import LOG_FOLDER, LogFiles
 from tillbridge.diagnostics.bundle.contents import Bundle, gather
 from tillbridge.ledger import audit
 from tillbridge.ledger.models import AcceptedTable, CommunityOrder, OrderRow, PastProblem
@@ -282,7 +282,7 @@ async def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shop:
     (data / "control.json").write_text(
         json.dumps({"url": "http://127.0.0.1:1", "token": SECRETS["control token"]})
     )
-    kept = KeptLines(data / LOG_FOLDER, 4_000_000)
+    kept = LogFiles(data / LOG_FOLDER, 4_000_000)
     for form in everything():
         line = {"event": "pos.failed", "level": "error", "at": "2026-11-21T19:02:00.000Z"}
         # Written as if the daemon's own masking had missed every one of them.

@@ -69,8 +69,8 @@ class WallClock(Clock):
 
 
 @dataclass(slots=True)
-class Desk:
-    """A problem desk that only remembers."""
+class Tracker:
+    """A problem tracker that only remembers."""
 
     opened: dict[tuple[str, str], dict[str, object]] = field(default_factory=dict)
 
@@ -99,7 +99,7 @@ class CatalogueHouse:
     pos: ShelfPos
     flow: MenuFlow
     ledger: Ledger
-    tracker: Desk
+    tracker: Tracker
     clock: WallClock
     linked: Linked
     rebuild: Callable[..., MenuFlow]
@@ -151,7 +151,7 @@ async def catalogue_house(
     tmp_path: Path, sandbox: SandboxSettings | None = None, **assumptions: object
 ) -> AsyncIterator[CatalogueHouse]:
     """A connected store whose flow a test drives round by round."""
-    clock, tracker, pos = WallClock(), Desk(), ShelfPos()
+    clock, tracker, pos = WallClock(), Tracker(), ShelfPos()
     async with linked(sandbox) as bench:
         await bench.integrate()
         ledger = await Ledger.open(tmp_path / "data", clock=clock)

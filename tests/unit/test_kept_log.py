@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tillbridge.core.log_keeping import FILES, KeptLines, backwards, kept_files
+from tillbridge.core.log import FILES, LogFiles, backwards, log_files
 from tillbridge.diagnostics.log_lines import LogFilter, LogPlace, end_of, following, latest
 from tillbridge.model.instant import from_iso
 
@@ -29,7 +29,7 @@ def numbers(lines: list) -> list[int]:
 
 
 def test_lines_come_back_in_the_order_in_which_they_were_written(folder: Path) -> None:
-    kept = KeptLines(folder, 1_000_000)
+    kept = LogFiles(folder, 1_000_000)
     for number in range(20):
         kept.keep(line(number))
     assert numbers(latest(folder, ALL, 5)) == [15, 16, 17, 18, 19]
@@ -38,24 +38,24 @@ def test_lines_come_back_in_the_order_in_which_they_were_written(folder: Path) -
 
 def test_they_never_take_more_than_they_may_and_the_newest_stay(folder: Path) -> None:
     most = 200_000
-    kept = KeptLines(folder, most)
+    kept = LogFiles(folder, most)
     for number in range(5000):
         kept.keep(line(number, text="x" * 100))
         if number % 500 == 0:
-            assert sum(path.stat().st_size for path in kept_files(folder)) <= most
+            assert sum(path.stat().st_size for path in log_files(folder)) <= most
     told = numbers(latest(folder, ALL, 10_000))
     assert told == list(range(told[0], 5000))
     assert len(told) * 200 > most * (FILES - 3) / FILES
 
 
 def test_nothing_is_kept_where_that_is_not_wanted(folder: Path) -> None:
-    KeptLines(folder, 0).keep(line())
+    LogFiles(folder, 0).keep(line())
     assert not folder.exists()
 
 
 def test_lines_from_before_the_data_folder_is_made_are_not_lost(tmp_path: Path) -> None:
     folder = tmp_path / "data" / "log"
-    kept = KeptLines(folder, 1_000_000)
+    kept = LogFiles(folder, 1_000_000)
     kept.keep(line(1))
     assert not folder.parent.exists()
     folder.parent.mkdir(mode=0o700)
@@ -64,25 +64,25 @@ def test_lines_from_before_the_data_folder_is_made_are_not_lost(tmp_path: Path) 
 
 
 def test_only_the_bridge_s_user_may_read_them(folder: Path) -> None:
-    KeptLines(folder, 1_000_000).keep(line())
+    LogFiles(folder, 1_000_000).keep(line())
     assert folder.stat().st_mode & 0o077 == 0
-    assert kept_files(folder)[0].stat().st_mode & 0o077 == 0
+    assert log_files(folder)[0].stat().st_mode & 0o077 == 0
 
 
 def test_a_line_that_was_cut_off_costs_itself_only(folder: Path) -> None:
-    kept = KeptLines(folder, 1_000_000)
+    kept = LogFiles(folder, 1_000_000)
     kept.keep(line(1))
     kept.close()
-    with kept_files(folder)[0].open("a") as file:
+    with log_files(folder)[0].open("a") as file:
         file.write('{"event": "order.wri')
-    again = KeptLines(folder, 1_000_000)
+    again = LogFiles(folder, 1_000_000)
     again.keep(line(2))
     assert numbers(latest(folder, ALL, 10)) == [1, 2]
 
 
 def test_a_disk_that_refuses_stops_nothing(folder: Path) -> None:
     folder.write_text("no folder at all")
-    kept = KeptLines(folder, 1_000_000)
+    kept = LogFiles(folder, 1_000_000)
     kept.keep(line(1))
     folder.unlink()
     kept.keep(line(2))
@@ -119,7 +119,7 @@ def test_reading_backwards_is_reading_forwards_turned_round(
 def test_a_filter_lets_through_what_it_says(
     folder: Path, wanted: LogFilter, found: list[int]
 ) -> None:
-    kept = KeptLines(folder, 1_000_000)
+    kept = LogFiles(folder, 1_000_000)
     kept.keep(line(1, store="main", order="ord_1"))
     kept.keep(line(2, "order.late", level="warning", detail="the Oven is cold"))
     kept.keep(line(3, "pos.failed", level="error", detail={"said": ["Café"]}))
@@ -128,7 +128,7 @@ def test_a_filter_lets_through_what_it_says(
 
 
 def test_a_follower_hears_each_line_once_over_the_end_of_a_file(folder: Path) -> None:
-    kept = KeptLines(folder, 200_000)
+    kept = LogFiles(folder, 200_000)
     for number in range(300):
         kept.keep(line(number, text="x" * 100))
     place, heard = end_of(folder), []
@@ -144,7 +144,7 @@ def test_a_follower_hears_each_line_once_over_the_end_of_a_file(folder: Path) ->
 
 def test_a_follower_of_nothing_hears_the_first_line(folder: Path) -> None:
     assert end_of(folder) == LogPlace()
-    KeptLines(folder, 200_000).keep(line(7))
+    LogFiles(folder, 200_000).keep(line(7))
     assert numbers(following(folder, LogPlace(), ALL)[0]) == [7]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.folder_till import open_till
 from tillbridge.adapter import PosOffline
-from tillbridge.core.new_files import NotOurFolder, create_new, make_own_folder, write_new
+from tillbridge.core.files import NotOurFolder, create_new, make_own_folder, write_new
 from tillbridge.ledger.database import write_durably
 from tillbridge.model.order import parse_order
 from tillbridge.pos.folder import updates

@@ -15,7 +15,7 @@ SOURCE = Path(tillbridge.__file__).parent
 EXCEPT = {
     "core/worker.py": "the worker itself",
     "core/supervision.py": "begins again what failed: flows that hold several workers",
-    "core/listening.py": "accepts connections, and takes a breath where the system has no more",
+    "core/network.py": "accepts connections, and takes a breath where the system has no more",
     "receiver/connections.py": "deadlines of sockets, by the loop's own clock, as aiohttp's are",
     "orders/commit.py": "writes one change until the disk takes it; whoever asked waits for it",
     "menu/push_record.py": "waits for one job of the service; its push waits for it",

@@ -9,16 +9,16 @@ import pytest
 from tests.support.folder_till import menu_till
 from tillbridge.adapter import ExportUnreadable, ReadsCatalogue
 from tillbridge.adapter.sharing import open_shared, read_shared
-from tillbridge.core import own_files
-from tillbridge.core.own_files import NotTheTills, claim_file, claim_folder, is_own
+from tillbridge.core import files
+from tillbridge.core.files import NotTheTills, claim_file, claim_folder, is_own
 
 MENU = "external_id,name,price\n1,Soup,1\n"
 
 
 @pytest.fixture(autouse=True)
 def nothing_else_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_files, "_files", set())
-    monkeypatch.setattr(own_files, "_folders", set())
+    monkeypatch.setattr(files, "_files", set())
+    monkeypatch.setattr(files, "_folders", set())
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
 
 
@@ -71,7 +71,7 @@ def test_a_link_that_is_changed_back_before_the_look_is_refused_all_the_same(
     link = till / "export.csv"
     link.symlink_to(data / "ledger.key")
     looks = 0
-    refuse = own_files.refuse
+    refuse = files.refuse
 
     def look(path: Path, descriptor: int) -> None:
         nonlocal looks
@@ -84,7 +84,7 @@ def test_a_link_that_is_changed_back_before_the_look_is_refused_all_the_same(
             link.unlink()
             link.symlink_to(data / "ledger.key")
 
-    monkeypatch.setattr(own_files, "refuse", look)
+    monkeypatch.setattr(files, "refuse", look)
     with pytest.raises(OSError, match=os.strerror(errno.ESTALE)):
         open_shared(link)
     assert looks == 3, "it was tried again, since a till may replace its export at any moment"

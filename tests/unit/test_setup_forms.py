@@ -14,7 +14,7 @@ from tillbridge.config import SecretSource
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.config.toml import read_file
 from tillbridge.core.errors import ConfigError
-from tillbridge.core.own_files import claim_folder
+from tillbridge.core.files import claim_folder
 from tillbridge.pos.folder.adapter import ADAPTER
 from tillbridge.pos.loader import find_adapters
 from tillbridge.setup.options_form import fields_of, file_only, said_in

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from tillbridge.core import supervision
 from tillbridge.core.supervision import LONGEST_PAUSE_S, Supervisor, backoff_s, describe
+from tillbridge.ledger.problems import ProblemTracker
 
 
 class Board:
@@ -20,6 +22,10 @@ class Board:
 
     def close(self, code: str, store: str = "", subject: str = "") -> None:
         self.problems.pop((code, store, subject), None)
+
+
+def supervising(board: Board) -> Supervisor:
+    return Supervisor("main", cast("ProblemTracker", board))
 
 
 async def until(true: Callable[[], object]) -> None:
@@ -45,7 +51,7 @@ async def test_a_step_that_raises_is_a_problem_and_begun_again_until_it_works() 
             raise OverflowError("too large")
         await asyncio.Event().wait()
 
-    supervised = asyncio.create_task(Supervisor("main", board).run("tax", work))
+    supervised = asyncio.create_task(supervising(board).run("tax", work))
     key = ("store.step_failed", "main", "tax")
     await until(lambda: key in board.problems)
     assert board.problems[key] == {"step": "tax", "detail": "OverflowError: too large"}
@@ -58,7 +64,7 @@ async def test_a_step_that_raises_is_a_problem_and_begun_again_until_it_works() 
 async def test_a_problem_of_the_last_life_closes_once_the_step_has_run_for_a_while() -> None:
     board = Board()
     board.open("order.step_failed", "main", "writer", step="writer", detail="of yesterday")
-    supervised = asyncio.create_task(Supervisor("main", board).run("writer", asyncio.Event().wait))
+    supervised = asyncio.create_task(supervising(board).run("writer", asyncio.Event().wait))
     await until(lambda: not board.problems)
     supervised.cancel()
 
@@ -71,14 +77,14 @@ async def test_a_step_that_ends_by_itself_is_begun_again() -> None:
         nonlocal begun
         begun += 1
 
-    supervised = asyncio.create_task(Supervisor("main", board).run("menu", ends))
+    supervised = asyncio.create_task(supervising(board).run("menu", ends))
     await until(lambda: begun > 2)
     assert "ended by itself" in str(board.problems["store.step_failed", "main", "menu"]["detail"])
     supervised.cancel()
 
 
 async def test_ending_the_bridge_ends_a_step() -> None:
-    supervised = asyncio.create_task(Supervisor("main", Board()).run("tax", asyncio.Event().wait))
+    supervised = asyncio.create_task(supervising(Board()).run("tax", asyncio.Event().wait))
     await asyncio.sleep(0)
     supervised.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -87,7 +93,7 @@ async def test_ending_the_bridge_ends_a_step() -> None:
 
 async def test_an_order_at_which_a_step_fails_is_named_and_the_step_counts_as_well() -> None:
     board = Board()
-    supervisor = Supervisor("main", board)
+    supervisor = supervising(board)
 
     async def fails() -> None:
         raise KeyError("x")

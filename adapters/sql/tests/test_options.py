@@ -15,7 +15,7 @@ from tillbridge.adapter import (
 )
 from tillbridge.adapter.conformance import CHECKS, Outcome, run_check
 from tillbridge.adapter.conformance.subject import Subject
-from tillbridge.core import own_files
+from tillbridge.core import files
 from tillbridge.core.redaction import masked
 from tillbridge_sql.adapter import ADAPTER, SqlAdapter
 from tillbridge_sql.rig import SqlRig
@@ -109,7 +109,7 @@ def test_without_a_server_nothing_is_tried_and_the_reason_is_told(
 def test_a_link_to_a_database_of_the_bridge_is_not_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(own_files, "_folders", {folder / "data"})
+    monkeypatch.setattr(files, "_folders", {folder / "data"})
     (folder / "data").mkdir()
     for path in (folder / "till.db", folder / "data/ledger.db"):
         connection = sqlite3.connect(path)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tillbridge.adapter.failures import ExportUnreadable
-from tillbridge.core.own_files import NotTheTills
+from tillbridge.core.files import NotTheTills
 
 
 def still_being_written(name: str, what: str) -> ExportUnreadable:

@@ -5,7 +5,7 @@ reading and writing, but not replacing or removing: a till that renames its new 
 that is being read would be refused, and some then stop exporting. Here everything is allowed.
 
 It is also where an adapter is kept from the bridge's own files: a link in the till's folder, put
-there after its path was checked, opens nothing of them (`core.own_files`).
+there after its path was checked, opens nothing of them (`core.files`).
 """
 
 import errno
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from tillbridge.core import own_files
+from tillbridge.core import files
 
 # Of CreateFileW, as Windows numbers them.
 GENERIC_READ = 0x80000000
@@ -35,7 +35,7 @@ def open_shared(path: Path) -> BinaryIO:
     for tries_left in reversed(range(_TRIES)):
         file = open(path, "rb", opener=_OPENER)  # noqa: SIM115 -- the caller closes it
         try:
-            own_files.refuse(path, file.fileno())
+            files.refuse(path, file.fileno())
         except OSError as failure:
             file.close()
             # The till has put another file in its place meanwhile: that one is the export.

@@ -30,7 +30,7 @@ from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
-from tillbridge.core.trust import system_trust
+from tillbridge.core.network import system_trust
 
 if TYPE_CHECKING:
     from apprise import Apprise

@@ -9,8 +9,8 @@ import aiohttp
 from tillbridge.alerts.channels import reach
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.network import system_trust
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.core.trust import system_trust
 
 log = get_logger()
 

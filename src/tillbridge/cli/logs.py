@@ -14,7 +14,7 @@ from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
-from tillbridge.core.until import since_ms
+from tillbridge.core.spans import since_ms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,7 +160,7 @@ def _since(text: str) -> int | None:
 
 
 def _folder(data_dir: "Path", keep_log_bytes: int) -> "Path":
-    from tillbridge.core.log_keeping import LOG_FOLDER
+    from tillbridge.core.log import LOG_FOLDER
 
     if not keep_log_bytes:
         raise ConfigError(

@@ -4,9 +4,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from tillbridge.core.errors import ConfigError
+from tillbridge.core.errors import ConfigError, nearest
 from tillbridge.core.i18n import _
-from tillbridge.core.nearest import nearest
 
 if TYPE_CHECKING:
     import typer
@@ -50,11 +49,10 @@ def set_up_log(loaded: "LoadedSettings") -> None:
 
 def set_up_kept_log(loaded: "LoadedSettings | UnconfiguredSettings") -> None:
     """Set up logs for the daemon: on stderr, and kept in the data folder."""
-    from tillbridge.core.log import configure
-    from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
+    from tillbridge.core.log import LOG_FOLDER, LogFiles, configure
 
     bridge = loaded.bridge
-    kept = KeptLines(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
+    kept = LogFiles(loaded.data_dir / LOG_FOLDER, bridge.keep_log_bytes)
     configure(bridge.log_format, bridge.log_level, keep=kept.keep)
 
 

@@ -21,8 +21,8 @@ from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read
 from tillbridge.config.translate import faults_of, unknown_key
 from tillbridge.config.values import host_and_port, is_loopback
 from tillbridge.core.errors import ConfigError
+from tillbridge.core.files import claim_folder
 from tillbridge.core.i18n import _
-from tillbridge.core.own_files import claim_folder
 
 SEARCHED = (Path("bridge.toml"), Path("/etc/tillbridge/bridge.toml"))
 DEFAULT_DATA_DIR = Path("/var/lib/tillbridge")

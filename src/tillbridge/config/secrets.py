@@ -9,8 +9,8 @@ from pydantic import Discriminator, Field, SecretStr, Tag, model_validator
 
 from tillbridge.config.values import Section
 from tillbridge.core.errors import ConfigError
+from tillbridge.core.files import claim_file
 from tillbridge.core.i18n import _
-from tillbridge.core.own_files import claim_file
 
 # Returns what the vault keeps; None for nothing.
 Kept = Callable[[], str | None]

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.core.errors import ConfigError
+from tillbridge.core.files import claim_file
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.core.own_files import claim_file
 
 KeyPath = tuple[str | int, ...]
 

@@ -12,8 +12,8 @@ from tillbridge.config.bridge import PageUser, Settings
 from tillbridge.config.secrets import SecretSource
 from tillbridge.config.toml import Fault, KeyPath, dotted
 from tillbridge.config.values import SLIP
+from tillbridge.core.errors import nearest
 from tillbridge.core.i18n import _
-from tillbridge.core.nearest import nearest
 
 Section = type[BaseModel]
 

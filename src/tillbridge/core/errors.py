@@ -6,6 +6,7 @@ POS are in `tillbridge.adapter.failures`, since vendors raise them.
 """
 
 import os
+from collections.abc import Iterable
 
 
 class BridgeError(Exception):
@@ -101,3 +102,15 @@ def reason_of(failure: OSError) -> str:
     if failure.errno is not None and failure.errno > 0:
         return os.strerror(failure.errno)
     return failure.strerror or str(failure)
+
+
+def nearest(word: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
+    """Return the known word nearest to a misspelt one, for the remedy; None where none is near.
+
+    `likeness` is between 0 (anything) and 1 (the same word).
+    """
+    # Only for those who mistype: it need not weigh on every start.
+    from difflib import get_close_matches  # noqa: PLC0415 -- (as above)
+
+    close = get_close_matches(word, list(known), n=1, cutoff=likeness)
+    return close[0] if close else None

@@ -124,21 +124,18 @@ class Scheduler:
         self._jobs.wakeup()
 
     async def _run(self, job: str, name: str, work: Job, supervisor: Supervisor) -> None:
-        again_s: float | None = None
-
-        async def once() -> None:
-            nonlocal again_s
-            again_s = await work()
-
         self._begun_at[job] = self._clock.monotonic()
         try:
-            if await supervisor.attempt(name, once):
-                self._failures.pop(job, None)
-            else:
-                failures = self._failures[job] = self._failures.get(job, 0) + 1
-                again_s = min(backoff_s(failures), self._intervals.get(job, backoff_s(failures)))
+            again_s = await work()
         except asyncio.CancelledError:
             return  # only `stop` does this; APScheduler would log it as a failure
+        except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this job's alone
+            supervisor.failed(name, failure)
+            failures = self._failures[job] = self._failures.get(job, 0) + 1
+            again_s = min(backoff_s(failures), self._intervals.get(job, backoff_s(failures)))
+        else:
+            supervisor.works(name)
+            self._failures.pop(job, None)
         finally:
             del self._begun_at[job]
         if again_s is not None and self._jobs.get_job(job) is not None:

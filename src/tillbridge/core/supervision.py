@@ -8,10 +8,13 @@ whole bridge depends on (ledger, receiver, page) is not run by this but by `daem
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Never, Protocol
+from typing import TYPE_CHECKING, Any, Never
 
 from tillbridge.core.log import get_logger
 from tillbridge.model.texts import printable
+
+if TYPE_CHECKING:
+    from tillbridge.ledger.problems import ProblemTracker
 
 log = get_logger()
 
@@ -33,18 +36,6 @@ Step = Callable[[], Awaitable[object]]
 """Work that goes on for ever, or that is done once; it can be begun again after it has failed."""
 
 
-class Desk(Protocol):
-    """Where problems are opened and closed."""
-
-    def open(self, code: str, store: str = "", subject: str = "", **detail: object) -> None:
-        """Open the problem; of one that is open only the detail changes."""
-        ...
-
-    def close(self, code: str, store: str = "", subject: str = "") -> None:
-        """Close the problem, if it is open."""
-        ...
-
-
 def backoff_s(failures: int) -> float:
     """Return how long to wait after so many failures in a row: 1 s, doubled up to 5 minutes."""
     return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(max(failures - 1, 0), 16))
@@ -54,7 +45,11 @@ class Supervisor:
     """Runs the steps of one store (`store` "" for the bridge's own), and reports what fails."""
 
     def __init__(
-        self, store: str, tracker: Desk, *, monotonic: Callable[[], float] = time.monotonic
+        self,
+        store: str,
+        tracker: "ProblemTracker",
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.store = store
         self._tracker = tracker

@@ -83,20 +83,17 @@ class Worker:
             self._due_at_ms = None
 
     async def _take_step(self) -> None:
-        again_s: float | None = None
-
-        async def once() -> None:
-            nonlocal again_s
-            again_s = await self._step()
-
         self.busy_since = self._clock.monotonic()
         try:
-            if await self._supervisor.attempt(self.name, once):
-                self._crashes = 0
-            else:
-                self._crashes += 1
-                again_s = backoff_s(self._crashes)
-                self._not_before = self._clock.monotonic() + min(again_s, _CRASH_PAUSE_S)
+            again_s = await self._step()
+        except Exception as failure:  # noqa: BLE001 -- whatever it is, it is this step's alone
+            self._supervisor.failed(self.name, failure)
+            self._crashes += 1
+            again_s = backoff_s(self._crashes)
+            self._not_before = self._clock.monotonic() + min(again_s, _CRASH_PAUSE_S)
+        else:
+            self._supervisor.works(self.name)
+            self._crashes = 0
         finally:
             self.busy_since = None
         if again_s is not None:

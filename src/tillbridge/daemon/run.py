@@ -24,8 +24,8 @@ from tillbridge.config.loading import UnconfiguredSettings, load_to_run
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError, reason_of
 from tillbridge.core.i18n import _
-from tillbridge.core.listening import raise_file_limit
 from tillbridge.core.log import get_logger, set_level
+from tillbridge.core.network import raise_file_limit
 from tillbridge.core.operation import Dispatcher
 from tillbridge.core.restart import RestartController
 from tillbridge.core.supervision import Supervisor

@@ -15,9 +15,9 @@ from tillbridge.config import PageUser, StatusPageSettings, host_and_port, is_lo
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError, ConfigError, reason_of
+from tillbridge.core.files import create_new
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.new_files import create_new
 from tillbridge.stores.consent import callback_place
 from tillbridge.web.authenticator import AccessRules
 from tillbridge.web.pages import HEADERS, callback_page

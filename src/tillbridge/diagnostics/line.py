@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from tillbridge import __version__
-from tillbridge.core.trust import system_trust
+from tillbridge.core.network import system_trust
 
 Resolve = Callable[[str], list[str]]
 Trust = Callable[[], ssl.SSLContext]

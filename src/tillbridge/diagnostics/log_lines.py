@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tillbridge.core.log_keeping import backwards, kept_files, number_of
+from tillbridge.core.log import backwards, file_number, log_files
 from tillbridge.core.redaction import masked_value
 from tillbridge.model.instant import from_iso
 
@@ -61,7 +61,7 @@ class LogPlace:
 def latest(folder: Path, wanted: LogFilter, limit: int) -> list[Line]:
     """Return the last `limit` lines that are wanted, the oldest first."""
     found: list[Line] = []
-    for path in reversed(kept_files(folder)):
+    for path in reversed(log_files(folder)):
         try:
             for raw in backwards(path):
                 if wanted.may_want(raw) and (line := _wanted(raw, wanted)) is not None:
@@ -75,9 +75,9 @@ def latest(folder: Path, wanted: LogFilter, limit: int) -> list[Line]:
 
 def end_of(folder: Path) -> LogPlace:
     """Return where the next line will stand."""
-    kept = kept_files(folder)
+    kept = log_files(folder)
     try:
-        return LogPlace(number_of(kept[-1]), kept[-1].stat().st_size) if kept else LogPlace()
+        return LogPlace(file_number(kept[-1]), kept[-1].stat().st_size) if kept else LogPlace()
     except OSError:
         return LogPlace()
 
@@ -85,8 +85,8 @@ def end_of(folder: Path) -> LogPlace:
 def following(folder: Path, place: LogPlace, wanted: LogFilter) -> tuple[list[Line], LogPlace]:
     """Return the wanted lines after a place, and the place after them; call it again for more."""
     found: list[Line] = []
-    for path in kept_files(folder):
-        number = number_of(path)
+    for path in log_files(folder):
+        number = file_number(path)
         if number < place.file:
             continue
         offset = place.offset if number == place.file else 0

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from tillbridge.config import Settings, StoreSettings
 from tillbridge.core.clock import Clock
-from tillbridge.core.trust import system_trust
+from tillbridge.core.network import system_trust
 from tillbridge.diagnostics.line import Exchange, Resolve, Trust, exchange, resolve
 from tillbridge.ledger.snapshot import Snapshot
 from tillbridge.pos.runner import PosRunner

@@ -15,7 +15,7 @@ from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.context import BridgeContext
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.log import get_logger, learn_secret
-from tillbridge.core.trust import system_trust
+from tillbridge.core.network import system_trust
 from tillbridge.fleet.minisign import NotSigned, PublicKey, SigningKey
 from tillbridge.model.instant import from_iso, to_iso
 

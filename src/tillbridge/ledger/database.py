@@ -15,8 +15,8 @@ from sqlalchemy import Connection, Engine, NullPool, Pool, QueuePool, create_eng
 from sqlalchemy.exc import DBAPIError
 
 from tillbridge.core.errors import LedgerError, LedgerLocked
+from tillbridge.core.files import create_new
 from tillbridge.core.i18n import _
-from tillbridge.core.new_files import create_new
 
 LEDGER_FILE = "ledger.db"
 VAULT_FILE = "ledger.vault"

@@ -14,9 +14,9 @@ from sqlalchemy.exc import DBAPIError
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
+from tillbridge.core.files import claim_folder
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.own_files import claim_folder
 from tillbridge.ledger.backup import back_up
 from tillbridge.ledger.database import (
     LEDGER_FILE,

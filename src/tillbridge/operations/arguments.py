@@ -52,7 +52,7 @@ async def until_of_community(bridge: "Bridge", arguments: Mapping[str, Any], typ
 
 
 def _until(bridge: "Bridge", typed: str, zone: "ZoneInfo | None") -> int:
-    from tillbridge.core.until import until_ms
+    from tillbridge.core.spans import until_ms
 
     try:
         return until_ms(typed, now_ms=bridge.clock.now_ms(), zone=zone)

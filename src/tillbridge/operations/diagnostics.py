@@ -91,7 +91,7 @@ async def logs(
 
     A line has `at`, `level`, `event` and fields of its own; `exception` is a traceback.
     """
-    from tillbridge.core.log_keeping import LOG_FOLDER
+    from tillbridge.core.log import LOG_FOLDER
     from tillbridge.diagnostics.log_lines import LogFilter, latest
 
     loaded = _running(bridge).loaded

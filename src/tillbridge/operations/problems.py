@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING, Annotated
 
 from tillbridge.core.actor import Role, current_actor
-from tillbridge.core.errors import ConfigError
+from tillbridge.core.errors import ConfigError, nearest
 from tillbridge.core.i18n import _, ngettext
-from tillbridge.core.nearest import nearest
 from tillbridge.core.operation import Answer, Argument, operation
 
 if TYPE_CHECKING:

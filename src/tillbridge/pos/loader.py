@@ -18,10 +18,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from tillbridge.adapter import API_VERSION, Adapter, AdapterContext, AdapterOptions, registration
-from tillbridge.core.errors import ConfigError
+from tillbridge.core.errors import ConfigError, nearest
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.nearest import nearest
 
 GROUP = "tillbridge.adapters"
 

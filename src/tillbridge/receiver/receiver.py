@@ -24,9 +24,9 @@ from tillbridge.config import LoadedSettings, ReceiverSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, reason_of
 from tillbridge.core.i18n import _
-from tillbridge.core.listening import Acceptor, listening_sockets
 from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
+from tillbridge.core.network import Acceptor, listening_sockets
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger

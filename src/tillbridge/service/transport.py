@@ -21,7 +21,7 @@ from tillbridge import __version__
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import OutcomeUnknown, Refused, ServiceDown, Unreachable
 from tillbridge.core.i18n import _
-from tillbridge.core.trust import system_trust
+from tillbridge.core.network import system_trust
 from tillbridge.service.answers import Kind, failure_of, parse_json
 from tillbridge.service.types import read, unreadable
 

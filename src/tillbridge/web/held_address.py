@@ -5,7 +5,7 @@ While nobody serves it, a browser that comes waits in the queue of the socket.
 
 import socket
 
-from tillbridge.core.listening import listening_sockets
+from tillbridge.core.network import listening_sockets
 
 
 class HeldAddress:

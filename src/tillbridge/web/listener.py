@@ -13,9 +13,9 @@ from aiohttp import web
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.listening import Acceptor, listening_sockets
 from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
+from tillbridge.core.network import Acceptor, listening_sockets
 from tillbridge.core.operation import Dispatcher
 from tillbridge.web.authenticator import AccessRules, Authenticator, Denied
 from tillbridge.web.held_address import HeldAddress

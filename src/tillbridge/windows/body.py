@@ -19,8 +19,7 @@ from typing import TextIO, cast
 from tillbridge.config import LoadedSettings
 from tillbridge.config.loading import UnconfiguredSettings, load_to_run
 from tillbridge.core.errors import BridgeError
-from tillbridge.core.log import configure, get_logger
-from tillbridge.core.log_keeping import LOG_FOLDER, KeptLines
+from tillbridge.core.log import LOG_FOLDER, LogFiles, configure, get_logger
 
 log = get_logger()
 
@@ -120,7 +119,7 @@ class ServiceBody:
             end()
 
     def _set_up_log(self, loaded: LoadedSettings | UnconfiguredSettings) -> None:
-        kept = KeptLines(loaded.data_dir / LOG_FOLDER, loaded.bridge.keep_log_bytes)
+        kept = LogFiles(loaded.data_dir / LOG_FOLDER, loaded.bridge.keep_log_bytes)
         configure(
             "json",
             loaded.bridge.log_level,

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tillbridge.config import LoadedSettings
 from tillbridge.core.i18n import _
-from tillbridge.core.log_keeping import LOG_FOLDER
+from tillbridge.core.log import LOG_FOLDER
 from tillbridge.core.secret_options import HARMLESS_OPTION
 from tillbridge.diagnostics.bundle.known import adapter_sections, known_here, personal_of
 from tillbridge.diagnostics.bundle.scrubber import Scrubber, pieces_of

@@ -7,9 +7,9 @@ from email.utils import parsedate_to_datetime
 
 from tillbridge.core.errors import ConsentLost, ServiceError
 from tillbridge.core.i18n import _
+from tillbridge.core.network import system_trust
 from tillbridge.core.problems import Found
 from tillbridge.core.spans import days_left
-from tillbridge.core.trust import system_trust
 from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.line import Exchange, Resolve, Trust, no_trust, resolve
 from tillbridge.diagnostics.line import exchange as fetch

@@ -1,4 +1,4 @@
-"""Listening sockets, and accepting from them with a cap that idle strangers cannot hold.
+"""Listening sockets, accepting from them with a cap that idle strangers cannot hold, and trust.
 
 asyncio's own servers count nothing before a TLS handshake is done, and log each accept that fails
 for want of file descriptors: whoever opens connections and sends nothing exhausts both.
@@ -167,3 +167,10 @@ def raise_file_limit(wanted: int = 65_536) -> None:
     if soft != resource.RLIM_INFINITY and soft < most:
         with contextlib.suppress(OSError, ValueError):  # macOS allows less than it says
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def system_trust() -> ssl.SSLContext:
+    """Return a context that checks certificates against the system's store."""
+    import truststore  # noqa: PLC0415 -- only for TLS, and reading a system's store takes time
+
+    return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
