@@ -22,7 +22,7 @@ from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.menu.flow import MenuFlow
 from tillbridge.model.catalogue import Availability, Catalogue
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 
 OFF = Availability(available=False)
 DISHES = 5

@@ -10,7 +10,7 @@ from tillbridge.adapter import ExportUnreadable, PosOffline
 from tillbridge.core.errors import BridgeError, ServiceDown
 from tillbridge.ledger.facts import drop_fact, get_fact
 from tillbridge.ledger.storefront import get_tables
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 
 
 def hall(count: int) -> tuple[Table, ...]:

@@ -16,7 +16,7 @@ from tillbridge.core.errors import (
     Unreachable,
 )
 from tillbridge.model.order import ReasonCode
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 from tillbridge.sandbox import SandboxSettings
 from tillbridge.service.answers import Limits
 from tillbridge.service.types import PushAccepted, PushDone

@@ -14,7 +14,7 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu import refused_items
 from tillbridge.ledger.storefront import Kinship, Storefront, get_tables, kinship
 from tillbridge.model.catalogue import Catalogue
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 
 HERE = Storefront("http://a/v2", "st_1", "int_1")
 

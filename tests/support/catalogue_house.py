@@ -19,7 +19,7 @@ from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.menu.flow import MenuFlow
 from tillbridge.model.catalogue import Availability, Catalogue, CatalogueChanges
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 from tillbridge.sandbox import SandboxSettings
 
 T = TypeVar("T")

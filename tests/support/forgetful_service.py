@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tillbridge.core.errors import Refused, ServiceDown
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 from tillbridge.service.types import (
     AvailabilityResult,
     BatchResult,

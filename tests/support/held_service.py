@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 from tillbridge.service.types import (
     AvailabilityResult,
     BatchResult,

@@ -19,7 +19,7 @@ from tillbridge.menu.tables import (
     plan_floor,
     wanted_tables,
 )
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 
 ids = st.text("abc12", min_size=1, max_size=2)
 tables = st.builds(

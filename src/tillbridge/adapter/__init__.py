@@ -59,7 +59,7 @@ from tillbridge.model.catalogue import (
     Variant,
 )
 from tillbridge.model.order import Order, OrderLine, OrderOption
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 
 __all__ = [
     "API_VERSION",

@@ -10,7 +10,7 @@ from typing import Any
 
 from tillbridge.adapter.readings import AvailabilityReading, TablesReading
 from tillbridge.model.catalogue import BadRow, Catalogue, Item
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 
 Json = dict[str, Any]
 

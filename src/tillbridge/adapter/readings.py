@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tillbridge.model.catalogue import Availability, BadRow, Source
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 
 
 @dataclass(frozen=True, slots=True)

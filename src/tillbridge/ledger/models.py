@@ -34,7 +34,7 @@ from sqlalchemy.sql.elements import SQLCoreOperations
 from sqlmodel import Field, Session, SQLModel
 
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 
 T = TypeVar("T")
 

@@ -29,7 +29,7 @@ from tillbridge.ledger.models import AcceptedTable
 from tillbridge.ledger.storefront import Kinship, Storefront, get_tables, kinship, put_tables
 from tillbridge.menu.describe import bad_row_json, listed
 from tillbridge.menu.lane import MenuContext, SyncLane, SyncRequest, read_now
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 from tillbridge.service.types import TableQr
 
 log = get_logger()

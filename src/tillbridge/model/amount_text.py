@@ -9,20 +9,28 @@ decimals: "1.250" in Kuwait is 1.250 dinars, since no price leaves its fils out.
 """
 
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal
-
-from tillbridge.model.currency_signs import is_sign, means, names_currency
 
 DecimalSign = Literal[".", ",", ""]
 """What stands before the decimals of a file's amounts; "" where nothing shows it."""
 
 # Iraq's dinar has three on paper, but nobody uses its fils: 1,500 there is fifteen hundred.
 THREE_DECIMALS = frozenset("BHD JOD KWD LYD OMR TND".split())
+
+# The currencies that a sign or word beside an amount can mean.
+_SIGNS_FILE = Path(__file__).with_name("currency_signs.toml")
+_CURRENCIES = {
+    sign: frozenset(codes.split())
+    for sign, codes in tomllib.loads(_SIGNS_FILE.read_text("utf-8")).items()
+}
+_CODE_LENGTH = 3
 
 _GROUP = 3
 _MAX_DIGITS = 18  # beyond all prices, and within what a ledger stores
@@ -140,9 +148,11 @@ def _number(text: str, currency: str) -> tuple[bool, str]:
     if before and after:
         raise _no_amount(text)
     if mark := before or after:
-        if not names_currency(mark):
+        is_code = len(mark) == _CODE_LENGTH and mark.isascii() and mark.isalpha()
+        code, meant = currency.upper(), _CURRENCIES.get(mark.casefold())
+        if not is_code and meant is None:
             raise _no_amount(text)
-        if not means(mark, currency):
+        if mark.upper() != code and code not in (meant or ()):
             raise ForeignAmount(
                 f"{text.strip()!r} is written with {mark!r}, "
                 f"which is not the store's currency {currency.upper()}"
@@ -156,7 +166,7 @@ def _currency_before(text: str) -> str:
     if found is None:
         return ""
     word = found[0]
-    if word.endswith(".") and not is_sign(word):
+    if word.endswith(".") and word.casefold() not in _CURRENCIES:
         return word[:-1]
     return word
 

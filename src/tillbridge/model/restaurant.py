@@ -1,6 +1,7 @@
-"""What a restaurant says about itself, in its own words. Specification: Store settings body.
+"""A restaurant: what it says about itself, and its tables.
 
-None is what it leaves open: the service keeps what it has.
+Specification: Store settings body; Resources, Table. None is what it leaves open: the service keeps
+what it has.
 """
 
 from collections.abc import Mapping
@@ -41,3 +42,13 @@ class Restaurant:
     address: Address = Address()
     delivery: DeliveryTerms = DeliveryTerms()
     pass_through: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as the POS knows it. `seats` is None where the POS does not say."""
+
+    external_id: str
+    name: str
+    seats: int | None = None
+    zone: str = ""

@@ -22,7 +22,7 @@ from tillbridge.core.errors import Conflict, OutcomeUnknown, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.model.order import ReasonCode
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 from tillbridge.service import types
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.caller import Caller, Write

@@ -14,7 +14,7 @@ from tillbridge.adapter.conformance.subject import Subject, Violation, able, can
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure
 from tillbridge.adapter.protocols import ReadsAvailability, ReadsTables
 from tillbridge.model.catalogue import Catalogue, Item
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 
 MANY = 5000
 _CUTS = 32

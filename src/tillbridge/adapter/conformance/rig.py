@@ -17,7 +17,7 @@ from tillbridge.adapter.registration import Adapter, AdapterContext
 from tillbridge.adapter.tickets import RejectReason, TicketStatus
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order
-from tillbridge.model.table import Table
+from tillbridge.model.restaurant import Table
 
 
 class CannotDo(Exception):
