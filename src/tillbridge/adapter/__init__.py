@@ -31,13 +31,15 @@ from tillbridge.adapter.protocols import (
     WritesLate,
     WritesTickets,
 )
-from tillbridge.adapter.readings import AvailabilityReading, Change, TablesReading
 from tillbridge.adapter.registration import API_VERSION, Adapter, AdapterContext, AdapterOptions
-from tillbridge.adapter.tickets import (
+from tillbridge.adapter.values import (
     Advice,
+    AvailabilityReading,
+    Change,
     Health,
     ListedTicket,
     RejectReason,
+    TablesReading,
     Ticket,
     TicketMark,
     TicketStatus,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TypeVar
 
+from tillbridge.adapter.failures import RowError
 from tillbridge.adapter.modifier_file import Modifiers, UnreadableModifier
 from tillbridge.adapter.sale_options import SaleRules
 from tillbridge.model.catalogue import BadRow, Category, Item, ItemTax, TaxComponent, Variant
@@ -21,32 +22,23 @@ MENU_ID = "menu"
 UNREADABLE = "\ufffd"
 """Stands for what could not be decoded."""
 
+__all__ = [
+    "MENU_ID",
+    "UNREADABLE",
+    "FoundItems",
+    "RowError",
+    "VariablePrice",
+    "groups_of",
+    "sizes_of",
+    "stock_of",
+    "tax_of",
+]
+
 _STOCK = re.compile(r"-?[0-9]+(?:[.,][0-9]+)?")
 _Row = TypeVar("_Row")
 
 
 # -- what is wrong
-
-
-class RowError(Exception):
-    """What is wrong with a record: the column as the export calls it, the value, what to do.
-
-    `row` is the row it stands in, where the record has several.
-    """
-
-    def __init__(
-        self, column: str, value: str, text: str, fix: str, *, row: int | None = None
-    ) -> None:
-        super().__init__(text)
-        self.column = column
-        self.value = value
-        self.text = text
-        self.fix = fix
-        self.row = row
-
-    def at(self, place: str, external_id: str) -> BadRow:
-        """Return it as the bad row at `place`, which stands for that item."""
-        return BadRow(place, self.text, self.fix, external_id, self.column, self.value)
 
 
 class VariablePrice(RowError):

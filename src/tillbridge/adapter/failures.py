@@ -6,7 +6,8 @@ An adapter only states the fact; it never retries.
 
 from collections.abc import Iterable
 
-from tillbridge.parsing.failures import Unreadable
+from tillbridge.model.catalogue import BadRow
+from tillbridge.parsing import Unreadable
 
 
 class PosFailure(Exception):
@@ -64,3 +65,24 @@ class ExportUnreadable(Unreadable):
     # The reference of the API shows how it is made.
     def __init__(self, text: str, *, place: str = "", fix: str = "", passing: bool = False) -> None:
         super().__init__(text, place=place, fix=fix, passing=passing)
+
+
+class RowError(ValueError):
+    """What is wrong with a record: the column as the export calls it, the value, what to do.
+
+    `row` is the row it stands in, where the record has several.
+    """
+
+    def __init__(
+        self, column: str, value: str, text: str, fix: str, *, row: int | None = None
+    ) -> None:
+        super().__init__(text)
+        self.column = column
+        self.value = value
+        self.text = text
+        self.fix = fix
+        self.row = row
+
+    def at(self, place: str, external_id: str = "") -> BadRow:
+        """Return it as the bad row at `place`, which stands for that item."""
+        return BadRow(place, self.text, self.fix, external_id, self.column, self.value)

@@ -10,7 +10,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from tillbridge.adapter.new_files import NotOurFolder, create_new
+from tillbridge.core.files import NotOurFolder, create_new, make_own_folder, write_new
+
+__all__ = ["FolderTrouble", "make_own_folder", "refusal", "trouble_of", "try_writing", "write_new"]
 
 PROBE_NAME = ".tillbridge-probe"
 _REFUSED = {errno.EACCES, errno.EPERM}

@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from tillbridge.adapter.csv_export import CsvExport, CsvTable
-from tillbridge.adapter.failures import ExportUnreadable
-from tillbridge.adapter.prices import BadPrice, PriceReader
+from tillbridge.adapter.failures import ExportUnreadable, RowError
+from tillbridge.adapter.prices import PriceReader
 from tillbridge.adapter.texts import one_line
 from tillbridge.model.amount_text import DecimalSign
 from tillbridge.model.catalogue import AddOn, AddOnGroup, BadRow
@@ -164,17 +164,6 @@ class _Draft:
     left_out: bool = False
 
 
-class _BadRowError(ValueError):
-    """What is wrong with a row: in which column, what stands there and what to do."""
-
-    def __init__(self, text: str, fix: str, column: str = "", value: str = "") -> None:
-        super().__init__(text)
-        self.text = text
-        self.fix = fix
-        self.column = column
-        self.value = value
-
-
 @dataclass(slots=True)
 class _Reader:
     table: CsvTable
@@ -193,7 +182,7 @@ class _Reader:
         try:
             self._check_width(fields)
             self._take(name, number, row)
-        except _BadRowError as bad:
+        except RowError as bad:
             self._refuse(name, number, bad)
 
     def modifiers(self) -> Modifiers:
@@ -201,7 +190,7 @@ class _Reader:
             if name not in self._refused:
                 try:
                     _check_choice(name, draft)
-                except _BadRowError as bad:
+                except RowError as bad:
                     self._refuse(name, draft.number, bad)
         good = {
             name: draft
@@ -228,14 +217,16 @@ class _Reader:
         beyond = any(map(str.strip, fields[header:]))
         # Where it has min and no max, "1,50" for a price may have become a price and a min.
         if beyond or _NEEDED < width < header:
-            raise _BadRowError(
+            raise RowError(
+                "",
+                "",
                 f"The row has {width} cells, and the header has {header}.",
                 'A price with a comma must stand in quotation marks: "1,50".',
             )
 
     def _take(self, name: str, number: int, row: Mapping[str, str]) -> None:
         if not name:
-            raise _BadRowError("It names no modifier.", "Fill in the column modifier.")
+            raise RowError("", "", "It names no modifier.", "Fill in the column modifier.")
         draft = self._drafts.setdefault(name, _Draft(number))
         option = one_line(row.get("option", ""))
         if option == NOT_OFFERED:
@@ -246,22 +237,19 @@ class _Reader:
         if not option:
             return
         written = row.get("price", "").strip() or "0"
-        try:
-            price = self.prices.read(written, column="price", name=f"{name}: {option}")
-        except BadPrice as bad:
-            raise _BadRowError(bad.text, bad.fix, bad.column, bad.value) from bad
+        price = self.prices.read(written, column="price", name=f"{name}: {option}")
         add_on = AddOn(f"{name}/{option}", option, price)
         if draft.options.setdefault(option, add_on) != add_on:
-            raise _BadRowError(
-                f'"{option}" of "{name}" has another price above.',
-                "Remove one of the rows.",
+            raise RowError(
                 "price",
                 written,
+                f'"{option}" of "{name}" has another price above.',
+                "Remove one of the rows.",
             )
 
-    def _refuse(self, name: str, number: int, bad: _BadRowError) -> None:
+    def _refuse(self, name: str, number: int, bad: RowError) -> None:
         place = self.table.place(number)
-        self._bad_rows.append(BadRow(place, bad.text, bad.fix, name, bad.column, bad.value))
+        self._bad_rows.append(bad.at(place, name))
         if name:
             self._refused.setdefault(name, place)
 
@@ -316,18 +304,18 @@ def _check_choice(name: str, draft: _Draft) -> None:
     if not count:
         return
     if least > count:
-        raise _BadRowError(
-            f'"{name}" asks for at least {least}, and has {count} to choose from.',
-            "Correct min, or add the missing options.",
+        raise RowError(
             "min",
             str(least),
+            f'"{name}" asks for at least {least}, and has {count} to choose from.',
+            "Correct min, or add the missing options.",
         )
     if most and most < least:
-        raise _BadRowError(
-            f'"{name}" asks for at least {least} and at most {most}.',
-            "Correct min or max.",
+        raise RowError(
             "max",
             str(most),
+            f'"{name}" asks for at least {least} and at most {most}.',
+            "Correct min or max.",
         )
 
 
@@ -337,19 +325,19 @@ def _agreed(column: str, before: int | None, row: Mapping[str, str]) -> int | No
     if not written:
         return before
     if not (written.isascii() and written.isdecimal() and len(written) <= _NEEDED):
-        raise _BadRowError(
-            f"{column} is {written!r}, which is no whole number.",
-            "Write how many can be chosen, or leave it empty.",
+        raise RowError(
             column,
             written,
+            f"{column} is {written!r}, which is no whole number.",
+            "Write how many can be chosen, or leave it empty.",
         )
     number = int(written)
     if before not in {None, number}:
-        raise _BadRowError(
-            f"{column} is {number} here and {before} above.",
-            "Write the same in all rows of a modifier, or in one only.",
+        raise RowError(
             column,
             written,
+            f"{column} is {number} here and {before} above.",
+            "Write the same in all rows of a modifier, or in one only.",
         )
     return number
 

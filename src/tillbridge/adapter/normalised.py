@@ -8,7 +8,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from tillbridge.adapter.readings import AvailabilityReading, TablesReading
+from tillbridge.adapter.values import AvailabilityReading, TablesReading
 from tillbridge.model.catalogue import BadRow, Catalogue, Item
 from tillbridge.model.restaurant import Table
 

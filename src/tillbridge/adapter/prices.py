@@ -13,6 +13,7 @@ one row can change what another one's price means.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tillbridge.adapter.failures import RowError
 from tillbridge.model.amount_text import (
     DecimalSign,
     DoubtfulAmount,
@@ -26,15 +27,8 @@ _WHOLE_EXAMPLE = "12500"
 _MAX_SHOWN = 60
 
 
-class BadPrice(ValueError):
+class BadPrice(RowError):
     """A price that cannot be used: in which column, what stands there, and what to do."""
-
-    def __init__(self, column: str, value: str, text: str, fix: str) -> None:
-        super().__init__(text)
-        self.column = column
-        self.value = value
-        self.text = text
-        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)

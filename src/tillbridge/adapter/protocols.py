@@ -12,8 +12,16 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from tillbridge.adapter.readings import AvailabilityReading, Change, TablesReading
-from tillbridge.adapter.tickets import Health, ListedTicket, Ticket, TicketMark, TicketUpdate
+from tillbridge.adapter.values import (
+    AvailabilityReading,
+    Change,
+    Health,
+    ListedTicket,
+    TablesReading,
+    Ticket,
+    TicketMark,
+    TicketUpdate,
+)
 from tillbridge.model.catalogue import BadRow, Catalogue, CatalogueChanges
 from tillbridge.model.order import Order
 

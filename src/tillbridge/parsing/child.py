@@ -10,7 +10,7 @@ import pickle
 import sys
 from typing import Any, BinaryIO
 
-from tillbridge.parsing.failures import Unreadable
+from tillbridge.parsing import Unreadable
 
 _MB = 1 << 20
 _GRACE_S = 5  # the parent ends the child in time; this is for a child whose parent has died

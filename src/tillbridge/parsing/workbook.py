@@ -14,7 +14,7 @@ from typing import Any
 
 import python_calamine
 
-from tillbridge.parsing.failures import Unreadable
+from tillbridge.parsing import Unreadable
 
 Row = tuple[int, list[str]]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from tillbridge.adapter.new_files import make_own_folder, write_new
+from tillbridge.adapter.folders import make_own_folder, write_new
 
 _KEEP_S = 60 * 86_400
 _LOOK_AGAIN_S = 86_400

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from tillbridge.adapter.protocols import Closes
 from tillbridge.adapter.registration import Adapter, AdapterContext
-from tillbridge.adapter.tickets import RejectReason, TicketStatus
+from tillbridge.adapter.values import RejectReason, TicketStatus
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order
 from tillbridge.model.restaurant import Table

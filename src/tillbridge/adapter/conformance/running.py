@@ -22,7 +22,7 @@ from tillbridge.adapter.conformance.subject import (
 from tillbridge.adapter.failures import ExportUnreadable, PosFailure, PosOffline
 from tillbridge.adapter.protocols import ReportsHealth, TellsTicketUpdates
 from tillbridge.adapter.registration import API_VERSION
-from tillbridge.adapter.tickets import Health, TicketStatus
+from tillbridge.adapter.values import Health, TicketStatus
 
 _SLOW_S = 60.0
 

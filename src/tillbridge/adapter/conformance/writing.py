@@ -29,7 +29,7 @@ from tillbridge.adapter.protocols import (
     WritesLate,
     WritesTickets,
 )
-from tillbridge.adapter.tickets import ListedTicket, TicketMark
+from tillbridge.adapter.values import ListedTicket, TicketMark
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order
 

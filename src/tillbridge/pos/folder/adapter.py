@@ -24,8 +24,7 @@ from tillbridge.adapter import (
     Ticket,
     TicketOutcomeUnknown,
 )
-from tillbridge.adapter.folders import refusal, trouble_of, try_writing
-from tillbridge.adapter.new_files import make_own_folder
+from tillbridge.adapter.folders import make_own_folder, refusal, trouble_of, try_writing
 from tillbridge.pos.folder.mapped_menu import MappedMenu
 from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.folder.orders import OrderFiles

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from tillbridge.adapter import BadRow
+from tillbridge.adapter.failures import RowError
 from tillbridge.adapter.prices import BadPrice, PriceReader
 from tillbridge.adapter.texts import without_markup
 from tillbridge.model.amount_text import DoubtfulAmount
@@ -28,26 +28,11 @@ _UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\uff
 _MARKS = "\ufeff\u200b\u2060"  # invisible, left over from copying between programs
 
 
-class BadCell(ValueError):
+class BadCell(RowError):
     """A field that cannot be used: which, what it holds, what is wrong and what to do."""
 
-    def __init__(self, field: str, value: object, text: str, fix: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.value = value
-        self.text = text
-        self.fix = fix
-
-    def at(self, place: str, *, external_id: str = "") -> BadRow:
-        """Return it as the bad row at `place`; `external_id` is the item's that it stands for."""
-        return BadRow(
-            place=place,
-            text=self.text,
-            fix=self.fix,
-            external_id=external_id,
-            field=self.field,
-            value=str(self.value)[:200],
-        )
+    def __init__(self, column: str, value: object, text: str, fix: str) -> None:
+        super().__init__(column, str(value)[:200], text, fix)
 
 
 class BrokenRow(BadCell):

@@ -35,8 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from tillbridge.adapter import Order, PosFailure, PosOffline, Ticket, TicketOutcomeUnknown
-from tillbridge.adapter.folders import trouble_of
-from tillbridge.adapter.new_files import make_own_folder, write_new
+from tillbridge.adapter.folders import make_own_folder, trouble_of, write_new
 
 
 class OrderFiles:

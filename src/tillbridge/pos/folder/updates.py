@@ -23,8 +23,7 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
-from tillbridge.adapter.folders import trouble_of
-from tillbridge.adapter.new_files import write_new
+from tillbridge.adapter.folders import trouble_of, write_new
 from tillbridge.adapter.sharing import read_shared
 from tillbridge.model.texts import is_storable, printable
 

@@ -51,6 +51,7 @@ from tillbridge.pos.process.wire import (
     Event,
     Failure,
     MissingResult,
+    Result,
 )
 
 Word = Annotated[str, Field(min_length=1)]
@@ -152,13 +153,11 @@ class ProcessAdapter:
 
     def health(self) -> Health:
         """Return what the program reports; of one that reports nothing, whether it runs."""
+        if "health" not in self._can:
+            absence = self._program.absence()
+            return Health(online=not absence, detail=absence)
         try:
-            if "health" not in self._can:
-                absence = self._program.absence()
-                return Health(online=not absence, detail=absence)
-            found: Health = self._ask("health", {}, self._options.answer_s)
-        except (NotAsked, NotAnswered) as failure:
-            return Health(online=False, detail=str(failure))
+            found: Health = self._ask("health")
         except PosFailure as failure:
             return Health(online=False, detail=failure.message, fix=failure.fix)
         return found
@@ -178,47 +177,38 @@ class ProcessAdapter:
     # -- what it may declare
 
     def _write_ticket(self, order: Order, key: str) -> Ticket:
-        try:
-            ticket: Ticket = self._ask(
-                "write_ticket", {"key": key, "order": order.payload}, self._options.answer_s
-            )
-        except NotAsked as failure:
-            raise PosOffline(str(failure)) from failure
-        except NotAnswered as failure:
-            raise TicketOutcomeUnknown(str(failure)) from failure
+        ticket: Ticket = self._ask("write_ticket", key=key, order=order.payload)
         return ticket
 
     def _find_ticket(self, key: str) -> Ticket | None:
-        ticket: Ticket | None = self._about_tickets("find_ticket", {"key": key})
+        ticket: Ticket | None = self._ask("find_ticket", key=key)
         return ticket
 
     def _cancel_ticket(self, order: Order, key: str, reason: str) -> None:
-        self._about_tickets("cancel_ticket", {"key": key, "reason": reason, "order": order.payload})
+        self._ask("cancel_ticket", key=key, reason=reason, order=order.payload)
 
     def _late_write_s(self) -> float:
         hello = self._program.hello()
         return 0.0 if hello is None else hello.late_write_s
 
     def _cancel_listed_ticket(self, ticket: ListedTicket, order: Order, reason: str) -> None:
-        self._about_tickets(
+        self._ask(
             "cancel_listed_ticket",
-            {
-                "key": ticket.key,
-                "record": ticket.record,
-                "reference": ticket.reference,
-                "reason": reason,
-                "order": order.payload,
-            },
+            key=ticket.key,
+            record=ticket.record,
+            reference=ticket.reference,
+            reason=reason,
+            order=order.payload,
         )
 
     def _read_updates(self) -> Sequence[TicketUpdate]:
-        updates: tuple[TicketUpdate, ...] = self._about_tickets("read_updates", {})
+        updates: tuple[TicketUpdate, ...] = self._ask("read_updates")
         known = {update.key for update in updates}
         with self._lock:
             return (*updates, *(each for key, each in self._pushed.items() if key not in known))
 
     def _update_handled(self, update: TicketUpdate) -> None:
-        self._about_tickets("update_handled", {"key": update.key})
+        self._ask("update_handled", key=update.key)
         with self._lock:
             self._pushed.pop(update.key, None)
 
@@ -229,12 +219,9 @@ class ProcessAdapter:
 
     def _method(self, name: str) -> Callable[..., Any]:
         """Return the method of that name; those that ask with nothing are all alike."""
-        if name in _READINGS:
-            return partial(self._read, name)
         if name in _FILES:
             return partial(self._paths, _FILES[name])
-        asks_with_nothing = partial(self._about_tickets, name, {})
-        found: Callable[..., Any] = getattr(self, f"_{name}", asks_with_nothing)
+        found: Callable[..., Any] = getattr(self, f"_{name}", partial(self._ask, name))
         return found
 
     def _paths(self, kind: str) -> Sequence[Path]:
@@ -255,27 +242,22 @@ class ProcessAdapter:
         for change in Change:
             self._notify(change)
 
-    def _read(self, method: str) -> Any:  # noqa: ANN401 -- each method has a result of its own
+    def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 -- each method has a result of its own
+        """Return what the program answers. Raises the failure that it states, or its absence."""
+        reads = method in _READINGS
+        limit_s = self._options.read_s if reads else self._options.answer_s
         try:
-            return self._ask(method, {}, self._options.read_s)
+            found = METHODS[method].result_of(self._program.ask(method, params, limit_s))
         except (NotAsked, NotAnswered) as failure:
-            raise ExportUnreadable(
-                str(failure),
-                place=Path(self._options.command[0]).name,
-                fix=_("It is started again by itself. If this stays, look into the log."),
-                passing=True,
-            ) from failure
-
-    def _about_tickets(self, method: str, params: Mapping[str, Any]) -> Any:  # noqa: ANN401 -- (as above)
-        try:
-            return self._ask(method, params, self._options.answer_s)
-        except (NotAsked, NotAnswered) as failure:
-            raise PosOffline(str(failure)) from failure
-
-    def _ask(self, method: str, params: Mapping[str, Any], limit_s: float) -> Any:  # noqa: ANN401 -- (as above)
-        line = self._program.ask(method, params, limit_s)
-        try:
-            found = METHODS[method].result_of(line)
+            if reads:
+                raise ExportUnreadable(
+                    str(failure),
+                    place=Path(self._options.command[0]).name,
+                    fix=_("It is started again by itself. If this stays, look into the log."),
+                    passing=True,
+                ) from failure
+            is_unknown = method == "write_ticket" and isinstance(failure, NotAnswered)
+            raise (TicketOutcomeUnknown if is_unknown else PosOffline)(str(failure)) from failure
         except ValidationError as odd:
             # Not as its cause: that would show the values, which may be a customer's.
             raise NotUnderstood(f"{method}: {first(odd)}") from None
@@ -283,7 +265,7 @@ class ProcessAdapter:
             raise NotUnderstood(f"{method}: it has neither result nor error") from None
         if isinstance(found, Failure):
             _raise(method, found)
-        return None if found is None else found.value()
+        return found.value() if isinstance(found, Result) else found
 
 
 def _raise(method: str, failure: Failure) -> Never:
@@ -358,14 +340,9 @@ _PARTS: Mapping[Capability, Sequence[str]] = {
 }
 
 
-def open_process(options: ProcessOptions, context: AdapterContext) -> ProcessAdapter:
-    """Start the program. Raises ValueError where it cannot be, or refuses."""
-    return ProcessAdapter(options, context)
-
-
 ADAPTER = Adapter(
     name="process",
     summary="A program of your own in any language, by JSON lines over stdin and stdout",
     options=ProcessOptions,
-    open=open_process,
+    open=ProcessAdapter,
 )

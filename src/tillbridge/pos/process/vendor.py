@@ -46,7 +46,7 @@ class VendorOpening:
     folder: Path
 
     def __call__(self, options: VendorOptions, context: AdapterContext) -> ProcessAdapter:
-        """Start the program. Raises ValueError as `open_process` does."""
+        """Start the program. Raises ValueError where it cannot be, or refuses."""
         if not options.command:
             options = options.model_copy(update={"command": self.command, "cwd": self.folder})
         return ProcessAdapter(options, context)

@@ -14,8 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from tillbridge.adapter import (
     AddOn,
     AddOnGroup,
-    Advice,
-    Availability,
     AvailabilityReading,
     BadRow,
     Catalogue,
@@ -26,7 +24,6 @@ from tillbridge.adapter import (
     Menu,
     RejectReason,
     Source,
-    Table,
     TablesReading,
     Ticket,
     TicketStatus,
@@ -203,14 +200,31 @@ class Event(Message):
 # -- results
 
 
-class EmptyResult(Message):
+class Result(Message):
+    """Base of a result that is not a value of the model itself."""
+
+    def value(self) -> Any:  # noqa: ANN401 -- each result has a value of its own
+        """Return it as the model has it; None for nothing."""
+        return None
+
+
+class EmptyResult(Result):
     """Nothing; `null` and {} say so."""
 
-    def value(self) -> None:
-        """Return None."""
+
+class ListResult(Result):
+    """Base of a result that is one list."""
+
+    def value(self) -> tuple[Any, ...]:
+        """Return the list as the model has it."""
+        (name,) = type(self).model_fields
+        return tuple(
+            each.value() if isinstance(each, UpdateMessage) else each
+            for each in getattr(self, name)
+        )
 
 
-class CatalogueResult(Message):
+class CatalogueResult(Result):
     """The whole menu, in the till's order. Prices are whole minor units."""
 
     menus: tuple[Menu, ...] = ()
@@ -234,86 +248,22 @@ class CatalogueResult(Message):
         return replace(found, source=self.source)
 
 
-class AvailabilityResult(Message):
-    """What is on and off sale, by external id."""
-
-    items: dict[str, Availability] = Field(default_factory=dict)
-    bad_rows: tuple[BadRow, ...] = ()
-    source: Source = Source()
-
-    def value(self) -> AvailabilityReading:
-        """Return it as the model has it."""
-        return AvailabilityReading(self.items, self.bad_rows, self.source)
-
-
-class TablesResult(Message):
-    """The whole floor plan."""
-
-    tables: tuple[Table, ...] = ()
-    bad_rows: tuple[BadRow, ...] = ()
-    source: Source = Source()
-
-    def value(self) -> TablesReading:
-        """Return it as the model has it."""
-        return TablesReading(self.tables, self.bad_rows, self.source)
-
-
-class TicketResult(Message):
-    """The ticket, by the till's own number or name for it."""
-
-    reference: str
-
-    def value(self) -> Ticket:
-        """Return it as the model has it."""
-        return Ticket(self.reference)
-
-
-class TicketListResult(Message):
+class TicketListResult(ListResult):
     """Every ticket written with a key in the last two days, in any state, oldest first."""
 
     tickets: tuple[ListedTicket, ...] = ()
 
-    def value(self) -> tuple[ListedTicket, ...]:
-        """Return it as the model has it."""
-        return self.tickets
 
-
-class UpdatesResult(Message):
+class UpdatesResult(ListResult):
     """The news not yet handled, oldest first."""
 
     updates: tuple[UpdateMessage, ...] = ()
 
-    def value(self) -> tuple[TicketUpdate, ...]:
-        """Return it as the model has it."""
-        return tuple(each.value() for each in self.updates)
 
-
-class BadRowsResult(Message):
+class BadRowsResult(ListResult):
     """News that could not be understood."""
 
     bad_rows: tuple[BadRow, ...] = ()
-
-    def value(self) -> tuple[BadRow, ...]:
-        """Return it as the model has it."""
-        return self.bad_rows
-
-
-class HealthResult(Message):
-    """Whether the till can be reached; where not, a plain sentence, and one that says what to do.
-
-    `closed` is a plain sentence where it is there and takes no orders now; `advice` says what in it
-    spoils orders although they are written, and the remedy.
-    """
-
-    online: bool
-    detail: str = ""
-    fix: str = ""
-    closed: str = ""
-    advice: tuple[Advice, ...] = ()
-
-    def value(self) -> Health:
-        """Return it as the model has it."""
-        return Health(self.online, self.detail, self.closed, self.advice, self.fix)
 
 
 # -- requests and their answers
@@ -345,7 +295,7 @@ class Method:
         self,
         name: str,
         params: type[Message] = NoParams,
-        result: type[Message] = EmptyResult,
+        result: type = EmptyResult,
         capability: Capability | None = None,
         *,
         may_be_null: bool = False,
@@ -387,17 +337,17 @@ METHODS: Mapping[str, Method] = {
     each.name: each
     for each in (
         Method("read_catalogue", NoParams, CatalogueResult, "catalogue"),
-        Method("read_availability", NoParams, AvailabilityResult, "availability"),
-        Method("read_tables", NoParams, TablesResult, "tables"),
-        Method("write_ticket", OrderParams, TicketResult, "tickets"),
-        Method("find_ticket", KeyParams, TicketResult, "tickets", may_be_null=True),
+        Method("read_availability", NoParams, AvailabilityReading, "availability"),
+        Method("read_tables", NoParams, TablesReading, "tables"),
+        Method("write_ticket", OrderParams, Ticket, "tickets"),
+        Method("find_ticket", KeyParams, Ticket, "tickets", may_be_null=True),
         Method("cancel_ticket", CancelParams, EmptyResult, "cancel"),
         Method("list_tickets", NoParams, TicketListResult, "list"),
         Method("cancel_listed_ticket", CancelListedParams, EmptyResult, "list"),
         Method("read_updates", NoParams, UpdatesResult, "updates"),
         Method("update_handled", KeyParams, EmptyResult, "updates"),
         Method("unreadable_updates", NoParams, BadRowsResult, "unreadable_updates"),
-        Method("health", NoParams, HealthResult, "health"),
+        Method("health", NoParams, Health, "health"),
     )
 }
 
