@@ -17,7 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from tillbridge.adapter.conformance import CheckResult, Rig
     from tillbridge.pos.kit import Kit
-    from tillbridge.pos.verdict import Trying
+    from tillbridge.pos.verdict import PlannedCheck
 
 _PROPERTY = "tillbridge"
 _KITS = pytest.StashKey["dict[str, Kit]"]()
@@ -71,24 +71,24 @@ class _Adapter(pytest.Collector):
 
     def collect(self) -> Iterable["_Try"]:
         """Return a test for each thing to try."""
-        from tillbridge.pos.verdict import tryings  # noqa: PLC0415 -- only where it is used
+        from tillbridge.pos.verdict import planned_checks  # noqa: PLC0415 -- only where it is used
 
-        for trying in tryings(self.kit):
-            test = _Try.from_parent(self, name=trying.name)
-            test.trying = trying
-            test.add_marker(pytest.mark.tillbridge(trying.name))
+        for planned in planned_checks(self.kit):
+            test = _Try.from_parent(self, name=planned.name)
+            test.planned = planned
+            test.add_marker(pytest.mark.tillbridge(planned.name))
             yield test
 
 
 class _Try(pytest.Item):
     """One check, document or case of one adapter."""
 
-    trying: "Trying"
+    planned: "PlannedCheck"
 
     def runtest(self) -> None:
         """Try it. A rule that is said to be done must pass, one that is exempt must not."""
-        result = self.trying.run()
-        complaint = self.trying.complaint(result)
+        result = self.planned.run()
+        complaint = self.planned.complaint(result)
         said = {"adapter": self._adapter.asked_for, "result": result.to_json()}
         self.user_properties.append((_PROPERTY, json.dumps(said)))
         if complaint:
@@ -107,8 +107,8 @@ class _Try(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def _why_not(self, result: "CheckResult") -> str:
-        if self.trying.reason:
-            return f"exempt: {self.trying.reason}"
+        if self.planned.exempt:
+            return f"exempt: {self.planned.exempt}"
         return f"todo, as quality.toml says: {result.text}"
 
     def reportinfo(self) -> tuple[Path, None, str]:
@@ -167,12 +167,12 @@ class _Results:
 
 def _verdict(kit: "Kit", told: list[dict[str, Any]]) -> Any:  # noqa: ANN401 -- a KitVerdict, imported late
     from tillbridge.adapter.conformance import CheckResult, Outcome  # noqa: PLC0415 -- (as above)
-    from tillbridge.pos.verdict import tryings, verdict_of  # noqa: PLC0415 -- (as above)
+    from tillbridge.pos.verdict import planned_checks, verdict_of  # noqa: PLC0415 -- (as above)
 
     results: dict[str, CheckResult] = {}
     for each in told:
         results[each["check"]] = CheckResult(**{**each, "outcome": Outcome(each["outcome"])})
-    in_order = [trying.name for trying in tryings(kit)]
+    in_order = [planned.name for planned in planned_checks(kit)]
     return verdict_of(kit, [results[name] for name in in_order if name in results])
 
 

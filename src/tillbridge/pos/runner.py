@@ -439,7 +439,8 @@ class PosRunner:
         if not self._faults.get(operation):
             self._faults[operation] = detail
             self._report_operation(operation)
-        self._report_trouble()
+        if self._trouble != self._reported_trouble:
+            self._report_trouble()
         return _("The adapter {adapter} failed ({detail}).").format(
             adapter=self._adapter, detail=detail
         )
@@ -448,7 +449,8 @@ class PosRunner:
         if self._faults.get(operation, "?"):
             self._faults[operation] = ""
             self._report_operation(operation)
-        self._report_trouble()
+        if self._trouble != self._reported_trouble:
+            self._report_trouble()
 
     def _report_operation(self, operation: str) -> None:
         """Report what follows from the state of one operation."""
@@ -463,10 +465,7 @@ class PosRunner:
 
     def _report_trouble(self) -> None:
         """Report what the adapter states of itself, where that has changed."""
-        trouble = self._trouble
-        if trouble == self._reported_trouble:
-            return
-        self._reported_trouble = trouble
+        self._reported_trouble = trouble = self._trouble
         found = Found(
             "adapter.keeps_dying", self._adapter, {"adapter": self._adapter, "detail": trouble}
         )

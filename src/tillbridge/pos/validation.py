@@ -76,13 +76,13 @@ _MAX_SHOWN = 60
 def valid_catalogue(catalogue: Catalogue) -> Catalogue:
     """Return the menu; what cannot be used becomes bad rows. Raises TypeError."""
     check = _Check(catalogue.source)
-    categories = check.parts("categories", catalogue.categories, Category, CategoryModel)
-    menus = check.parts("menus", catalogue.menus, Menu, MenuModel)
-    add_ons = check.parts("add_ons", catalogue.add_ons, AddOn, AddOnModel)
-    groups = check.parts("addon_groups", catalogue.addon_groups, AddOnGroup, GroupModel)
+    categories = check.good("categories", catalogue.categories, Category, CategoryModel)
+    menus = check.good("menus", catalogue.menus, Menu, MenuModel)
+    add_ons = check.good("add_ons", catalogue.add_ons, AddOn, AddOnModel)
+    groups = check.good("addon_groups", catalogue.addon_groups, AddOnGroup, GroupModel)
     if lost := _lost(catalogue.add_ons, add_ons):
         groups = check.naming_none("addon_groups", groups, {"add_ons": lost})
-    items = check.items(catalogue.items)
+    items = check.good("", catalogue.items, Item, ItemModel)
     named = {
         "categories": _lost(catalogue.categories, categories),
         "addon_groups": _lost(catalogue.addon_groups, groups),
@@ -90,6 +90,8 @@ def valid_catalogue(catalogue: Catalogue) -> Catalogue:
     }
     if any(named.values()):
         items = check.naming_none("", items, named)
+    _must_be(catalogue.fingerprints, Mapping, "fingerprints")
+    low, high = _FINGERPRINTS.start, _FINGERPRINTS.stop
     ended = catalogue.ends_with_newline
     return replace(
         catalogue,
@@ -99,7 +101,12 @@ def valid_catalogue(catalogue: Catalogue) -> Catalogue:
         addon_groups=groups,
         menus=menus,
         bad_rows=(*storable_rows(catalogue.bad_rows), *check.bad_rows),
-        fingerprints=_fingerprints(catalogue.fingerprints),
+        # An item without one is compared by its content.
+        fingerprints={
+            key: each
+            for key, each in catalogue.fingerprints.items()
+            if each.__class__ is int and low <= each < high
+        },
         ends_with_newline=ended if isinstance(ended, bool) else None,
         facts=_storable_facts(catalogue.facts),
         source=check.source,
@@ -125,12 +132,14 @@ def valid_availability(reading: AvailabilityReading) -> AvailabilityReading:
     check = _Check(reading.source)
     good: dict[str, Availability] = {}
     for key, state in reading.items.items():
-        if not isinstance(state, Availability):
-            check.refuse_kind(state, Availability, key)
-            continue
-        until = None if _means_never(state.until) else state.until
-        entry = {"external_id": key, "available": state.available, "until": until}
-        if check.fine(entry, AvailabilityModel, key):
+        until = getattr(state, "until", None)
+        until = None if _means_never(until) else until
+        fields = {
+            "external_id": key,
+            "available": getattr(state, "available", None),
+            "until": until,
+        }
+        if check.fine(state, Availability, AvailabilityModel, key, fields=fields):
             good[key] = Availability(state.available, until)
     return replace(
         reading, items=good, bad_rows=(*storable_rows(reading.bad_rows), *check.bad_rows)
@@ -141,12 +150,13 @@ def valid_tables(reading: TablesReading) -> TablesReading:
     """Return the floor plan without what cannot be used. Raises TypeError."""
     _must_be(reading.tables, Sequence, "tables")
     check = _Check(reading.source)
-    good = []
-    for table in reading.tables:
-        if not isinstance(table, Table):
-            check.refuse_kind(table, Table)
-        elif check.fine(table, TableModel, table.external_id):
-            good.append(table)
+    good = [
+        table
+        for table in reading.tables
+        if check.fine(
+            table, Table, TableModel, table.external_id if isinstance(table, Table) else ""
+        )
+    ]
     bad_rows = (*storable_rows(reading.bad_rows), *check.bad_rows)
     return replace(reading, tables=tuple(good), bad_rows=bad_rows)
 
@@ -154,17 +164,19 @@ def valid_tables(reading: TablesReading) -> TablesReading:
 # -- tickets, health, files
 
 
-def valid_updates(updates: Iterable[object]) -> tuple[tuple[TicketUpdate, ...], tuple[BadRow, ...]]:
+def valid_updates(updates: Iterable[Any]) -> tuple[tuple[TicketUpdate, ...], tuple[BadRow, ...]]:
     """Return the news that can be stored, and what of it cannot."""
     check = _Check(Source())
     good = []
     for number, update in enumerate(updates, 1):
         place = _("news {number}").format(number=number)
-        if not isinstance(update, TicketUpdate):
-            check.refuse_kind(update, TicketUpdate, place=place)
-        elif not isinstance(update.key, str) or not update.key:
-            check.refuse_kind(update.key, str, place=place)
-        elif check.fine(update, UpdateModel, place=printable(update.key, most=200)):
+        if isinstance(update, TicketUpdate):
+            key = update.key
+            if not isinstance(key, str) or not key:
+                check.fine(None if isinstance(key, str) else key, str, UpdateModel, place=place)
+                continue
+            place = printable(key, most=200)
+        if check.fine(update, TicketUpdate, UpdateModel, place=place):
             good.append(replace(update, message=storable_text(update.message, MAX_TEXT)))
     return tuple(good), tuple(check.bad_rows)
 
@@ -301,42 +313,37 @@ class _Check:
     """Validates the parts of one reading, and gathers what is refused as bad rows."""
 
     def __init__(self, source: object) -> None:
-        self.source = _source(source)
+        self.source = Source()
         self.bad_rows: list[BadRow] = []
+        if isinstance(source, Source) and isinstance(source.places, Mapping):
+            columns = source.columns if isinstance(source.columns, Mapping) else {}
+            self.source = Source(
+                source.places,
+                {str(key): storable_text(name, MAX_LINE) for key, name in columns.items()},
+                source.part_places if isinstance(source.part_places, Mapping) else {},
+            )
 
-    def parts(
-        self, name: str, found: Mapping[str, T], kind: type[T], model: type[AnswerModel]
+    def good(
+        self, part: str, found: Mapping[str, T], kind: type[T], model: type[AnswerModel]
     ) -> Mapping[str, T]:
-        """Return the parts that are fine. What is refused lets nothing be removed."""
-        _must_be(found, Mapping, kind.__name__)
-        good: dict[str, T] = {}
-        for key, part in found.items():
-            place = self._place(self.source.part_places, key)
-            if not isinstance(part, kind):
-                self.refuse_kind(part, kind, place=place)
-            elif self._is_keyed(key, part, place) and self.fine(
-                part, model, place=place, part=name
-            ):
-                good[key] = part
-        return good if len(good) < len(found) else found
+        """Return the items, or the parts of a kind, that are fine.
 
-    def items(self, found: Mapping[str, Item]) -> Mapping[str, Item]:
-        """Return the items that are fine."""
-        _must_be(found, Mapping, "items")
-        changed: dict[str, Item | None] = {}
+        A part that is refused lets nothing be removed.
+        """
+        _must_be(found, Mapping, part or "items")
+        changed: dict[str, T | None] = {}
         for key, each in found.items():
-            if not isinstance(each, Item):
-                self.refuse_kind(each, Item, key)
+            one: Any = each
+            if kind is Item and isinstance(each, Item) and _means_never(each.snooze_until):
+                one = replace(one, snooze_until=None)
+            if not self.fine(one, kind, model, key, part=part, keyed=True):
                 changed[key] = None
-                continue
-            item = replace(each, snooze_until=None) if _means_never(each.snooze_until) else each
-            fine = self._is_keyed(key, item, "") and self.fine(item, ItemModel, key)
-            if not fine or item is not each:
-                changed[key] = item if fine else None
+            elif one is not each:
+                changed[key] = one
         if not changed:
             return found
-        checked = {key: changed.get(key, item) for key, item in found.items()}
-        return {key: item for key, item in checked.items() if item is not None}
+        checked = {key: changed.get(key, each) for key, each in found.items()}
+        return {key: each for key, each in checked.items() if each is not None}
 
     def naming_none(
         self, part: str, found: Mapping[str, T], lost: Mapping[str, AbstractSet[str]]
@@ -353,9 +360,7 @@ class _Check:
             field, missing = named[0]
             self.bad_rows.append(
                 BadRow(
-                    place=self._place(self.source.part_places, key)
-                    if part
-                    else self._place_of_item(key),
+                    place=self._place(key, part),
                     text=_("It names {part}, which cannot be used.").format(
                         part=shown_value(missing)
                     ),
@@ -371,67 +376,51 @@ class _Check:
 
     def fine(
         self,
-        value: object,
+        value: Any,  # noqa: ANN401 -- it is to be a `kind`, and may be anything
+        kind: type[Any],
         model: type[AnswerModel],
         key: object = "",
         *,
-        place: str = "",
+        fields: Mapping[str, object] | None = None,
         part: str = "",
+        place: str = "",
+        keyed: bool = False,
     ) -> bool:
         """Return whether the value is fine; else it is a bad row that stands for item `key`.
 
-        `part` is the kind of a part of the menu, as the columns name it.
+        `fields` are what the model validates, where that is not the value itself; `part` is the
+        kind of a part of the menu, as the columns name it, for which no item waits. One that is
+        `keyed` must have its key as its id.
         """
-        try:
-            model.model_validate(value)
-        except ValidationError as odd:
-            error = odd.errors(include_url=False)[0]
+        column, shown = "", value
+        if not isinstance(value, kind):
+            text, fix = _("It is no {kind}.").format(kind=kind.__name__), VENDOR
+        elif keyed and key != value.external_id:
+            text, fix = _("It stands under another external_id than its own."), VENDOR
+            column, shown = "external_id", value.external_id
         else:
-            return True
-        column = self._column(".".join(map(str, error["loc"])), part)
-        what, fix = words_of(error)
-        shown = f"({shown_value(error['input'])})" if error["input"] != "" else ""
+            try:
+                model.model_validate(fields or value)
+            except ValidationError as odd:
+                error = odd.errors(include_url=False)[0]
+            else:
+                return True
+            column, shown = self._column(".".join(map(str, error["loc"])), part), error["input"]
+            what, fix = words_of(error)
+            quoted = f"({shown_value(shown)})" if shown != "" else ""
+            text = " ".join(each for each in (column, quoted, what) if each) + "."
+            place = place or self._place_of_size(value, error["loc"])
         self.bad_rows.append(
             BadRow(
-                place=place or self._place_of_size(value, error["loc"]) or self._place_of_item(key),
-                text=" ".join(each for each in (column, shown, what) if each) + ".",
+                place=place or self._place(key, part),
+                text=text,
                 fix=fix,
-                external_id=storable_id(key),
+                external_id="" if part and column != "external_id" else storable_id(key),
                 field=column,
-                value=shown_value(error["input"]),
+                value=shown_value(shown),
             )
         )
         return False
-
-    def refuse_kind(self, value: object, kind: type, key: object = "", *, place: str = "") -> None:
-        """Refuse what is of another kind altogether."""
-        self.bad_rows.append(
-            BadRow(
-                place=place or self._place_of_item(key),
-                text=_("It is no {kind}.").format(kind=kind.__name__),
-                fix=VENDOR,
-                external_id=storable_id(key),
-                value=shown_value(value),
-            )
-        )
-
-    def _is_keyed(self, key: object, part: Any, place: str) -> bool:  # noqa: ANN401 -- anything with an id
-        if key == part.external_id:
-            return True
-        self.bad_rows.append(
-            BadRow(
-                place=place or self._place_of_item(key),
-                text=_("It stands under another external_id than its own."),
-                fix=VENDOR,
-                external_id=storable_id(key),
-                field="external_id",
-                value=shown_value(part.external_id),
-            )
-        )
-        return False
-
-    def _place_of_item(self, key: object) -> str:
-        return self._place(self.source.places, key)
 
     def _place_of_size(self, item: object, at: Sequence[int | str]) -> str:
         """Return where the size stands that a location in an item is about, "" for none."""
@@ -442,8 +431,9 @@ class _Check:
                 return storable_text(place, MAX_LINE) if place else ""
         return ""
 
-    def _place(self, places: Mapping[str, str], key: object) -> str:
+    def _place(self, key: object, part: str) -> str:
         """Return where a person finds a record: file and row where the adapter gave them."""
+        places = self.source.part_places if part else self.source.places
         place = places.get(key) if isinstance(key, str) else None
         if place:
             return storable_text(place, MAX_LINE)
@@ -474,26 +464,6 @@ def _lost(found: Mapping[str, T], good: Mapping[str, T]) -> AbstractSet[str]:
 def _means_never(at_ms: object) -> bool:
     """Return whether an end means for ever: refused, the item would stay on sale."""
     return type(at_ms) is int and is_never(at_ms)
-
-
-def _fingerprints(found: Mapping[str, int]) -> Mapping[str, int]:
-    """Return what is a fingerprint; an item without one is compared by its content."""
-    _must_be(found, Mapping, "fingerprints")
-    low, high = _FINGERPRINTS.start, _FINGERPRINTS.stop
-    return {
-        key: each for key, each in found.items() if each.__class__ is int and low <= each < high
-    }
-
-
-def _source(source: object) -> Source:
-    if not isinstance(source, Source) or not isinstance(source.places, Mapping):
-        return Source()
-    columns = source.columns if isinstance(source.columns, Mapping) else {}
-    return Source(
-        source.places,
-        {str(key): storable_text(name, MAX_LINE) for key, name in columns.items()},
-        source.part_places if isinstance(source.part_places, Mapping) else {},
-    )
 
 
 def _must_be(value: object, kind: type, name: str) -> None:

@@ -27,6 +27,7 @@ from tillbridge.adapter.conformance import (
 )
 from tillbridge.adapter.conformance.quality import DOCUMENTS, NO_LEVEL, Quality, broken_promises
 from tillbridge.adapter.conformance.subject import Subject
+from tillbridge.adapter.conformance.suite import Check
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.pos.kit import Kit, sample_options
@@ -49,27 +50,18 @@ class Document:
 
         `documented` are the options that a README must name; by default all.
         """
+        began = time.monotonic()
         options = tuple(adapter.options.model_fields if documented is None else documented)
-        return _result(self, adapter, root, options)
-
-
-def _result(
-    document: Document, adapter: Adapter, root: Path | None, options: Sequence[str]
-) -> CheckResult:
-    began = time.monotonic()
-
-    def result(outcome: Outcome, text: str, fix: str = "") -> CheckResult:
+        outcome, text, fix = Outcome.NOT_TRIED, "There is no source checkout of it here.", ""
+        if root is not None:
+            try:
+                outcome, text = Outcome.PASSED, self.look(adapter, root, options)
+            except CannotDo as reason:
+                text = reason.reason
+            except Violation as violation:
+                outcome, text, fix = Outcome.FAILED, violation.text, violation.fix
         took_ms = round((time.monotonic() - began) * 1000)
-        return CheckResult(document.name, document.title, outcome, text, fix, took_ms)
-
-    if root is None:
-        return result(Outcome.NOT_TRIED, "There is no source checkout of it here.")
-    try:
-        return result(Outcome.PASSED, document.look(adapter, root, options))
-    except CannotDo as reason:
-        return result(Outcome.NOT_TRIED, reason.reason)
-    except Violation as violation:
-        return result(Outcome.FAILED, violation.text, violation.fix)
+        return CheckResult(self.name, self.title, outcome, text, fix, took_ms)
 
 
 def _readme(_adapter: Adapter, root: Path, options: Sequence[str]) -> str:
@@ -192,47 +184,52 @@ class KitVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Trying:
-    """One thing to try of an adapter; `run` tries it."""
+class PlannedCheck:
+    """One check of an adapter that is to be made; `run` makes it.
+
+    `promised` is whether quality.toml says that it passes, `counts` whether a failure counts, and
+    `exempt` why it does not apply, "" where it does.
+    """
 
     name: str
     title: str
     run: Callable[[], CheckResult]
-    quality: Quality | None
-    promised: bool  # whether it must pass
-
-    @property
-    def reason(self) -> str:
-        """Why it does not apply; "" where it does."""
-        return "" if self.quality is None else self.quality.exempt.get(self.name, "")
+    promised: bool
+    counts: bool
+    exempt: str
 
     def complaint(self, result: CheckResult) -> str:
         """Return what is wrong, and what to do; "" where nothing is."""
-        if result.outcome is Outcome.FAILED and (self.quality is None or self.promised):
+        if result.outcome is Outcome.FAILED and self.counts:
             return f"{result.title}: {result.text}\n\nWhat to do: {result.fix}"
         if result.outcome is Outcome.NOT_TRIED and self.promised:
             return f"quality.toml says that {self.name} is done, and it could not be tried: " + (
                 result.text
             )
-        if result.outcome is Outcome.PASSED and self.reason:
+        if result.outcome is Outcome.PASSED and self.exempt:
             return f"quality.toml says that {self.name} is exempt, and it passes: say so."
         return ""
 
 
-def tryings(kit: Kit) -> tuple[Trying, ...]:
-    """Return all there is to try, in the order of the report."""
+def planned_checks(kit: Kit) -> tuple[PlannedCheck, ...]:
+    """Return all checks there are for an adapter, in the order of the report."""
     quality = kit.quality
-    done = frozenset[str]() if quality is None else quality.done
+
+    def planned(
+        check: Check | Document, run: Callable[[], CheckResult], *, there: bool
+    ) -> PlannedCheck:
+        promised = quality is not None and check.name in quality.done and there
+        exempt = "" if quality is None else quality.exempt.get(check.name, "")
+        counts = quality is None or promised
+        return PlannedCheck(check.name, check.title, run, promised, counts, exempt)
+
     found = []
     if kit.rig is not None:
         subject = Subject(kit.rig, None if quality is None else quality.capabilities)
-        for check in CHECKS:
-            run = partial(run_check, check, subject)
-            found.append(Trying(check.name, check.title, run, quality, check.name in done))
+        found = [planned(each, partial(run_check, each, subject), there=True) for each in CHECKS]
     for document in DOCUMENTS_TO_CHECK:
         run = partial(document.check, kit.adapter, kit.root, kit.documented)
-        promised = document.name in done and kit.root is not None
-        found.append(Trying(document.name, document.title, run, quality, promised))
+        found.append(planned(document, run, there=kit.root is not None))
     return tuple(found)
 
 
@@ -247,7 +244,7 @@ def verdict_of(kit: Kit, results: Sequence[CheckResult]) -> KitVerdict:
         broken += broken_promises(quality, replace(report, results=tuple(seen)))
         if quality.adapter != kit.adapter.name:
             broken.append(f"quality.toml is of {quality.adapter!r}, not of {kit.adapter.name!r}.")
-    whole = len(results) == len(tryings(kit))
+    whole = len(results) == len(planned_checks(kit))
     return KitVerdict(report, quality, tuple(broken), whole=whole)
 
 
@@ -255,7 +252,7 @@ def check_kit(
     kit: Kit,
     *,
     only: Collection[str] = (),
-    on_begin: Callable[[Trying], None] = lambda _trying: None,
+    on_begin: Callable[[PlannedCheck], None] = lambda _check: None,
 ) -> KitVerdict:
     """Run the suite on an adapter's rig, and look at what lies around it.
 
@@ -263,10 +260,10 @@ def check_kit(
     still to do; it may fail.
     """
     results = []
-    for trying in tryings(kit):
-        if not only or trying.name in only:
-            on_begin(trying)
-            results.append(trying.run())
+    for check in planned_checks(kit):
+        if not only or check.name in only:
+            on_begin(check)
+            results.append(check.run())
     return verdict_of(kit, results)
 
 
