@@ -9,7 +9,7 @@ import pytest
 
 from tillbridge.sandbox import AppSeed, MerchantSeed, SandboxSettings, StoreSeed, create_app
 from tillbridge.sandbox.errors import SANDBOX_ONLY
-from tillbridge.sandbox.faults import Action, FaultRule
+from tillbridge.sandbox.middleware import Action, FaultRule
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text(encoding="utf-8")
 SEEDS = (SandboxSettings, AppSeed, StoreSeed, MerchantSeed)

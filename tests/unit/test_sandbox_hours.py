@@ -9,7 +9,7 @@ from tests.support.sandbox_driver import Json
 from tests.support.sandbox_hall import week
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.hours import check_hours, is_open
-from tillbridge.sandbox.parent_orders import rolled_up, shares
+from tillbridge.sandbox.orders import rolled_up, shares
 
 LATE = [{"open": "18:00", "close": "02:00"}]
 LUNCH = [{"open": "12:00", "close": "15:00"}]

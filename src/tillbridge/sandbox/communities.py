@@ -30,7 +30,7 @@ from tillbridge.sandbox.endpoints import (
 )
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.hours import check_hours
-from tillbridge.sandbox.parent_orders import parent_body
+from tillbridge.sandbox.orders import parent_body
 from tillbridge.sandbox.state import (
     AddOnGroup,
     Community,

@@ -22,7 +22,7 @@ from tillbridge.sandbox.endpoints import (
 )
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.menus import NextJob, job_body
-from tillbridge.sandbox.parent_orders import WantedAt, parent_body
+from tillbridge.sandbox.orders import WantedAt, parent_body
 from tillbridge.sandbox.pricing import PlacementError, Wanted, WantedOption
 from tillbridge.sandbox.state import (
     AddOn,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tillbridge.sandbox.endpoints import Call, Unread, any_community, anyone, endpoint
 from tillbridge.sandbox.errors import ServiceError
-from tillbridge.sandbox.faults import FaultRule
+from tillbridge.sandbox.middleware import FaultRule
 from tillbridge.sandbox.state import Community, new_id, plain
 from tillbridge.sandbox.validation import (
     Body,

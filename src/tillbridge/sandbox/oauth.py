@@ -1,12 +1,17 @@
-"""Onboarding and tokens: /pos/signup_url, /oauth2/authorize, /oauth2/token, /oauth2/refresh."""
+"""Consents, codes and tokens, and the endpoints of "Onboarding and tokens".
+
+What is issued, how long it lives, why it stops working.
+"""
 
 import base64
 import binascii
 import hmac
+import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -19,16 +24,284 @@ from tillbridge.sandbox.bodies import (
     TokenByCredentials,
     token_request,
 )
+from tillbridge.sandbox.clock import Clock
 from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone, endpoint
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.pages import read_form
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import App, Merchant, World, new_id
-from tillbridge.sandbox.tokens import REPORTING_SCOPES
 from tillbridge.sandbox.validation import Json, wrong
 
 if TYPE_CHECKING:
     from tillbridge.sandbox.server import Sandbox
+
+
+SCOPES = "store.read menu.write orders.write webhooks.write"
+REPORTING_SCOPES = ("reports.read", "catalogue.write")
+
+Kind = Literal["access", "refresh", "app"]
+
+
+@dataclass(slots=True)
+class Consent:
+    """A merchant's permission for an app. Revoking it stops every token that came of it."""
+
+    app_id: str
+    merchant_email: str
+    revoked: bool = False
+
+
+@dataclass(slots=True)
+class Code:
+    """An authorization code."""
+
+    consent: Consent
+    redirect_uri: str
+    expires_at_ms: int
+    used: bool = False
+
+
+@dataclass(slots=True)
+class Token:
+    """A token that was issued; `invalid` ones are as good as unknown."""
+
+    kind: Kind
+    app_id: str
+    expires_at_ms: int
+    consent: Consent | None
+    audience: str | None = None
+    scopes: tuple[str, ...] = ()
+    invalid: bool = False
+
+
+class Tokens:
+    """Issues and checks.
+
+    A token is a signed JWT, which only this service reads (specification, rule 6).
+    """
+
+    def __init__(self, clock: Clock, settings: SandboxSettings) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._key = secrets.token_bytes(32)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all of them."""
+        self._consents: dict[tuple[str, str], Consent] = {}
+        self._codes: dict[str, Code] = {}
+        self._tokens: dict[str, Token] = {}
+
+    # Issuing
+
+    def authorize(self, app_id: str, merchant_email: str, redirect_uri: str) -> str:
+        """An authorization code: good once, for `auth_code_s`."""
+        code = secrets.token_urlsafe(24)
+        consent = self._consent(app_id, merchant_email)
+        expires = self._clock.now_ms() + self._settings.auth_code_s * 1000
+        self._codes[code] = Code(consent, redirect_uri, expires)
+        return code
+
+    def exchange(self, app_id: str, code: str, redirect_uri: str) -> dict[str, Any]:
+        """The token response for an authorization code.
+
+        Raises auth.invalid_grant or auth.consent_revoked.
+        """
+        found = self._codes.get(code)
+        problem = ""
+        if found is None or found.consent.app_id != app_id:
+            problem = "Unknown authorization code"
+        elif found.used:
+            problem = "This authorization code was used before"
+        elif found.expires_at_ms <= self._clock.now_ms():
+            problem = "This authorization code has expired; ask for consent again"
+        elif found.redirect_uri != redirect_uri:
+            problem = "This authorization code belongs to another redirect_uri"
+        if found is None or problem:
+            raise ServiceError("auth.invalid_grant", problem)
+        _refuse_revoked(found.consent)
+        found.used = True
+        return self._issue(found.consent)
+
+    def issue_for(self, app_id: str, merchant_email: str) -> dict[str, Any]:
+        """Tokens without the browser (control API)."""
+        return self._issue(self._consent(app_id, merchant_email))
+
+    def refresh(self, refresh_token: str) -> dict[str, Any]:
+        """A new access token, and no new refresh token: only another consent renews that."""
+        token = self._tokens.get(refresh_token)
+        if token is None or token.kind != "refresh" or token.consent is None or token.invalid:
+            raise ServiceError("auth.invalid_grant", "Unknown refresh token")
+        _refuse_revoked(token.consent)
+        if token.expires_at_ms <= self._clock.now_ms():
+            raise ServiceError(
+                "auth.invalid_grant",
+                "The refresh token has expired; the merchant must consent again",
+            )
+        return self._access(token.consent)
+
+    def issue_app_token(
+        self, app_id: str, audience: str, scopes: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """client_credentials: an app-level token, of no use on /pos/*."""
+        lifetime = self._settings.app_token_s
+        text = self._sign("app", app_id, lifetime, audience=audience, scopes=scopes)
+        return {"access_token": text, "expires_in": lifetime}
+
+    # Checking
+
+    def consent_of(self, access_token: str) -> Consent:
+        """Whose token this is.
+
+        Raises auth.invalid_token, auth.consent_revoked or auth.token_expired.
+        """
+        token = self._known(access_token)
+        if token.kind != "access" or token.consent is None:
+            raise ServiceError(
+                "auth.invalid_token", f"A token of kind {token.kind} is not accepted here"
+            )
+        _refuse_revoked(token.consent)
+        self._refuse_expired(token)
+        return token.consent
+
+    def app_of(self, access_token: str, audience: str) -> str:
+        """The app whose app-level token for `audience` this is.
+
+        Raises auth.invalid_token or auth.token_expired, and for another audience the code that
+        `wrong_audience_code` names.
+        """
+        token = self._known(access_token)
+        if token.kind != "app":
+            raise ServiceError(
+                "auth.invalid_token", "Only an app-level token (client_credentials) opens this"
+            )
+        self._refuse_expired(token)
+        if token.audience != audience:
+            raise ServiceError(
+                self._settings.wrong_audience_code,
+                f"This token is not for the audience {audience}; mint one that is",
+            )
+        return token.app_id
+
+    def _known(self, access_token: str) -> Token:
+        token = self._tokens.get(access_token)
+        if token is None or token.invalid:
+            raise ServiceError(
+                "auth.invalid_token",
+                "The access token is malformed, revoked, or not of this service",
+            )
+        return token
+
+    def _refuse_expired(self, token: Token) -> None:
+        if token.expires_at_ms <= self._clock.now_ms():
+            raise ServiceError(
+                "auth.token_expired", "The access token has expired; get a fresh one"
+            )
+
+    # Control
+
+    def expire(self, kind: Kind) -> int:
+        """End the lifetime of all live tokens of a kind; returns how many."""
+        now = self._clock.now_ms()
+        live = [token for token in self._of_kind(kind) if token.expires_at_ms > now]
+        for token in live:
+            token.expires_at_ms = now
+        return len(live)
+
+    def invalidate(self, kind: Kind) -> int:
+        """Make all tokens of a kind unknown to the service; returns how many."""
+        live = [token for token in self._of_kind(kind) if not token.invalid]
+        for token in live:
+            token.invalid = True
+        return len(live)
+
+    def _of_kind(self, kind: Kind) -> list[Token]:
+        return [token for token in self._tokens.values() if token.kind == kind]
+
+    def revoke(self, merchant_email: str | None = None) -> list[Consent]:
+        """The merchant (or every one) takes the permission back."""
+        hit = [
+            consent
+            for consent in self._consents.values()
+            if not consent.revoked and merchant_email in (None, consent.merchant_email)
+        ]
+        for consent in hit:
+            consent.revoked = True
+        return hit
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Tokens without their text, for the state dump."""
+        return [
+            {
+                "kind": token.kind,
+                "app_id": token.app_id,
+                "merchant": token.consent.merchant_email if token.consent else None,
+                "expires_in_s": (token.expires_at_ms - self._clock.now_ms()) // 1000,
+                "audience": token.audience,
+                "scopes": list(token.scopes),
+                "invalid": token.invalid,
+                "consent_revoked": bool(token.consent and token.consent.revoked),
+            }
+            for token in self._tokens.values()
+        ]
+
+    def _consent(self, app_id: str, merchant_email: str) -> Consent:
+        key = (app_id, merchant_email)
+        if key not in self._consents or self._consents[key].revoked:
+            self._consents[key] = Consent(app_id, merchant_email)
+        return self._consents[key]
+
+    def _issue(self, consent: Consent) -> dict[str, Any]:
+        """A fresh access and refresh token."""
+        refresh = self._sign("refresh", consent.app_id, self._settings.refresh_token_s, consent)
+        return {**self._access(consent), "refresh_token": refresh}
+
+    def _access(self, consent: Consent) -> dict[str, Any]:
+        lifetime = self._settings.access_token_s
+        return {
+            "token_type": "Bearer",
+            "access_token": self._sign("access", consent.app_id, lifetime, consent),
+            "expires_in": lifetime,
+            "scope": SCOPES,
+        }
+
+    def _sign(
+        self,
+        kind: Kind,
+        app_id: str,
+        lifetime_s: int,
+        consent: Consent | None = None,
+        audience: str | None = None,
+        scopes: tuple[str, ...] = (),
+    ) -> str:
+        now = self._clock.now_ms()
+        claims = {
+            "jti": secrets.token_hex(12),
+            "typ": kind,
+            "iat": now // 1000,
+            "exp": now // 1000 + lifetime_s,
+        }
+        parts = (json.dumps(part).encode() for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+        head = ".".join(map(_part, parts))
+        text = f"{head}.{_part(hmac.digest(self._key, head.encode(), 'sha256'))}"
+        expires_at_ms = now + lifetime_s * 1000
+        self._tokens[text] = Token(kind, app_id, expires_at_ms, consent, audience, scopes)
+        return text
+
+
+def _part(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def _refuse_revoked(consent: Consent) -> None:
+    if consent.revoked:
+        raise ServiceError(
+            "auth.consent_revoked",
+            "The merchant uninstalled or revoked the app; ask for consent again",
+        )
+
+
+# The endpoints
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from tillbridge.sandbox.endpoints import Call, Unread, anyone, endpoint
-from tillbridge.sandbox.faults import FaultRule
+from tillbridge.sandbox.errors import ServiceError
+from tillbridge.sandbox.middleware import FaultRule, Handler
 from tillbridge.sandbox.validation import Json
 
 if TYPE_CHECKING:
@@ -74,6 +76,23 @@ class Pages:
     def message(self, title: str, text: str, *, back: str = "/", status: int = 200) -> web.Response:
         """A page that says one thing, with a way back."""
         return self.render("message.html", status, title=title, text=text, back=back)
+
+
+def page_errors(pages: Pages, api_prefix: str) -> Middleware:
+    """The pages say what went wrong in a page."""
+
+    @web.middleware
+    async def answered(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path.startswith(("/_control/", api_prefix + "/")):
+            return await handler(request)
+        try:
+            return await handler(request)
+        except ServiceError as error:
+            return pages.message("That did not work", f"{error.message}.", status=error.status)
+        except web.HTTPNotFound:
+            return pages.message("Nothing here", "There is no such page.", status=404)
+
+    return answered
 
 
 async def read_form(request: web.Request) -> dict[str, str]:

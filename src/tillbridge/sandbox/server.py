@@ -6,31 +6,27 @@ from collections.abc import AsyncIterator, Callable
 import structlog
 from aiohttp import web
 
-from tillbridge.sandbox.browsing import Baskets
 from tillbridge.sandbox.clock import Clock
 from tillbridge.sandbox.communities import COMMUNITY_ENDPOINTS, Mirror
 from tillbridge.sandbox.control import CONTROL_ENDPOINTS
 from tillbridge.sandbox.control_traffic import TRAFFIC_ENDPOINTS
 from tillbridge.sandbox.endpoints import routes
-from tillbridge.sandbox.faults import Faults
 from tillbridge.sandbox.menus import MENU_ENDPOINTS, Jobs
 from tillbridge.sandbox.middleware import (
+    Faults,
     RateLimit,
     RequestLog,
     api_middlewares,
     control_errors,
-    page_errors,
     same_origin,
 )
-from tillbridge.sandbox.oauth import oauth_endpoints
-from tillbridge.sandbox.orders import Orders, order_endpoints
-from tillbridge.sandbox.pages import INDEX_ENDPOINTS, STATIC, Pages
-from tillbridge.sandbox.parent_orders import ParentOrders
+from tillbridge.sandbox.oauth import Tokens, oauth_endpoints
+from tillbridge.sandbox.orders import Orders, ParentOrders, order_endpoints
+from tillbridge.sandbox.pages import INDEX_ENDPOINTS, STATIC, Pages, page_errors
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import World
-from tillbridge.sandbox.storefront import STOREFRONT_ENDPOINTS
+from tillbridge.sandbox.storefront import STOREFRONT_ENDPOINTS, Baskets
 from tillbridge.sandbox.stores import store_endpoints
-from tillbridge.sandbox.tokens import Tokens
 from tillbridge.sandbox.webhooks import Webhooks
 
 _log = structlog.get_logger("tillbridge.sandbox")
