@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tillbridge.sandbox.state import AddOn, AddOnGroup, Catalogue, Item, Variant, new_id
+from tillbridge.sandbox.state import AddOnGroup, Catalogue, Item, Variant, new_id
 from tillbridge.sandbox.validation import wrong
 
 #: A record of the body, and where in the body it stands.
@@ -63,10 +63,8 @@ def read_batch(body: Mapping[str, Any]) -> Push:
 
 
 def _collect(push: Push, source: Mapping[str, Any], prefix: str) -> None:
-    push.categories.extend(_placed(source, "categories", prefix))
-    push.items.extend(_placed(source, "items", prefix))
-    push.add_ons.extend(_placed(source, "add_ons", prefix))
-    push.addon_groups.extend(_placed(source, "addon_groups", prefix))
+    for name in ("categories", "items", "add_ons", "addon_groups"):
+        getattr(push, name).extend(_placed(source, name, prefix))
 
 
 def _placed(source: Mapping[str, Any], name: str, prefix: str) -> Iterator[Placed]:
@@ -82,21 +80,19 @@ def check_push(catalogue: Catalogue, push: Push) -> None:
     menus = [(f"menus[{index}]", menu) for index, menu in enumerate(push.menus)]
     for records in (menus, push.categories, push.items, push.add_ons, push.addon_groups):
         refuse_duplicates((path, record["external_id"]) for path, record in records)
-    categories = catalogue.categories.keys() | {
-        entry["external_id"] for _, entry in push.categories
-    }
-    groups = catalogue.addon_groups.keys() | {
-        entry["external_id"] for _, entry in push.addon_groups
-    }
+    categories = catalogue.categories.keys() | _ids(push.categories)
+    groups = catalogue.addon_groups.keys() | _ids(push.addon_groups)
     for path, item in push.items:
         check_item(path, item, categories, groups)
-    add_ons = catalogue.add_ons.keys() | {entry["external_id"] for _, entry in push.add_ons}
-    add_ons |= {
-        entry["external_id"] for _, entry in push.items if entry.get("product_type") == "addon"
-    }
+    sold = [each for each in push.items if each[1].get("product_type") == "addon"]
+    add_ons = catalogue.add_ons.keys() | _ids(push.add_ons) | _ids(sold)
     add_ons |= {item.external_id for item in catalogue.items.values() if item.is_add_on}
     for path, group in push.addon_groups:
         _check_group(path, group, add_ons)
+
+
+def _ids(placed: Iterable[Placed]) -> set[str]:
+    return {record["external_id"] for _, record in placed}
 
 
 def check_item(
@@ -177,10 +173,8 @@ def upsert_item(catalogue: Catalogue, record: Mapping[str, Any]) -> None:
 
     Availability that the record does not mention stays as it was.
     """
-    external_id = record["external_id"]
-    item = catalogue.items.get(external_id)
-    if item is None:
-        item = catalogue.items[external_id] = Item(new_id("prd"), external_id, {})
+    key = record["external_id"]
+    item = catalogue.items.setdefault(key, Item(new_id("prd"), key, {}))
     item.fields = {}
     _write(catalogue, item, {"variants": [], **record})
 
@@ -218,14 +212,9 @@ def _write_variants(item: Item, records: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _upsert_add_on(catalogue: Catalogue, record: Mapping[str, Any]) -> None:
-    external_id = record["external_id"]
-    add_on = catalogue.add_ons.get(external_id)
-    if add_on is None:
-        catalogue.add_ons[external_id] = AddOn(
-            new_id("prd"), external_id, record["name"], record["price"]
-        )
-    else:
-        add_on.name, add_on.price = record["name"], record["price"]
+    key = record["external_id"]
+    add_on = catalogue.add_ons.setdefault(key, Item(new_id("prd"), key, {}))
+    add_on.fields = {"name": record["name"], "price": record["price"]}
 
 
 def _upsert_group(catalogue: Catalogue, record: Mapping[str, Any]) -> None:
@@ -246,12 +235,12 @@ def delete_item(catalogue: Catalogue, external_id: str) -> bool:
 # Availability
 
 
-def find_sellable(catalogue: Catalogue, external_id: str) -> Item | AddOn | None:
+def find_sellable(catalogue: Catalogue, external_id: str) -> Item | None:
     """What an availability call can switch: an item, or an entry of add_ons[]."""
     return catalogue.items.get(external_id) or catalogue.add_ons.get(external_id)
 
 
-def find_add_on(catalogue: Catalogue, external_id: str) -> Item | AddOn | None:
+def find_add_on(catalogue: Catalogue, external_id: str) -> Item | None:
     """An entry of add_ons[], or an item with product_type addon."""
     found = catalogue.add_ons.get(external_id)
     if found is not None:
@@ -272,7 +261,7 @@ def groups_of(catalogue: Catalogue, item: Item) -> list[AddOnGroup]:
 
 def set_available(
     catalogue: Catalogue,
-    thing: Item | AddOn,
+    thing: Item,
     *,
     available: bool,
     snooze_until_ms: int | None = None,
@@ -297,7 +286,7 @@ def wake(catalogue: Catalogue, now_ms: int) -> None:
             catalogue.revision += 1
 
 
-def is_available(thing: Item | AddOn, now_ms: int) -> bool:
+def is_available(thing: Item, now_ms: int) -> bool:
     """Whether it can be ordered now: switched on, or its snooze is over."""
     return thing.available or (
         thing.snooze_until_ms is not None and thing.snooze_until_ms <= now_ms

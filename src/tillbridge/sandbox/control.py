@@ -3,7 +3,7 @@
 Bodies are as strict as the service's own, so that a typo in a test says so.
 """
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -25,7 +25,6 @@ from tillbridge.sandbox.menus import NextJob, job_body
 from tillbridge.sandbox.orders import WantedAt, parent_body
 from tillbridge.sandbox.pricing import PlacementError, Wanted, WantedOption
 from tillbridge.sandbox.state import (
-    AddOn,
     Community,
     Item,
     Link,
@@ -106,9 +105,9 @@ def link_body(link: Link, now_ms: int) -> dict[str, Any]:
     }
 
 
-def _sellable_body(thing: Item | AddOn, now_ms: int) -> dict[str, Any]:
+def _sellable_body(thing: Item, now_ms: int) -> dict[str, Any]:
     """As a customer finds it now; `snooze_until` only while the snooze lasts."""
-    body = {**plain(thing, "fields"), **(thing.fields if isinstance(thing, Item) else {})}
+    body = {**plain(thing, "fields"), **thing.fields}
     available = is_available(thing, now_ms)
     return {
         **body,
@@ -431,16 +430,7 @@ async def _show_parent(call: Call[ParentOrder, Unread]) -> Json:
 
 
 async def _move_parent(call: Call[ParentOrder, Empty]) -> Json:
-    parents = call.sandbox.parents
-    steps: dict[str, Callable[[ParentOrder], None]] = {
-        "out-for-delivery": parents.leave,
-        "deliver": parents.deliver,
-        "cancel": parents.cancel,
-    }
-    step = steps.get(call.part("step"))
-    if step is None:
-        raise ServiceError("request.not_found", f"The last part is one of {', '.join(steps)}")
-    step(call.found)
+    call.sandbox.parents.step(call.found, call.part("step"))
     return _parent_body(call.found)
 
 
@@ -539,7 +529,7 @@ async def _set_app_secret(call: Call[None, AppSecret]) -> Json:
     app = call.sandbox.world.apps.get(call.part("client_id"))
     if app is None:
         raise ServiceError("control.refused", "No such app; GET /_control/state lists them")
-    app.client_secret = call.body.client_secret
+    call.sandbox.world.apps[app.client_id] = replace(app, client_secret=call.body.client_secret)
     return {"client_id": app.client_id}
 
 

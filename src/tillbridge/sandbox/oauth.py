@@ -28,8 +28,8 @@ from tillbridge.sandbox.clock import Clock
 from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone, endpoint
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.pages import read_form
-from tillbridge.sandbox.settings import SandboxSettings
-from tillbridge.sandbox.state import App, Merchant, World, new_id
+from tillbridge.sandbox.settings import AppSeed, SandboxSettings
+from tillbridge.sandbox.state import Merchant, World, new_id
 from tillbridge.sandbox.validation import Json, wrong
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ def _refuse_revoked(consent: Consent) -> None:
 class ConsentRequest:
     """A consent that a browser asks for; `email` is empty until the merchant says who they are."""
 
-    app: App
+    app: AppSeed
     redirect_uri: str
     state: str
     email: str
@@ -399,7 +399,7 @@ def oauth_endpoints(settings: SandboxSettings) -> list[Endpoint]:
 # What the calls above decide
 
 
-def _authenticated(world: World, client_id: str, client_secret: str) -> App:
+def _authenticated(world: World, client_id: str, client_secret: str) -> AppSeed:
     app = world.apps.get(client_id)
     # Unknown and wrong look alike, on purpose (specification, "Errors").
     if app is None or not hmac.compare_digest(app.client_secret.encode(), client_secret.encode()):
@@ -429,7 +429,9 @@ def _wanted(settings: SandboxSettings, body: TokenByCredentials) -> tuple[str, t
     return audience, scopes
 
 
-def _signing_app(world: World, basic: tuple[str, str] | None, body_client_id: str | None) -> App:
+def _signing_app(
+    world: World, basic: tuple[str, str] | None, body_client_id: str | None
+) -> AppSeed:
     if basic is not None:
         app = _authenticated(world, *basic)
         if body_client_id not in (None, app.client_id):
@@ -444,7 +446,7 @@ def _signing_app(world: World, basic: tuple[str, str] | None, body_client_id: st
     return world.apps[body_client_id]
 
 
-def _refuse_conflict(world: World, app: App, signup: Signup) -> None:
+def _refuse_conflict(world: World, app: AppSeed, signup: Signup) -> None:
     """409 for a known merchant who shall sign up again, or whose stores are other locations."""
     merchant = world.merchant(signup.email)
     if merchant is None or signup.flow_type == "login":
@@ -512,7 +514,7 @@ def _basic(_sandbox: "Sandbox", request: web.Request) -> tuple[str, str] | None:
     return client_id, secret
 
 
-def _check_redirect(app: App, redirect_uri: str) -> None:
+def _check_redirect(app: AppSeed, redirect_uri: str) -> None:
     """A registered URI, exactly; any loopback address where the app registered none."""
     if app.redirect_uris:
         if redirect_uri in app.redirect_uris:

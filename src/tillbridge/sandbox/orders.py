@@ -5,7 +5,7 @@ their states make up the parent's status is not shown in the specification; `rol
 sandbox's choice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -23,7 +23,7 @@ from tillbridge.sandbox.pricing import (
     unchecked_lines,
 )
 from tillbridge.sandbox.settings import SandboxSettings
-from tillbridge.sandbox.state import Community, Link, Order, ParentOrder, Store, World, new_id
+from tillbridge.sandbox.state import Community, Link, Order, ParentOrder, World, new_id
 from tillbridge.sandbox.validation import Empty, Json
 from tillbridge.sandbox.webhooks import Webhooks
 
@@ -100,11 +100,8 @@ class Orders:
         subtotal = sum(line.subtotal for line in lines)
         if subtotal < delivery.get("min_order_amount", 0) and order_type == "delivery":
             raise PlacementError("The basket is below the store's smallest order")
-        fee = (
-            delivery.get("delivery_fee", 0)
-            if delivery.get("enabled") and order_type == "delivery"
-            else 0
-        )
+        delivered = delivery.get("enabled") and order_type == "delivery"
+        fee = delivery.get("delivery_fee", 0) if delivered else 0
         extras = Extras(fee, min(discount, subtotal), tip)
         return price_order(lines, extras, inclusive=_inclusive(link))
 
@@ -171,8 +168,11 @@ class Orders:
     def deliver(self, order: Order) -> None:
         """The courier is done. What order.delivered carries, the specification does not show."""
         self.move(order, "completed", by="courier")
-        data = {"id": order.order_id, "order_number": order.order_number, "status": "delivered"}
-        self._webhooks.emit(order.link, "order.delivered", data, order_id=order.order_id)
+        self._emit(order, "order.delivered", "delivered")
+
+    def _emit(self, order: Order, event_type: str, status: str) -> None:
+        data = {"id": order.order_id, "order_number": order.order_number, "status": status}
+        self._webhooks.emit(order.link, event_type, data, order_id=order.order_id)
 
     def cancel(self, order: Order, reason: str, reason_code: str, message: str | None) -> None:
         """The POS cannot fulfil it: refund, and what the reason code sets off."""
@@ -200,8 +200,7 @@ class Orders:
         }
         order.effects.append(self._refund(order))
         if event_type is not None:
-            data = {"id": order.order_id, "order_number": order.order_number, "status": "cancelled"}
-            self._webhooks.emit(order.link, event_type, data, order_id=order.order_id)
+            self._emit(order, event_type, "cancelled")
 
     def _refund(self, order: Order) -> dict[str, Any]:
         amount = order.data.get("total_amount", 0)
@@ -237,8 +236,13 @@ CHILD_STATUS: Mapping[str, str] = {
     "completed": "delivered",
     "cancelled": "cancelled",
 }
+#: What each step leads to, and from where.
+_STEPS: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "out-for-delivery": ("out_for_delivery", ("ready",)),
+    "deliver": ("delivered", ("ready", "out_for_delivery")),
+    "cancel": ("cancelled", STATUSES[:-1]),
+}
 _SUMS = ("subtotal", "tax", "delivery_fee", "discount", "tip", "total_amount")
-_NO_MEMBER = "{} is not on the menu of this community"
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,14 +293,17 @@ class ParentOrders:
 
     def check_line(self, community: Community, wanted: WantedAt) -> Link:
         """Refuse what cannot be ordered here, as far as the community has a say in it."""
-        store = self._member(community, wanted.store_id)
+        try:
+            store = self._world.member(community, wanted.store_id)
+        except ServiceError as refusal:
+            raise PlacementError(refusal.message) from None
         now = self._clock.now_ms()
         if not self._world.is_open(community, store, now):
             raise PlacementError(f"{store.name} is closed")
         link = self._world.active_link(store.store_id)
         item = link.catalogue.items.get(wanted.line.external_id or "") if link else None
         if link is None or item is None:
-            raise PlacementError(_NO_MEMBER.format(wanted.line.external_id))
+            raise PlacementError(f"{wanted.line.external_id} is not on the menu of this community")
         if not community.own_state(item.product_id, now).available:
             raise PlacementError(f"{item.name} is sold out")
         return link
@@ -396,27 +403,23 @@ class ParentOrders:
         children = [CHILD_STATUS[child.state] for child in parent.children]
         self._become(parent, rolled_up(parent.status, children))
 
-    def leave(self, parent: ParentOrder) -> None:
-        """The courier has everything: ready becomes out_for_delivery."""
-        if parent.status != "ready":
-            raise _unreachable(parent, "out_for_delivery")
-        self._become(parent, "out_for_delivery")
-
-    def deliver(self, parent: ParentOrder) -> None:
-        """The courier is done: every child completes, and tells its POS."""
-        if parent.status not in ("ready", "out_for_delivery"):
-            raise _unreachable(parent, "delivered")
+    def step(self, parent: ParentOrder, name: str) -> None:
+        """`out-for-delivery`, `deliver` or `cancel`: what courier and customer do."""
+        if name not in _STEPS:
+            raise ServiceError("request.not_found", f"The last part is one of {', '.join(_STEPS)}")
+        target, reachable_from = _STEPS[name]
+        if parent.status not in reachable_from:
+            raise ServiceError(
+                "order.invalid_transition",
+                f"Community order {parent.order_id} is {parent.status}; {target} is not reachable",
+            )
+        if target == "out_for_delivery":
+            self._become(parent, target)
         for child in parent.children:
-            if child.state == "ready":
-                self._orders.deliver(child)
-
-    def cancel(self, parent: ParentOrder) -> None:
-        """The customer cancels all that can be; no POS event tells of it."""
-        if parent.status in ("delivered", "cancelled"):
-            raise _unreachable(parent, "cancelled")
-        for child in parent.children:
-            if child.state not in ("completed", "cancelled"):
-                self._orders.cancel_by_customer(child, None)
+            if target == "delivered" and child.state == "ready":
+                self._orders.deliver(child)  # every child completes, and informs its POS
+            elif target == "cancelled" and child.state not in ("completed", "cancelled"):
+                self._orders.cancel_by_customer(child, None)  # no POS event says so
 
     def _become(self, parent: ParentOrder, status: str) -> None:
         if status == parent.status:
@@ -433,12 +436,6 @@ class ParentOrders:
 
     def _note(self, parent: ParentOrder) -> None:
         parent.history.append({"status": parent.status, "at": self._clock.timestamp()})
-
-    def _member(self, community: Community, store_id: str) -> Store:
-        try:
-            return self._world.member(community, store_id)
-        except ServiceError as refusal:
-            raise PlacementError(refusal.message) from None
 
 
 def parent_body(parent: ParentOrder) -> dict[str, Any]:
@@ -484,19 +481,15 @@ def _line(child: Order, line: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _unreachable(parent: ParentOrder, target: str) -> ServiceError:
-    return ServiceError(
-        "order.invalid_transition",
-        f"Community order {parent.order_id} is {parent.status}; {target} is not reachable",
-    )
-
-
 # Endpoints
 
 
-async def _accept(call: Call[Order, Empty]) -> Json:
-    call.sandbox.orders.move(call.found, "accepted", by="pos")
-    return _answer(call.found)
+def _moves(target: str) -> Callable[[Call[Order, Empty]], Awaitable[Json]]:
+    async def move(call: Call[Order, Empty]) -> Json:
+        call.sandbox.orders.move(call.found, target, by="pos")
+        return _answer(call.found)
+
+    return move
 
 
 async def _status(call: Call[Order, OrderStatus]) -> Json:
@@ -504,11 +497,6 @@ async def _status(call: Call[Order, OrderStatus]) -> Json:
     if call.body.status != "preparing":
         raise unreachable(call.found, call.body.status)
     call.sandbox.orders.move(call.found, call.body.status, by="pos")
-    return _answer(call.found)
-
-
-async def _ready(call: Call[Order, Empty]) -> Json:
-    call.sandbox.orders.move(call.found, "ready", by="pos")
     return _answer(call.found)
 
 
@@ -528,8 +516,8 @@ def order_endpoints(settings: SandboxSettings) -> list[Endpoint]:
     path = "/pos/orders/{order_id}"
     status = renamed(OrderStatus, "status", settings.order_status_field)
     return [
-        endpoint("POST", f"{path}/accept", own_order, Empty, _accept),
+        endpoint("POST", f"{path}/accept", own_order, Empty, _moves("accepted")),
         endpoint("POST", f"{path}/status", own_order, status, _status),
-        endpoint("POST", f"{path}/ready", own_order, Empty, _ready),
+        endpoint("POST", f"{path}/ready", own_order, Empty, _moves("ready")),
         endpoint("POST", f"{path}/cancel", own_order, Cancel, _cancel),
     ]

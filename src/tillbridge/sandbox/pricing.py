@@ -6,7 +6,7 @@ adds the lines up, so all sums agree.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -63,14 +63,10 @@ class PricedLine:
 
     def body(self, tax_amount: int) -> dict[str, Any]:
         """As the order shows it."""
-        shown = plain(self, "components", "external_id", "variant_external_id", "options")
         return {
-            **shown,
+            **plain(self, "components"),
             "subtotal": self.subtotal,
             "tax_amount": tax_amount,
-            "external_id": self.external_id,
-            "variant_external_id": self.variant_external_id,
-            "options": plain(self.options),
         }
 
 
@@ -132,9 +128,7 @@ def price_order(lines: Sequence[PricedLine], extras: Extras, *, inclusive: bool)
     return {
         "subtotal": subtotal,
         "tax": tax,
-        "delivery_fee": extras.delivery_fee,
-        "discount": extras.discount,
-        "tip": extras.tip,
+        **asdict(extras),
         "total_amount": total,
         "prices_include_tax": inclusive,
         "tax_breakdown": [
@@ -192,7 +186,10 @@ def unchecked_lines(link: Link, wanted: Sequence[Wanted]) -> list[PricedLine]:
     for line in wanted:
         item = link.catalogue.items.get(line.external_id or "")
         variant = item.variants.get(line.variant_external_id or "") if item else None
-        options = tuple(_unchecked_option(link.catalogue, option) for option in line.options)
+        options = tuple(
+            _priced_option(find_sellable(link.catalogue, option.external_id), option)
+            for option in line.options
+        )
         lines.append(_priced(link, line, item, variant, options))
     return lines
 
@@ -229,18 +226,12 @@ def _options(
     offered = {external_id for group in groups for external_id in group.add_ons}
     priced = []
     for option in wanted:
-        thing = (
-            find_add_on(catalogue, option.external_id) if option.external_id in offered else None
-        )
-        if thing is None or option.quantity < 1:
+        thing = find_add_on(catalogue, option.external_id)
+        if thing is None or option.external_id not in offered or option.quantity < 1:
             raise PlacementError(f"{option.external_id} does not go with {item.name}")
         if not is_available(thing, now_ms):
             raise PlacementError(f"{thing.name} is sold out")
-        priced.append(
-            PricedOption(
-                thing.product_id, thing.name, option.quantity, thing.price, thing.external_id
-            )
-        )
+        priced.append(_priced_option(thing, option))
     for group in groups:
         chosen = sum(option.quantity for option in wanted if option.external_id in group.add_ons)
         if not group.min_select <= chosen <= group.max_select:
@@ -257,15 +248,11 @@ def choice_of(group: AddOnGroup) -> str:
     return f"{group.min_select} to {group.max_select}"
 
 
-def _unchecked_option(catalogue: Catalogue, option: WantedOption) -> PricedOption:
-    thing = find_sellable(catalogue, option.external_id)
+def _priced_option(thing: Item | None, option: WantedOption) -> PricedOption:
+    key = option.external_id
     if thing is None:
-        return PricedOption(
-            new_id("prd"), option.external_id, option.quantity, 0, option.external_id
-        )
-    return PricedOption(
-        thing.product_id, thing.name, option.quantity, thing.price, option.external_id
-    )
+        return PricedOption(new_id("prd"), key, option.quantity, 0, key)
+    return PricedOption(thing.product_id, thing.name, option.quantity, thing.price, key)
 
 
 def _priced(
@@ -275,24 +262,18 @@ def _priced(
     variant: Variant | None,
     options: tuple[PricedOption, ...],
 ) -> PricedLine:
-    overrides = dict(line.overrides)
     name = item.name if item else str(line.external_id)
     if variant is not None:
         name = f"{name} ({variant.variant_name})"
-    price = variant.price if variant else item.price if item else 0
-    taxes: tuple[Component, ...] = components_of(
-        link.store.tax_config, item.fields.get("tax") if item else None
-    )
-    return PricedLine(
-        product_id=overrides.get("product_id", item.product_id if item else new_id("prd")),
-        product_variant_id=overrides.get(
-            "product_variant_id", variant.variant_id if variant else None
-        ),
-        product_name=overrides.get("product_name", name),
+    priced = PricedLine(
+        product_id=item.product_id if item else new_id("prd"),
+        product_variant_id=variant.variant_id if variant else None,
+        product_name=name,
         quantity=line.quantity,
-        unit_price=overrides.get("unit_price", price),
-        external_id=overrides.get("external_id", line.external_id),
-        variant_external_id=overrides.get("variant_external_id", line.variant_external_id),
+        unit_price=variant.price if variant else item.price if item else 0,
+        external_id=line.external_id,
+        variant_external_id=line.variant_external_id,
         options=options,
-        components=taxes,
+        components=components_of(link.store.tax_config, item.fields.get("tax") if item else None),
     )
+    return replace(priced, **dict(line.overrides))

@@ -10,7 +10,7 @@ from tillbridge.sandbox.bodies import Signup
 from tillbridge.sandbox.clock import Clock, as_timestamp
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.hours import is_open
-from tillbridge.sandbox.settings import SandboxSettings, StoreSeed, default_tax_config
+from tillbridge.sandbox.settings import SandboxSettings, StoreSeed
 
 
 def new_id(prefix: str) -> str:
@@ -34,15 +34,6 @@ def plain(value: object, *hidden: str) -> Any:  # noqa: ANN401 (whatever JSON ho
     if isinstance(value, list | tuple):
         return [plain(entry) for entry in value]
     return value
-
-
-@dataclass(slots=True)
-class App:
-    """A partner application; its `client_id` is also the specification's app_id."""
-
-    client_id: str
-    client_secret: str
-    redirect_uris: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -100,7 +91,10 @@ class Variant:
 
 @dataclass(slots=True)
 class Item:
-    """One item. `fields` are the pushed ones, except availability and variants."""
+    """One item, or an entry of add_ons[].
+
+    `fields` are the pushed ones, except availability and variants.
+    """
 
     product_id: str
     external_id: str
@@ -126,18 +120,6 @@ class Item:
 
 
 @dataclass(slots=True)
-class AddOn:
-    """An entry of add_ons[]."""
-
-    product_id: str
-    external_id: str
-    name: str
-    price: int
-    available: bool = True
-    snooze_until_ms: int | None = None
-
-
-@dataclass(slots=True)
 class AddOnGroup:
     """A choice among add-ons, and how many of them."""
 
@@ -157,7 +139,7 @@ class Catalogue:
 
     menus: dict[str, str] = field(default_factory=dict)
     categories: dict[str, str] = field(default_factory=dict)
-    add_ons: dict[str, AddOn] = field(default_factory=dict)
+    add_ons: dict[str, Item] = field(default_factory=dict)
     addon_groups: dict[str, AddOnGroup] = field(default_factory=dict)
     items: dict[str, Item] = field(default_factory=dict)
     snoozed: set[str] = field(default_factory=set)
@@ -224,11 +206,8 @@ class Link:
     @property
     def active(self) -> Integration | None:
         """The integration, if it is active."""
-        return (
-            self.integration
-            if self.integration is not None and self.integration.status == "active"
-            else None
-        )
+        found = self.integration
+        return found if found is not None and found.status == "active" else None
 
     @property
     def receiver(self) -> Receiver | None:
@@ -369,7 +348,8 @@ class World:
 
     def reset(self) -> None:
         """Back to the seeds."""
-        self.apps: dict[str, App] = {}
+        #: By client_id, which is also the specification's app_id.
+        self.apps = {app.client_id: app for app in self.settings.apps}
         self.merchants: dict[str, Merchant] = {}
         self.stores: dict[str, Store] = {}
         self.links: dict[tuple[str, str], Link] = {}
@@ -381,12 +361,14 @@ class World:
         self.channel_events: list[dict[str, Any]] = []
         self.auto_consent = self.settings.auto_consent
         self._order_numbers = itertools.count(1001)
-        for app in self.settings.apps:
-            self.apps[app.client_id] = App(app.client_id, app.client_secret, app.redirect_uris)
         for seed in self.settings.merchants:
             merchant = self.add_merchant(seed.email)
-            for store in seed.stores:
-                self._seed_store(merchant, store)
+            for each in seed.stores:
+                store = self._add_store(merchant, each)
+                fee = {"enabled": True, "delivery_fee": each.delivery_fee}
+                store.settings["deliverySettings"] = fee
+                for app_id in self.apps if each.location_id is not None else ():
+                    self.link(app_id, store).location_id = each.location_id
         first_app, first_store = next(iter(self.apps)), next(iter(self.stores), None)
         self.communities: dict[str, Community] = {}
         self.subscriptions: dict[str, Subscription] = {}
@@ -398,23 +380,6 @@ class World:
             self.communities[hub.community_id] = Community(
                 hub.community_id, hub.name, hub.client_id or first_app, members
             )
-
-    def _seed_store(self, merchant: Merchant, seed: StoreSeed) -> None:
-        store = Store(
-            seed.store_id,
-            merchant.email,
-            seed.name,
-            seed.description,
-            seed.status,
-            seed.currency,
-            dict(seed.tax_config),
-            settings={"deliverySettings": {"enabled": True, "delivery_fee": seed.delivery_fee}},
-        )
-        self.stores[store.store_id] = store
-        merchant.store_ids.append(store.store_id)
-        if seed.location_id is not None:
-            for app_id in self.apps:
-                self.link(app_id, store).location_id = seed.location_id
 
     def add_merchant(self, email: str) -> Merchant:
         """A merchant who has just signed up."""
@@ -428,14 +393,17 @@ class World:
 
     def add_store(self, merchant: Merchant, name: str, store_id: str | None = None) -> Store:
         """Another store of a merchant, under an id of its own where none is given."""
+        return self._add_store(merchant, StoreSeed(store_id or new_id("st"), name, None))
+
+    def _add_store(self, merchant: Merchant, seed: StoreSeed) -> Store:
         store = Store(
-            store_id or new_id("st"),
+            seed.store_id,
             merchant.email,
-            name,
-            None,
-            "active",
-            "USD",
-            default_tax_config(),
+            seed.name,
+            seed.description,
+            seed.status,
+            seed.currency,
+            dict(seed.tax_config),
         )
         self.stores[store.store_id] = store
         merchant.store_ids.append(store.store_id)

@@ -6,7 +6,7 @@ A shop is one store, or a community with all of its member stores: one basket, o
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -59,6 +59,11 @@ if TYPE_CHECKING:
 _PAGE_SIZE = 60
 _WHOLE_MENU = 120
 _MOST_BASKETS = 1000
+_STEPS = ("created", "accepted", "preparing", "ready", "completed")
+_COOKIE = "sandbox_basket"
+
+
+# What a page shows of a menu
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,26 +77,27 @@ class Section:
 
 def browse(catalogue: Catalogue, query: Mapping[str, str]) -> tuple[list[Section], int, int]:
     """The whole menu when it is short, else one category or search result, a page at a time."""
-    sold = [item for item in catalogue.items.values() if not item.is_add_on]
+    sold = _sold(catalogue)
     words = query.get("q", "").strip().lower()
     chosen = query.get("category", "")
     if not words and not chosen and len(sold) <= _WHOLE_MENU:
-        return sections(catalogue, sold), 1, 1
+        return _sections(catalogue, sold), 1, 1
     if words:
         title, found = f"Search: {words}", [item for item in sold if words in item.name.lower()]
     else:
         title = catalogue.categories.get(chosen, "All items")
         found = [item for item in sold if not chosen or chosen in item.fields.get("categories", ())]
     pages = max(1, -(-len(found) // _PAGE_SIZE))
-    page = min(max(1, whole(query.get("page"), 1)), pages)
-    return (
-        [Section(title, "items", found[(page - 1) * _PAGE_SIZE : page * _PAGE_SIZE])],
-        page,
-        pages,
-    )
+    page = min(max(1, _whole(query.get("page"), 1)), pages)
+    shown = found[(page - 1) * _PAGE_SIZE : page * _PAGE_SIZE]
+    return [Section(title, "items", shown)], page, pages
 
 
-def sections(catalogue: Catalogue, sold: list[Item]) -> list[Section]:
+def _sold(catalogue: Catalogue) -> list[Item]:
+    return [item for item in catalogue.items.values() if not item.is_add_on]
+
+
+def _sections(catalogue: Catalogue, sold: list[Item]) -> list[Section]:
     """The categories that have items, in the order in which they were pushed."""
     sections = []
     for index, (external_id, name) in enumerate(catalogue.categories.items()):
@@ -104,77 +110,22 @@ def sections(catalogue: Catalogue, sold: list[Item]) -> list[Section]:
     return sections
 
 
-def categories(catalogue: Catalogue) -> list[tuple[str, str]]:
-    """Id and name of the categories that have items."""
-    used = {
-        key
-        for item in catalogue.items.values()
-        if not item.is_add_on
-        for key in item.fields.get("categories", ())
-    }
-    return [(key, name) for key, name in catalogue.categories.items() if key in used]
-
-
-def from_price(item: Item) -> int:
+def _from_price(item: Item) -> int:
     """The lowest price of the item, in minor units."""
-    prices = [variant.price for variant in live_variants(item)]
-    return min(prices) if prices else item.price
+    return min((variant.price for variant in live_variants(item)), default=item.price)
 
 
-def back_at(item: Item, now_ms: int) -> int | None:
-    """When a snoozed item comes back; None for any other."""
-    return item.snooze_until_ms if not is_available(item, now_ms) else None
-
-
-def item_values(link: Link, item: Item, now_ms: int) -> dict[str, Any]:
-    """What the page of one item shows: its kinds, its add-ons, and which of them can be had."""
-    catalogue = link.catalogue
-    return {
-        "store": link.store,
-        "item": item,
-        "variants": live_variants(item),
-        "groups": [
-            (
-                group,
-                choice_of(group),
-                [found for key in group.add_ons if (found := find_add_on(catalogue, key))],
-            )
-            for group in groups_of(catalogue, item)
-        ],
-        "is_available": lambda thing: is_available(thing, now_ms),
-    }
-
-
-def needs_choice(catalogue: Catalogue, item: Item) -> bool:
+def _needs_choice(link: Link, item: Item) -> bool:
     """Whether an item has a page of its own, instead of going into the basket as it is."""
-    return bool(live_variants(item) or groups_of(catalogue, item))
+    return bool(live_variants(item) or groups_of(link.catalogue, item))
 
 
-# Forms and baskets
-
-
-def read_line(form: Mapping[str, str]) -> Wanted:
-    """The item page's form.
-
-    Fields `option:<external_id>` are quantities; `pick:<group>` names the one chosen.
-    """
-    options = []
-    for name, value in form.items():
-        if name.startswith("option:") and whole(value, 0) > 0:
-            options.append(WantedOption(name.removeprefix("option:"), whole(value, 0)))
-        elif name.startswith("pick:") and value:
-            options.append(WantedOption(value))
-    return Wanted(
-        external_id=form.get("external_id", ""),
-        quantity=min(99, whole(form.get("quantity"), 1)),
-        variant_external_id=form.get("variant") or None,
-        options=tuple(options),
-    )
-
-
-def whole(text: str | None, otherwise: int) -> int:
+def _whole(text: str | None, otherwise: int) -> int:
     """A whole number from a form or an address, or `otherwise`."""
     return int(text) if text and re.fullmatch(r"-?\d{1,7}", text) else otherwise
+
+
+# Baskets
 
 
 class Baskets:
@@ -182,6 +133,10 @@ class Baskets:
 
     def __init__(self) -> None:
         self._baskets: OrderedDict[tuple[str, str], list[Wanted]] = OrderedDict()
+
+    def of(self, key: str | None, shop: str) -> list[Wanted]:
+        """The visitor's lines, in the order in which they were added; to be changed in place."""
+        return self._baskets.get((key or "", shop), [])
 
     def add(self, key: str | None, shop: str, line: Wanted) -> str:
         """Put a line into the visitor's basket; returns the key for the cookie."""
@@ -192,29 +147,28 @@ class Baskets:
             self._baskets.popitem(last=False)
         return key
 
-    def lines(self, key: str | None, shop: str) -> Sequence[Wanted]:
-        """The visitor's lines, in the order in which they were added."""
-        return tuple(self._baskets.get((key or "", shop), ()))
-
-    def remove(self, key: str | None, shop: str, index: int) -> None:
-        """Take one line out; an index that is not there is ignored."""
-        lines = self._baskets.get((key or "", shop), [])
-        if 0 <= index < len(lines):
-            del lines[index]
-
-    def clear(self, key: str | None, shop: str) -> None:
-        """Empty a basket, once it has been ordered."""
-        self._baskets.pop((key or "", shop), None)
-
     def reset(self) -> None:
         """Forget everybody's."""
         self._baskets.clear()
 
 
-# The shops
+def read_line(form: Mapping[str, str]) -> Wanted:
+    """The item page's form.
 
-_STEPS = ("created", "accepted", "preparing", "ready", "completed")
-_COOKIE = "sandbox_basket"
+    Fields `option:<external_id>` are quantities; `pick:<group>` names the one chosen.
+    """
+    options = []
+    for name, value in form.items():
+        if name.startswith("option:") and _whole(value, 0) > 0:
+            options.append(WantedOption(name.removeprefix("option:"), _whole(value, 0)))
+        elif name.startswith("pick:") and value:
+            options.append(WantedOption(value))
+    return Wanted(
+        external_id=form.get("external_id", ""),
+        quantity=min(99, _whole(form.get("quantity"), 1)),
+        variant_external_id=form.get("variant") or None,
+        options=tuple(options),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +180,9 @@ class BasketLine:
     external_id: str | None
     priced: PricedLine | None
     problem: str
+
+
+# The shops
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +200,7 @@ class Shop:
     """Where a visitor orders."""
 
     sandbox: "Sandbox"
+    request: web.Request
     stores: list[Store]
     community: Community | None = None
 
@@ -254,14 +212,15 @@ class Shop:
         return f"/store/{self.stores[0].store_id}"
 
     def path_of(self, store: Store) -> str:
-        """Of what is bought of one store."""
+        """Of what is bought of one store; it sets its basket apart from others, too."""
         return self.path if self.community is None else f"{self.path}/{store.store_id}"
 
-    def store(self, request: web.Request) -> Store:
+    @property
+    def store(self) -> Store:
         """The store in the path."""
         if self.community is None:
             return self.stores[0]
-        return self.sandbox.world.member(self.community, request.match_info["store_id"])
+        return self.sandbox.world.member(self.community, self.request.match_info["store_id"])
 
     def link(self, store: Store) -> Link | None:
         """Whose menu is shown."""
@@ -288,36 +247,41 @@ class Shop:
             raise PlacementError("No till is connected to this store, so it takes no orders")
         return link
 
-    # The basket
+    def shelves(self) -> list[Shelf]:
+        """The member stores of a community."""
+        found = []
+        for store in self.stores if self.community else ():
+            link, now = self.link(store), self.sandbox.clock.now_ms()
+            is_open = self.community is not None and self.sandbox.world.is_open(
+                self.community, store, now
+            )
+            found.append(Shelf(store, link, is_open, _sold(link.catalogue) if link else []))
+        return found
 
-    def basket(self, store: Store) -> str:
-        """What keeps the baskets of this shop and store apart from others."""
-        return self.path_of(store)
+    def version(self) -> str:
+        """Changes with everything that its page shows."""
+        now = self.sandbox.clock.now_ms()
+        if self.community is not None:
+            return self.sandbox.mirror.version(self.community, now)
+        link = self.link(self.store)
+        return f"{link.store.status}.{version(link.catalogue, now)}" if link else "none"
 
-    def wanted(self, request: web.Request) -> list[WantedAt]:
-        """What the visitor has put in."""
-        key = request.cookies.get(_COOKIE)
-        return [
-            WantedAt(store.store_id, line)
-            for store in self.stores
-            for line in self.sandbox.baskets.lines(key, self.basket(store))
-        ]
+    def basket(self, store: Store) -> list[Wanted]:
+        """What the visitor has put in of one store."""
+        return self.sandbox.baskets.of(self.request.cookies.get(_COOKIE), self.path_of(store))
 
-    def basket_lines(self, request: web.Request) -> list[BasketLine]:
+    def basket_lines(self) -> list[BasketLine]:
         """As the page shows them."""
-        key = request.cookies.get(_COOKIE)
-        return [
-            self._basket_line(store, index, line)
-            for store in self.stores
-            for index, line in enumerate(self.sandbox.baskets.lines(key, self.basket(store)))
-        ]
-
-    def _basket_line(self, store: Store, index: int, line: Wanted) -> BasketLine:
-        try:
-            return BasketLine(store, index, line.external_id, self.priced(store, line), "")
-        except PlacementError as refusal:
-            problem = f"{refusal}. Remove it to order the rest."
-            return BasketLine(store, index, line.external_id, None, problem)
+        lines = []
+        for store in self.stores:
+            for index, line in enumerate(self.basket(store)):
+                priced, problem = None, ""
+                try:
+                    priced = self.priced(store, line)
+                except PlacementError as refusal:
+                    problem = f"{refusal}. Remove it to order the rest."
+                lines.append(BasketLine(store, index, line.external_id, priced, problem))
+        return lines
 
     def table(self, token: str | None) -> Table | None:
         """The table whose code was scanned."""
@@ -334,13 +298,13 @@ class Shop:
 
 def store_shop(sandbox: "Sandbox", request: web.Request) -> Shop:
     """The store in the path as a shop."""
-    return Shop(sandbox, [any_store(sandbox, request)])
+    return Shop(sandbox, request, [any_store(sandbox, request)])
 
 
 def community_shop(sandbox: "Sandbox", request: web.Request) -> Shop:
     """The community in the path as a shop."""
     community = any_community(sandbox, request)
-    return Shop(sandbox, sandbox.world.members(community), community)
+    return Shop(sandbox, request, sandbox.world.members(community), community)
 
 
 Found = TypeVar("Found")
@@ -358,109 +322,82 @@ def _shown(version_of: Callable[[Found], str]) -> Callable[[Call[Found, Unread]]
 # Browsing
 
 
-async def _show_store(call: Call[Shop, Unread]) -> web.Response:
-    shop, query = call.found, call.request.query
-    store = shop.stores[0]
-    link = shop.link(store)
-    catalogue = link.catalogue if link else Catalogue()
-    sections, page, pages = browse(catalogue, query)
-    now = call.sandbox.clock.now_ms()
-    return _render(
-        call,
-        "store.html",
-        store=store,
-        connected=link is not None,
-        sections=sections,
-        categories=categories(catalogue),
-        words=query.get("q", "").strip(),
-        chosen=query.get("category", ""),
-        page=page,
-        pages=pages,
-        table=shop.table(query.get("table")),
-        table_token=query.get("table", ""),
-        currency=store.currency,
-        version=_store_version(shop),
-        back_at=lambda item: back_at(item, now),
-        needs_choice=lambda item: needs_choice(catalogue, item),
-    )
-
-
-async def _show_community(call: Call[Shop, Unread]) -> web.Response:
-    shop = call.found
-    return _render(
-        call,
-        "community.html",
-        community=shop.community,
-        shelves=[_shelf(shop, store) for store in shop.stores],
-        table_token="",
-        currency=shop.stores[0].currency if shop.stores else "USD",
-        version=_community_version(shop),
-        needs_choice=lambda link, item: needs_choice(link.catalogue, item),
-    )
-
-
-def _render(call: Call[Shop, Unread], template: str, **values: Any) -> web.Response:  # noqa: ANN401 (of templates)
-    """What the pages of both kinds of shops have in common: the basket and the prices."""
-    lines = call.found.basket_lines(call.request)
+async def _show_shop(call: Call[Shop, Unread]) -> web.Response:
+    """The page of a store, which is searched and paged, or that of a community."""
+    shop, query, now = call.found, call.request.query, call.sandbox.clock.now_ms()
+    lines = shop.basket_lines()
+    values: dict[str, Any] = {"shelves": shop.shelves(), "table_token": ""}
+    if shop.community is None:
+        link = shop.link(shop.store)
+        catalogue = link.catalogue if link else Catalogue()
+        sections, page, pages = browse(catalogue, query)
+        used = {key for item in _sold(catalogue) for key in item.fields.get("categories", ())}
+        values = {
+            "store": shop.store,
+            "link": link,
+            "sections": sections,
+            "categories": [each for each in catalogue.categories.items() if each[0] in used],
+            "words": query.get("q", "").strip(),
+            "chosen": query.get("category", ""),
+            "page": page,
+            "pages": pages,
+            "table": shop.table(query.get("table")),
+            "table_token": query.get("table", ""),
+            "back_at": lambda item: None if is_available(item, now) else item.snooze_until_ms,
+        }
     return call.sandbox.pages.render(
-        template,
-        shop=call.found,
+        "store.html" if shop.community is None else "community.html",
+        shop=shop,
         lines=lines,
         total=sum(line.priced.subtotal for line in lines if line.priced),
         problem=next((line.problem for line in lines if line.problem), ""),
-        from_price=from_price,
+        currency=shop.stores[0].currency if shop.stores else "USD",
+        version=shop.version(),
+        from_price=_from_price,
+        needs_choice=_needs_choice,
         **values,
     )
 
 
-def _shelf(shop: Shop, store: Store) -> Shelf:
-    link = shop.link(store)
-    sold = [item for item in link.catalogue.items.values() if not item.is_add_on] if link else []
-    now = shop.sandbox.clock.now_ms()
-    is_open = shop.community is not None and shop.sandbox.world.is_open(shop.community, store, now)
-    return Shelf(store, link, is_open, sold)
-
-
 async def _show_item(call: Call[Shop, Unread]) -> web.Response:
-    shop, query = call.found, call.request.query
-    store = shop.store(call.request)
+    """Its kinds, its add-ons, and which of them can be had."""
+    shop, query, now = call.found, call.request.query, call.sandbox.clock.now_ms()
+    store, token = shop.store, query.get("table", "")
     link = shop.link(store)
     item = link.catalogue.items.get(query.get("id", "")) if link else None
     if link is None or item is None or item.is_add_on:
         return call.sandbox.pages.message(
             "Not on the menu", "This item is no longer sold here.", back=shop.path, status=404
         )
-    token = query.get("table", "")
+    groups = [
+        (
+            group,
+            choice_of(group),
+            [found for key in group.add_ons if (found := find_add_on(link.catalogue, key))],
+        )
+        for group in groups_of(link.catalogue, item)
+    ]
     return call.sandbox.pages.render(
         "item.html",
+        store=store,
+        item=item,
+        variants=live_variants(item),
+        groups=groups,
+        is_available=lambda thing: is_available(thing, now),
         action=f"{shop.path_of(store)}/basket",
         back=_at_table(shop.path, token),
         problem=query.get("problem", ""),
         table_token=token,
         orderable=shop.has(item),
-        **item_values(link, item, call.sandbox.clock.now_ms()),
     )
-
-
-def _store_version(shop: Shop) -> str:
-    link = shop.link(shop.stores[0])
-    if link is None:
-        return "none"
-    return f"{link.store.status}.{version(link.catalogue, shop.sandbox.clock.now_ms())}"
-
-
-def _community_version(shop: Shop) -> str:
-    if shop.community is None:
-        return "none"
-    return shop.sandbox.mirror.version(shop.community, shop.sandbox.clock.now_ms())
 
 
 # The basket
 
 
 async def _add(call: Call[Shop, Unread]) -> web.Response:
-    shop = call.found
-    store, form = shop.store(call.request), await read_form(call.request)
+    shop, store = call.found, call.found.store
+    form = await read_form(call.request)
     wanted, token = read_line(form), form.get("table", "")
     try:
         shop.priced(store, wanted)
@@ -470,23 +407,23 @@ async def _add(call: Call[Shop, Unread]) -> web.Response:
         raise web.HTTPSeeOther(_at_table(str(where), token)) from None
     response = web.HTTPSeeOther(_at_table(shop.path, token) + "#basket")
     visitor = call.request.cookies.get(_COOKIE)
-    key = call.sandbox.baskets.add(visitor, shop.basket(store), wanted)
+    key = call.sandbox.baskets.add(visitor, shop.path_of(store), wanted)
     response.set_cookie(_COOKIE, key, httponly=True, samesite="Lax")
     raise response
 
 
 async def _remove(call: Call[Shop, Unread]) -> web.Response:
     shop, form = call.found, await read_form(call.request)
-    basket = shop.basket(shop.store(call.request))
-    index = whole(form.get("line"), -1)
-    call.sandbox.baskets.remove(call.request.cookies.get(_COOKIE), basket, index)
+    lines, index = shop.basket(shop.store), _whole(form.get("line"), -1)
+    if 0 <= index < len(lines):
+        del lines[index]
     raise web.HTTPSeeOther(_at_table(shop.path, form.get("table", "")) + "#basket")
 
 
 async def _place(call: Call[Shop, Unread]) -> web.Response:
     shop, form = call.found, await read_form(call.request)
     try:
-        placed = _ordered(shop, shop.wanted(call.request), form)
+        placed = _ordered(shop, form)
     except PlacementError as refusal:
         return call.sandbox.pages.message(
             "The order was not placed",
@@ -495,13 +432,14 @@ async def _place(call: Call[Shop, Unread]) -> web.Response:
             status=409,
         )
     for store in shop.stores:
-        call.sandbox.baskets.clear(call.request.cookies.get(_COOKIE), shop.basket(store))
+        shop.basket(store).clear()
     raise web.HTTPSeeOther(placed)
 
 
-def _ordered(shop: Shop, wanted: list[WantedAt], form: dict[str, str]) -> str:
+def _ordered(shop: Shop, form: dict[str, str]) -> str:
     """The page of the order that was placed."""
     notes = form.get("special_instructions", "").strip()[:1000]
+    wanted = [WantedAt(each.store_id, line) for each in shop.stores for line in shop.basket(each)]
     if shop.community is not None:
         customer = {"name": form.get("name", "").strip()[:100]}
         parent = shop.sandbox.parents.place(
@@ -510,10 +448,10 @@ def _ordered(shop: Shop, wanted: list[WantedAt], form: dict[str, str]) -> str:
         return f"/community-orders/{parent.order_id}"
     table = shop.table(form.get("table"))
     order = shop.sandbox.orders.place(
-        shop.connected(shop.stores[0]),
+        shop.connected(shop.store),
         [entry.line for entry in wanted],
         order_type="dine_in" if table else "delivery",
-        tip=max(0, whole(form.get("tip"), 0)),
+        tip=max(0, _whole(form.get("tip"), 0)),
         special_instructions=f"Table {table.name}. {notes}".strip() if table else notes,
     )
     return f"/orders/{order.order_id}"
@@ -566,21 +504,11 @@ async def _show_parent(call: Call[ParentOrder, Unread]) -> web.Response:
 
 
 def _parent_version(parent: ParentOrder) -> str:
-    steps = sum(len(child.history) for child in parent.children)
-    return f"{parent.status}.{steps}"
+    return f"{parent.status}.{sum(len(child.history) for child in parent.children)}"
 
 
 async def _move_parent(call: Call[ParentOrder, Unread]) -> web.Response:
-    parents = call.sandbox.parents
-    steps: dict[str, Callable[[ParentOrder], None]] = {
-        "leave": parents.leave,
-        "deliver": parents.deliver,
-        "cancel": parents.cancel,
-    }
-    step = steps.get(call.part("step"))
-    if step is None:
-        raise web.HTTPNotFound
-    step(call.found)
+    call.sandbox.parents.step(call.found, call.part("step"))
     raise web.HTTPSeeOther(f"/community-orders/{call.found.order_id}")
 
 
@@ -588,9 +516,9 @@ _STORE, _COMMUNITY = "/store/{store_id}", "/community/{community_id}"
 _MEMBER = f"{_COMMUNITY}/{{store_id}}"
 _ORDER, _PARENT = "/orders/{order_id}", "/community-orders/{order_id}"
 STOREFRONT_ENDPOINTS = (
-    endpoint("GET", _STORE, store_shop, Unread, _show_store),
+    endpoint("GET", _STORE, store_shop, Unread, _show_shop),
     endpoint("GET", f"{_STORE}/item", store_shop, Unread, _show_item),
-    endpoint("GET", f"{_STORE}/version", store_shop, Unread, _shown(_store_version)),
+    endpoint("GET", f"{_STORE}/version", store_shop, Unread, _shown(Shop.version)),
     endpoint("POST", f"{_STORE}/basket", store_shop, Unread, _add),
     endpoint("POST", f"{_STORE}/basket/remove", store_shop, Unread, _remove),
     endpoint("POST", f"{_STORE}/orders", store_shop, Unread, _place),
@@ -598,8 +526,8 @@ STOREFRONT_ENDPOINTS = (
     endpoint("GET", f"{_ORDER}/version", any_order, Unread, _shown(_order_version)),
     endpoint("POST", f"{_ORDER}/deliver", any_order, Unread, _deliver),
     endpoint("POST", f"{_ORDER}/cancel", any_order, Unread, _cancel),
-    endpoint("GET", _COMMUNITY, community_shop, Unread, _show_community),
-    endpoint("GET", f"{_COMMUNITY}/version", community_shop, Unread, _shown(_community_version)),
+    endpoint("GET", _COMMUNITY, community_shop, Unread, _show_shop),
+    endpoint("GET", f"{_COMMUNITY}/version", community_shop, Unread, _shown(Shop.version)),
     endpoint("POST", f"{_COMMUNITY}/orders", community_shop, Unread, _place),
     endpoint("GET", f"{_MEMBER}/item", community_shop, Unread, _show_item),
     endpoint("POST", f"{_MEMBER}/basket", community_shop, Unread, _add),
