@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import ConfigDict, Field, create_model, model_validator
 
+from tillbridge.sandbox.hours import WEEKDAYS
 from tillbridge.sandbox.validation import (
     NO_LIST,
     AnyBody,
@@ -154,16 +155,12 @@ class Opening(Body):
     close: _Time
 
 
-class Availability(Body):
-    """The opening hours of a store's settings; a day that is left out is closed."""
-
-    monday: list[Opening] = NO_LIST
-    tuesday: list[Opening] = NO_LIST
-    wednesday: list[Opening] = NO_LIST
-    thursday: list[Opening] = NO_LIST
-    friday: list[Opening] = NO_LIST
-    saturday: list[Opening] = NO_LIST
-    sunday: list[Opening] = NO_LIST
+_DAYS: dict[str, Any] = dict.fromkeys(WEEKDAYS, (list[Opening], ...))
+_SOME_DAYS: dict[str, Any] = dict.fromkeys(WEEKDAYS, (list[Opening], NO_LIST))
+#: Every weekday is required, so that nobody closes a day by forgetting it.
+Weekly: Any = create_model("Weekly", __base__=Body, **_DAYS)
+#: The opening hours of a store's settings; a day that is left out is closed.
+Availability: Any = create_model("Availability", __base__=Body, **_SOME_DAYS)
 
 
 class DeliverySettings(Body):
@@ -381,18 +378,6 @@ class CommunityItemPatch(Body):
         return value
 
 
-class Weekly(Body):
-    """Every weekday is required, so that nobody closes a day by forgetting it."""
-
-    monday: list[Opening]
-    tuesday: list[Opening]
-    wednesday: list[Opening]
-    thursday: list[Opening]
-    friday: list[Opening]
-    saturday: list[Opening]
-    sunday: list[Opening]
-
-
 class Override(Body):
     """A dated exception."""
 
@@ -439,14 +424,14 @@ def menu_push(body: Json) -> type[MenusPush] | type[FlatPush]:
 def token_request(scope_field: str) -> Callable[[Json], type[TokenByCode | TokenByCredentials]]:
     """One endpoint, two bodies: `grant_type` says which. The name of the scope's field is ours."""
     by_credentials = renamed(TokenByCredentials, "scope", scope_field)
-    models: dict[Any, Any] = {
-        "client_credentials": by_credentials,
-        "authorization_code": TokenByCode,
-    }
 
     def choose(body: Json) -> Any:  # noqa: ANN401 (one of the three)
-        grant = body.get("grant_type") if isinstance(body, dict) else None
-        return models.get(grant if isinstance(grant, str) else None, _AnyGrant)
+        match body:
+            case {"grant_type": "client_credentials"}:
+                return by_credentials
+            case {"grant_type": "authorization_code"}:
+                return TokenByCode
+        return _AnyGrant
 
     return choose
 

@@ -23,8 +23,8 @@ from tillbridge.sandbox.catalogue import (
 from tillbridge.sandbox.clock import as_timestamp, parse_timestamp
 from tillbridge.sandbox.endpoints import (
     Call,
+    Endpoint,
     Unread,
-    endpoint,
     own_community,
     own_subscription,
 )
@@ -356,15 +356,15 @@ _ITEM = f"{_COMMUNITY}/catalogue/items/{{item_id}}"
 _WEBHOOK = "/webhooks/{webhook_id}"
 #: The endpoints under "Community (hub) endpoints".
 COMMUNITY_ENDPOINTS = (
-    endpoint("GET", f"{_COMMUNITY}/catalogue", own_community, Unread, _catalogue),
-    endpoint("GET", _ITEM, own_community, Unread, _item),
-    endpoint("PATCH", _ITEM, own_community, CommunityItemPatch, _patch),
-    endpoint("PUT", f"{_COMMUNITY}/stores/{{store_id}}/hours", own_community, Hours, _hours),
-    endpoint("GET", f"{_COMMUNITY}/orders/{{order_id}}", own_community, Unread, _order),
-    endpoint("POST", f"{_COMMUNITY}/webhooks", own_community, Subscribe, _subscribe, 201),
-    endpoint("GET", _WEBHOOK, own_subscription, Unread, _show),
-    endpoint("PUT", _WEBHOOK, own_subscription, SubscriptionUpdate, _change),
-    endpoint("DELETE", _WEBHOOK, own_subscription, Unread, _remove),
-    endpoint("POST", f"{_WEBHOOK}/test", own_subscription, Empty, _test),
-    endpoint("GET", f"{_WEBHOOK}/deliveries", own_subscription, Unread, _deliveries),
+    Endpoint("GET", f"{_COMMUNITY}/catalogue", own_community, Unread, _catalogue),
+    Endpoint("GET", _ITEM, own_community, Unread, _item),
+    Endpoint("PATCH", _ITEM, own_community, CommunityItemPatch, _patch),
+    Endpoint("PUT", f"{_COMMUNITY}/stores/{{store_id}}/hours", own_community, Hours, _hours),
+    Endpoint("GET", f"{_COMMUNITY}/orders/{{order_id}}", own_community, Unread, _order),
+    Endpoint("POST", f"{_COMMUNITY}/webhooks", own_community, Subscribe, _subscribe, 201),
+    Endpoint("GET", _WEBHOOK, own_subscription, Unread, _show),
+    Endpoint("PUT", _WEBHOOK, own_subscription, SubscriptionUpdate, _change),
+    Endpoint("DELETE", _WEBHOOK, own_subscription, Unread, _remove),
+    Endpoint("POST", f"{_WEBHOOK}/test", own_subscription, Empty, _test),
+    Endpoint("GET", f"{_WEBHOOK}/deliveries", own_subscription, Unread, _deliveries),
 )

@@ -12,13 +12,13 @@ from tillbridge.sandbox.bodies import StoreStatus
 from tillbridge.sandbox.catalogue import is_available
 from tillbridge.sandbox.endpoints import (
     Call,
+    Endpoint,
     Unread,
     any_community,
     any_order,
     any_parent,
     any_store,
     anyone,
-    endpoint,
 )
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.menus import NextJob, job_body
@@ -577,30 +577,30 @@ _COMMUNITY = "/_control/communities/{community_id}"
 _PARENT = f"{_COMMUNITY}/orders/{{order_id}}"
 _STORE = "/_control/stores/{store_id}"
 CONTROL_ENDPOINTS = (
-    endpoint("GET", "/_control/state", anyone, Unread, _state),
-    endpoint("POST", "/_control/reset", anyone, Empty, _reset),
-    endpoint("POST", "/_control/orders", anyone, PlaceOrder, _place),
-    endpoint("GET", _ORDER, any_order, Unread, _show_order),
-    endpoint("POST", f"{_ORDER}/deliver", any_order, Empty, _deliver),
-    endpoint("POST", f"{_ORDER}/customer-cancel", any_order, CustomerCancel, _customer_cancel),
-    endpoint("POST", "/_control/stores", anyone, NewStore, _add_store, 201),
-    endpoint("POST", f"{_STORE}/status", any_store, StoreStatus, _set_store_status),
-    endpoint("PUT", f"{_STORE}/tax-config", any_store, TaxConfig, _set_taxes),
-    endpoint("POST", "/_control/tables/{store_id}/rotate", any_store, Rotate, _rotate_tables),
-    endpoint("POST", f"{_COMMUNITY}/members", any_community, Member, _join),
-    endpoint(
+    Endpoint("GET", "/_control/state", anyone, Unread, _state),
+    Endpoint("POST", "/_control/reset", anyone, Empty, _reset),
+    Endpoint("POST", "/_control/orders", anyone, PlaceOrder, _place),
+    Endpoint("GET", _ORDER, any_order, Unread, _show_order),
+    Endpoint("POST", f"{_ORDER}/deliver", any_order, Empty, _deliver),
+    Endpoint("POST", f"{_ORDER}/customer-cancel", any_order, CustomerCancel, _customer_cancel),
+    Endpoint("POST", "/_control/stores", anyone, NewStore, _add_store, 201),
+    Endpoint("POST", f"{_STORE}/status", any_store, StoreStatus, _set_store_status),
+    Endpoint("PUT", f"{_STORE}/tax-config", any_store, TaxConfig, _set_taxes),
+    Endpoint("POST", "/_control/tables/{store_id}/rotate", any_store, Rotate, _rotate_tables),
+    Endpoint("POST", f"{_COMMUNITY}/members", any_community, Member, _join),
+    Endpoint(
         "POST", f"{_COMMUNITY}/orders", any_community, PlaceCommunityOrder, _place_community_order
     ),
-    endpoint("GET", _PARENT, any_parent, Unread, _show_parent),
-    endpoint("POST", f"{_PARENT}/{{step}}", any_parent, Empty, _move_parent),
-    endpoint("POST", "/_control/integrations/{store_id}/{status}", anyone, Empty, _set_integration),
-    endpoint("POST", "/_control/tokens/expire", anyone, OfKind, _expire),
-    endpoint("POST", "/_control/tokens/invalidate", anyone, OfKind, _invalidate),
-    endpoint("POST", "/_control/tokens/revoke", anyone, Revoke, _revoke),
-    endpoint("POST", "/_control/tokens/mint", anyone, Mint, _mint),
-    endpoint("POST", "/_control/consent", anyone, Consent, _consent),
-    endpoint("POST", "/_control/apps/{client_id}/secret", anyone, AppSecret, _set_app_secret),
-    endpoint("POST", "/_control/jobs/lose", anyone, LoseJobs, _lose_jobs),
-    endpoint("POST", "/_control/jobs/next", anyone, PlanJob, _plan_job),
-    endpoint("POST", "/_control/items/reject", anyone, RejectItems, _reject_items),
+    Endpoint("GET", _PARENT, any_parent, Unread, _show_parent),
+    Endpoint("POST", f"{_PARENT}/{{step}}", any_parent, Empty, _move_parent),
+    Endpoint("POST", "/_control/integrations/{store_id}/{status}", anyone, Empty, _set_integration),
+    Endpoint("POST", "/_control/tokens/expire", anyone, OfKind, _expire),
+    Endpoint("POST", "/_control/tokens/invalidate", anyone, OfKind, _invalidate),
+    Endpoint("POST", "/_control/tokens/revoke", anyone, Revoke, _revoke),
+    Endpoint("POST", "/_control/tokens/mint", anyone, Mint, _mint),
+    Endpoint("POST", "/_control/consent", anyone, Consent, _consent),
+    Endpoint("POST", "/_control/apps/{client_id}/secret", anyone, AppSecret, _set_app_secret),
+    Endpoint("POST", "/_control/jobs/lose", anyone, LoseJobs, _lose_jobs),
+    Endpoint("POST", "/_control/jobs/next", anyone, PlanJob, _plan_job),
+    Endpoint("POST", "/_control/items/reject", anyone, RejectItems, _reject_items),
 )

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tillbridge.sandbox.endpoints import Call, Unread, any_community, anyone, endpoint
+from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, any_community, anyone
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.middleware import FaultRule
 from tillbridge.sandbox.state import Community, new_id, plain
@@ -239,21 +239,21 @@ async def _send_to_subscribers(call: Call[Community, SubscribersEvent]) -> Json:
 
 
 TRAFFIC_ENDPOINTS = (
-    endpoint("GET", "/_control/clock", anyone, Unread, _show_clock),
-    endpoint("POST", "/_control/clock", anyone, SetClock, _set_clock),
-    endpoint("GET", "/_control/faults", anyone, Unread, _show_faults),
-    endpoint("POST", "/_control/faults", anyone, FaultRule, _add_fault, 201),
-    endpoint("DELETE", "/_control/faults", anyone, Unread, _clear_faults),
-    endpoint("DELETE", "/_control/faults/{rule_id}", anyone, Unread, _remove_fault),
-    endpoint("POST", "/_control/rate", anyone, SetRate, _set_rate),
-    endpoint("GET", "/_control/requests", anyone, Unread, _requests),
-    endpoint("DELETE", "/_control/requests", anyone, Unread, _clear_requests),
-    endpoint("GET", "/_control/deliveries", anyone, Unread, _deliveries),
-    endpoint("POST", "/_control/webhooks/pause", anyone, Empty, _pause),
-    endpoint("POST", "/_control/webhooks/resume", anyone, Empty, _resume),
-    endpoint("POST", "/_control/webhooks/redeliver", anyone, Redeliver, _redeliver),
-    endpoint("POST", "/_control/webhooks/send", anyone, StoreEvent, _send),
-    endpoint(
+    Endpoint("GET", "/_control/clock", anyone, Unread, _show_clock),
+    Endpoint("POST", "/_control/clock", anyone, SetClock, _set_clock),
+    Endpoint("GET", "/_control/faults", anyone, Unread, _show_faults),
+    Endpoint("POST", "/_control/faults", anyone, FaultRule, _add_fault, 201),
+    Endpoint("DELETE", "/_control/faults", anyone, Unread, _clear_faults),
+    Endpoint("DELETE", "/_control/faults/{rule_id}", anyone, Unread, _remove_fault),
+    Endpoint("POST", "/_control/rate", anyone, SetRate, _set_rate),
+    Endpoint("GET", "/_control/requests", anyone, Unread, _requests),
+    Endpoint("DELETE", "/_control/requests", anyone, Unread, _clear_requests),
+    Endpoint("GET", "/_control/deliveries", anyone, Unread, _deliveries),
+    Endpoint("POST", "/_control/webhooks/pause", anyone, Empty, _pause),
+    Endpoint("POST", "/_control/webhooks/resume", anyone, Empty, _resume),
+    Endpoint("POST", "/_control/webhooks/redeliver", anyone, Redeliver, _redeliver),
+    Endpoint("POST", "/_control/webhooks/send", anyone, StoreEvent, _send),
+    Endpoint(
         "POST",
         "/_control/communities/{community_id}/events",
         any_community,

@@ -4,9 +4,9 @@ A row names the method and path, what the path and the credentials stand for (fo
 before the body is read), the model of the body, and the function that answers.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from aiohttp import web
 
@@ -56,14 +56,14 @@ class Call(Generic[Found, AnyBody]):
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A row of a table."""
+class Endpoint(Generic[Found, AnyBody]):
+    """A row of a table, whose parts fit each other."""
 
     method: str
     path: str
-    find: Callable[["Sandbox", web.Request], Any]
-    body: Model[Body]
-    answer: Callable[[Call[Any, Any]], Awaitable[Json | web.StreamResponse]]
+    find: Callable[["Sandbox", web.Request], Found]
+    body: Model[AnyBody]
+    answer: Callable[[Call[Found, AnyBody]], Awaitable[Json | web.StreamResponse]]
     status: int = 200
 
     def route(self, sandbox: "Sandbox", *, api: bool) -> web.RouteDef:
@@ -81,24 +81,7 @@ class Endpoint:
         return web.RouteDef(self.method, self.path, handle, head)
 
 
-def endpoint(
-    method: str,
-    path: str,
-    find: Callable[["Sandbox", web.Request], Found],
-    body: Model[AnyBody],
-    answer: Callable[[Call[Found, AnyBody]], Awaitable[Json | web.StreamResponse]],
-    status: int = 200,
-) -> Endpoint:
-    """A row whose parts fit each other."""
-    return Endpoint(method, path, find, body, answer, status)
-
-
-def routes(sandbox: "Sandbox", endpoints: Iterable[Endpoint], *, api: bool) -> list[web.RouteDef]:
-    """Of a table."""
-    return [each.route(sandbox, api=api) for each in endpoints]
-
-
-async def _read(request: web.Request, model: Model[Body], *, api: bool) -> Body:
+async def _read(request: web.Request, model: Model[Any], *, api: bool) -> Any:  # noqa: ANN401 (of the row)
     if model is Unread:
         return Unread()
     raw = await request.read()

@@ -32,7 +32,7 @@ from tillbridge.sandbox.catalogue import (
     wake,
 )
 from tillbridge.sandbox.clock import Timer, as_timestamp
-from tillbridge.sandbox.endpoints import Call, Unread, endpoint, integrated, pushing
+from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, integrated, pushing
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.state import Integration, Job, Link, Table, World, new_id, plain
 from tillbridge.sandbox.validation import Json, wrong
@@ -307,11 +307,11 @@ def _upsert_table(link: Link, record: TableBody) -> Table:
 _STORE = "/pos/stores/{store_id}"
 #: The endpoints under "Menus and items".
 MENU_ENDPOINTS = (
-    endpoint("POST", f"{_STORE}/menus", _writing, menu_push, _push),
-    endpoint("GET", f"{_STORE}/menus/jobs/{{job_id}}", integrated, Unread, _job),
-    endpoint("GET", f"{_STORE}/menus/status", integrated, Unread, _status),
-    endpoint("POST", f"{_STORE}/menus/batch", _writing, Batch, _batch),
-    endpoint("POST", f"{_STORE}/items/availability", _writing, AvailabilityBatch, _availability),
-    endpoint("PATCH", f"{_STORE}/items/{{ext_item_id}}", _writing, ItemPatch, _patch),
-    endpoint("POST", f"{_STORE}/tables", integrated, Tables, _tables),
+    Endpoint("POST", f"{_STORE}/menus", _writing, menu_push, _push),
+    Endpoint("GET", f"{_STORE}/menus/jobs/{{job_id}}", integrated, Unread, _job),
+    Endpoint("GET", f"{_STORE}/menus/status", integrated, Unread, _status),
+    Endpoint("POST", f"{_STORE}/menus/batch", _writing, Batch, _batch),
+    Endpoint("POST", f"{_STORE}/items/availability", _writing, AvailabilityBatch, _availability),
+    Endpoint("PATCH", f"{_STORE}/items/{{ext_item_id}}", _writing, ItemPatch, _patch),
+    Endpoint("POST", f"{_STORE}/tables", integrated, Tables, _tables),
 )

@@ -8,6 +8,7 @@ import random
 import re
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -70,6 +71,12 @@ class _Armed:
     seen: int = 0
     hit: int = 0
 
+    def picks(self, method: str, path: str) -> bool:
+        """Whether the rule is about such calls."""
+        wanted = self.rule.method
+        fits = method != "GET" if wanted == "WRITE" else wanted in (None, method)
+        return fits and re.search(self.rule.path, path) is not None
+
 
 class Faults:
     """The rules in force, oldest first; the first one that picks a call has it."""
@@ -98,7 +105,7 @@ class Faults:
         """The rule for this call, counted."""
         for armed in list(self._armed):
             rule = armed.rule
-            if not _picks(rule, method, path):
+            if not armed.picks(method, path):
                 continue
             armed.seen += 1
             if armed.seen <= rule.after or self._chance.uniform(0, 100) >= rule.percent:
@@ -112,11 +119,6 @@ class Faults:
     def in_force(self) -> list[tuple[FaultRule, int]]:
         """Each rule, and how many calls it has spoiled."""
         return [(armed.rule, armed.hit) for armed in self._armed]
-
-
-def _picks(rule: FaultRule, method: str, path: str) -> bool:
-    wanted = method != "GET" if rule.method == "WRITE" else rule.method in (None, method)
-    return wanted and re.search(rule.path, path) is not None
 
 
 async def spoil(rule: FaultRule, request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -208,17 +210,12 @@ class RequestLog:
         """The parsed body without its secrets, or the size of one too large or no JSON."""
         if not raw:
             return
-        if len(raw) > self._body_bytes:
-            entry.body = {"bytes": len(raw)}
-            return
-        try:
-            body = json.loads(raw)
-        except ValueError:
-            entry.body = {"bytes": len(raw)}
-            return
-        if isinstance(body, dict):
-            body = {name: "(hidden)" if name in _HIDDEN else value for name, value in body.items()}
-        entry.body = body
+        entry.body = {"bytes": len(raw)}
+        if len(raw) <= self._body_bytes:
+            with suppress(ValueError):
+                entry.body = json.loads(raw)
+        if isinstance(entry.body, dict):
+            entry.body |= {name: "(hidden)" for name in _HIDDEN if name in entry.body}
 
     def clear(self) -> None:
         """Forget all entries; their numbers go on."""
@@ -307,7 +304,8 @@ def api_middlewares(
         except ServiceError as error:
             return error_response(error)
         except web.HTTPRedirection as redirect:
-            return _plain_redirect(redirect)
+            headers = {"Location": redirect.headers["Location"]}
+            return web.Response(status=redirect.status, headers=headers)
         except web.HTTPException as error:
             return error_response(_translated(error, request))
         except Exception:  # noqa: BLE001 (the last line of defence: answered and logged)
@@ -317,10 +315,6 @@ def api_middlewares(
             )
 
     return [logged, faulty, enveloped]
-
-
-def _plain_redirect(redirect: web.HTTPRedirection) -> web.Response:
-    return web.Response(status=redirect.status, headers={"Location": redirect.headers["Location"]})
 
 
 def _translated(error: web.HTTPException, request: web.Request) -> ServiceError:

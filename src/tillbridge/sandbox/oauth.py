@@ -25,7 +25,7 @@ from tillbridge.sandbox.bodies import (
     token_request,
 )
 from tillbridge.sandbox.clock import Clock
-from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone, endpoint
+from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.pages import read_form
 from tillbridge.sandbox.settings import AppSeed, SandboxSettings
@@ -385,14 +385,14 @@ async def _refresh(call: Call[None, Refresh]) -> Json:
     return call.sandbox.tokens.refresh(call.body.refresh_token)
 
 
-def oauth_endpoints(settings: SandboxSettings) -> list[Endpoint]:
+def oauth_endpoints(settings: SandboxSettings) -> list[Endpoint[Any, Any]]:
     """The endpoints under "Onboarding and tokens"."""
     return [
-        endpoint("POST", "/pos/signup_url", _basic, Signup, _signup_url),
-        endpoint("GET", "/oauth2/authorize", anyone, Unread, _authorize),
-        endpoint("POST", "/oauth2/authorize", anyone, Unread, _decide),
-        endpoint("POST", "/oauth2/token", anyone, token_request(settings.scope_field), _token),
-        endpoint("POST", "/oauth2/refresh", anyone, Refresh, _refresh),
+        Endpoint("POST", "/pos/signup_url", _basic, Signup, _signup_url),
+        Endpoint("GET", "/oauth2/authorize", anyone, Unread, _authorize),
+        Endpoint("POST", "/oauth2/authorize", anyone, Unread, _decide),
+        Endpoint("POST", "/oauth2/token", anyone, token_request(settings.scope_field), _token),
+        Endpoint("POST", "/oauth2/refresh", anyone, Refresh, _refresh),
     ]
 
 

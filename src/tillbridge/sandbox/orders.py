@@ -12,7 +12,7 @@ from typing import Any
 
 from tillbridge.sandbox.bodies import Cancel, OrderStatus, renamed
 from tillbridge.sandbox.clock import as_timestamp
-from tillbridge.sandbox.endpoints import Call, Endpoint, endpoint, own_order
+from tillbridge.sandbox.endpoints import Call, Endpoint, own_order
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.pricing import (
     Extras,
@@ -511,13 +511,13 @@ def _answer(order: Order) -> dict[str, Any]:
     return {"status": "success", "order_id": order.order_id, "order_status": order.state}
 
 
-def order_endpoints(settings: SandboxSettings) -> list[Endpoint]:
+def order_endpoints(settings: SandboxSettings) -> list[Endpoint[Any, Any]]:
     """The endpoints under "Orders"."""
     path = "/pos/orders/{order_id}"
     status = renamed(OrderStatus, "status", settings.order_status_field)
     return [
-        endpoint("POST", f"{path}/accept", own_order, Empty, _moves("accepted")),
-        endpoint("POST", f"{path}/status", own_order, status, _status),
-        endpoint("POST", f"{path}/ready", own_order, Empty, _moves("ready")),
-        endpoint("POST", f"{path}/cancel", own_order, Cancel, _cancel),
+        Endpoint("POST", f"{path}/accept", own_order, Empty, _moves("accepted")),
+        Endpoint("POST", f"{path}/status", own_order, status, _status),
+        Endpoint("POST", f"{path}/ready", own_order, Empty, _moves("ready")),
+        Endpoint("POST", f"{path}/cancel", own_order, Cancel, _cancel),
     ]

@@ -10,7 +10,7 @@ import jinja2
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from tillbridge.sandbox.endpoints import Call, Unread, anyone, endpoint
+from tillbridge.sandbox.endpoints import Call, Endpoint, Unread, anyone
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.middleware import FaultRule, Handler
 from tillbridge.sandbox.validation import Json
@@ -197,7 +197,7 @@ def _version(sandbox: "Sandbox") -> str:
 
 
 INDEX_ENDPOINTS = (
-    endpoint("GET", "/", anyone, Unread, _index),
-    endpoint("GET", "/version", anyone, Unread, _show_version),
-    endpoint("POST", "/panel", anyone, Unread, _press),
+    Endpoint("GET", "/", anyone, Unread, _index),
+    Endpoint("GET", "/version", anyone, Unread, _show_version),
+    Endpoint("POST", "/panel", anyone, Unread, _press),
 )

@@ -10,7 +10,6 @@ from tillbridge.sandbox.clock import Clock
 from tillbridge.sandbox.communities import COMMUNITY_ENDPOINTS, Mirror
 from tillbridge.sandbox.control import CONTROL_ENDPOINTS
 from tillbridge.sandbox.control_traffic import TRAFFIC_ENDPOINTS
-from tillbridge.sandbox.endpoints import routes
 from tillbridge.sandbox.menus import MENU_ENDPOINTS, Jobs
 from tillbridge.sandbox.middleware import (
     Faults,
@@ -79,7 +78,7 @@ class Sandbox:
             *order_endpoints(settings),
             *COMMUNITY_ENDPOINTS,
         )
-        api.add_routes(routes(self, endpoints, api=True))
+        api.add_routes([each.route(self, api=True) for each in endpoints])
         site = web.Application(
             middlewares=[same_origin(prefix), control_errors, page_errors(self.pages, prefix)],
             client_max_size=settings.max_body_bytes,
@@ -91,7 +90,7 @@ class Sandbox:
             *INDEX_ENDPOINTS,
             *STOREFRONT_ENDPOINTS,
         )
-        site.add_routes(routes(self, endpoints, api=False))
+        site.add_routes([each.route(self, api=False) for each in endpoints])
         site.router.add_static("/static", STATIC)
         site.cleanup_ctx.append(self._running)
         return site

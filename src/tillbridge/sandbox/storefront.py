@@ -23,12 +23,12 @@ from tillbridge.sandbox.catalogue import (
 )
 from tillbridge.sandbox.endpoints import (
     Call,
+    Endpoint,
     Unread,
     any_community,
     any_order,
     any_parent,
     any_store,
-    endpoint,
 )
 from tillbridge.sandbox.errors import ServiceError
 from tillbridge.sandbox.orders import STATUSES, WantedAt, parent_body
@@ -516,23 +516,23 @@ _STORE, _COMMUNITY = "/store/{store_id}", "/community/{community_id}"
 _MEMBER = f"{_COMMUNITY}/{{store_id}}"
 _ORDER, _PARENT = "/orders/{order_id}", "/community-orders/{order_id}"
 STOREFRONT_ENDPOINTS = (
-    endpoint("GET", _STORE, store_shop, Unread, _show_shop),
-    endpoint("GET", f"{_STORE}/item", store_shop, Unread, _show_item),
-    endpoint("GET", f"{_STORE}/version", store_shop, Unread, _shown(Shop.version)),
-    endpoint("POST", f"{_STORE}/basket", store_shop, Unread, _add),
-    endpoint("POST", f"{_STORE}/basket/remove", store_shop, Unread, _remove),
-    endpoint("POST", f"{_STORE}/orders", store_shop, Unread, _place),
-    endpoint("GET", _ORDER, any_order, Unread, _show_order),
-    endpoint("GET", f"{_ORDER}/version", any_order, Unread, _shown(_order_version)),
-    endpoint("POST", f"{_ORDER}/deliver", any_order, Unread, _deliver),
-    endpoint("POST", f"{_ORDER}/cancel", any_order, Unread, _cancel),
-    endpoint("GET", _COMMUNITY, community_shop, Unread, _show_shop),
-    endpoint("GET", f"{_COMMUNITY}/version", community_shop, Unread, _shown(Shop.version)),
-    endpoint("POST", f"{_COMMUNITY}/orders", community_shop, Unread, _place),
-    endpoint("GET", f"{_MEMBER}/item", community_shop, Unread, _show_item),
-    endpoint("POST", f"{_MEMBER}/basket", community_shop, Unread, _add),
-    endpoint("POST", f"{_MEMBER}/basket/remove", community_shop, Unread, _remove),
-    endpoint("GET", _PARENT, any_parent, Unread, _show_parent),
-    endpoint("GET", f"{_PARENT}/version", any_parent, Unread, _shown(_parent_version)),
-    endpoint("POST", f"{_PARENT}/{{step}}", any_parent, Unread, _move_parent),
+    Endpoint("GET", _STORE, store_shop, Unread, _show_shop),
+    Endpoint("GET", f"{_STORE}/item", store_shop, Unread, _show_item),
+    Endpoint("GET", f"{_STORE}/version", store_shop, Unread, _shown(Shop.version)),
+    Endpoint("POST", f"{_STORE}/basket", store_shop, Unread, _add),
+    Endpoint("POST", f"{_STORE}/basket/remove", store_shop, Unread, _remove),
+    Endpoint("POST", f"{_STORE}/orders", store_shop, Unread, _place),
+    Endpoint("GET", _ORDER, any_order, Unread, _show_order),
+    Endpoint("GET", f"{_ORDER}/version", any_order, Unread, _shown(_order_version)),
+    Endpoint("POST", f"{_ORDER}/deliver", any_order, Unread, _deliver),
+    Endpoint("POST", f"{_ORDER}/cancel", any_order, Unread, _cancel),
+    Endpoint("GET", _COMMUNITY, community_shop, Unread, _show_shop),
+    Endpoint("GET", f"{_COMMUNITY}/version", community_shop, Unread, _shown(Shop.version)),
+    Endpoint("POST", f"{_COMMUNITY}/orders", community_shop, Unread, _place),
+    Endpoint("GET", f"{_MEMBER}/item", community_shop, Unread, _show_item),
+    Endpoint("POST", f"{_MEMBER}/basket", community_shop, Unread, _add),
+    Endpoint("POST", f"{_MEMBER}/basket/remove", community_shop, Unread, _remove),
+    Endpoint("GET", _PARENT, any_parent, Unread, _show_parent),
+    Endpoint("GET", f"{_PARENT}/version", any_parent, Unread, _shown(_parent_version)),
+    Endpoint("POST", f"{_PARENT}/{{step}}", any_parent, Unread, _move_parent),
 )

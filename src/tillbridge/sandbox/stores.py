@@ -16,7 +16,6 @@ from tillbridge.sandbox.endpoints import (
     Endpoint,
     Unread,
     caller,
-    endpoint,
     integrated,
     reachable,
 )
@@ -141,18 +140,18 @@ async def _tax_config(call: Call[tuple[Link, Integration], Unread]) -> Json:
     return call.found[0].store.tax_config
 
 
-def store_endpoints(settings: SandboxSettings) -> list[Endpoint]:
+def store_endpoints(settings: SandboxSettings) -> list[Endpoint[Any, Any]]:
     """The endpoints under "Stores and integrations"."""
     store, integration = "/pos/stores/{store_id}", "/pos/integrations/{store_id}"
     update = renamed(IntegrationUpdate, "rotate", settings.rotation_field)
     settings_model = VerbatimStoreSettings if settings.settings_accept_unknown else StoreSettings
     return [
-        endpoint("GET", "/pos/stores", caller, Unread, _stores),
-        endpoint("POST", "/pos/integrate-store/{store_id}", reachable, Integrate, _integrate),
-        endpoint("GET", integration, integrated, Unread, _show),
-        endpoint("PUT", integration, integrated, update, _update),
-        endpoint("DELETE", integration, integrated, Unread, _remove),
-        endpoint("PUT", f"{store}/settings", integrated, settings_model, _settings),
-        endpoint("PUT", f"{store}/status", integrated, StoreStatus, _status),
-        endpoint("GET", f"{store}/tax-config", integrated, Unread, _tax_config),
+        Endpoint("GET", "/pos/stores", caller, Unread, _stores),
+        Endpoint("POST", "/pos/integrate-store/{store_id}", reachable, Integrate, _integrate),
+        Endpoint("GET", integration, integrated, Unread, _show),
+        Endpoint("PUT", integration, integrated, update, _update),
+        Endpoint("DELETE", integration, integrated, Unread, _remove),
+        Endpoint("PUT", f"{store}/settings", integrated, settings_model, _settings),
+        Endpoint("PUT", f"{store}/status", integrated, StoreStatus, _status),
+        Endpoint("GET", f"{store}/tax-config", integrated, Unread, _tax_config),
     ]

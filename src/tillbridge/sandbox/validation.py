@@ -243,12 +243,8 @@ def _path(steps: Iterable[str | int]) -> str:
 
 
 def _shown(value: Json) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "an array"
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "an array"
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 import aiohttp
 import structlog
 
-from tillbridge.sandbox.clock import Clock, Timer, as_timestamp
+from tillbridge.sandbox.clock import Clock, Timer
 from tillbridge.sandbox.settings import SandboxSettings
 from tillbridge.sandbox.state import Link, Subscription, new_id, plain
 from tillbridge.sandbox.validation import Json
@@ -58,9 +58,18 @@ class Delivery:
     extra_headers: dict[str, str] = field(default_factory=dict)
     state: str = "pending"
     attempts: list[Attempt] = field(default_factory=list)
-    next_attempt_ms: int | None = None
+    next_attempt_at_ms: int | None = None
     timer: Timer | None = None
     attempted: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def end(self, state: str) -> None:
+        """Delivered, failed or stopped: no attempt follows."""
+        if self.state == "pending":
+            self.state, self.next_attempt_at_ms = state, None
+            self.attempted.set()
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
 
 
 def new_secret() -> str:
@@ -85,30 +94,12 @@ async def first_attempt(delivery: Delivery, *, wait: bool) -> dict[str, Any]:
     return delivery_body(delivery)
 
 
+_OWN = ("target", "body", "retry", "signature", "extra_headers", "timer", "attempted")
+
+
 def delivery_body(delivery: Delivery) -> dict[str, Any]:
     """A delivery as the control API shows it."""
-    due = delivery.next_attempt_ms
-    return {
-        "delivery_id": delivery.delivery_id,
-        "event_id": delivery.event_id,
-        "event_type": delivery.event_type,
-        **delivery.target.ids,
-        "order_id": delivery.order_id,
-        "state": delivery.state,
-        "next_attempt_at": as_timestamp(due) if due is not None else None,
-        "attempts": plain(delivery.attempts),
-    }
-
-
-def end(delivery: Delivery, state: str) -> None:
-    """Delivered, failed or stopped: no attempt follows."""
-    if delivery.state == "pending":
-        delivery.state = state
-        delivery.next_attempt_ms = None
-        delivery.attempted.set()
-    if delivery.timer is not None:
-        delivery.timer.cancel()
-        delivery.timer = None
+    return {**plain(delivery, *_OWN), **delivery.target.ids}
 
 
 class Webhooks:
@@ -145,7 +136,7 @@ class Webhooks:
     def reset(self) -> None:
         """Stop and forget everything."""
         for delivery in self.deliveries.values():
-            end(delivery, "stopped")
+            delivery.end("stopped")
         for task in self._tasks:
             task.cancel()
         self._held.clear()
@@ -208,7 +199,7 @@ class Webhooks:
             original,
             state="pending",
             attempts=[],
-            next_attempt_ms=None,
+            next_attempt_at_ms=None,
             timer=None,
             attempted=asyncio.Event(),
             extra_headers=dict(original.extra_headers),
@@ -224,14 +215,13 @@ class Webhooks:
     def dispatch(self, delivery: Delivery) -> None:
         """Record a delivery and make its first attempt now."""
         key = delivery.delivery_id
-        while (
-            key in self.deliveries
-        ):  # a byte-for-byte repeat keeps its id on the wire, and gets a row of its own
+        # A byte-for-byte repeat keeps its id on the wire, and gets a row of its own.
+        while key in self.deliveries:
             key += "+"
         self.deliveries[key] = delivery
         while len(self.deliveries) > self._settings.webhook_log_size:
             _, oldest = self.deliveries.popitem(last=False)
-            end(oldest, "stopped")
+            oldest.end("stopped")
         self._attempt_now(delivery)
 
     def of_order(self, order_id: str) -> Delivery | None:
@@ -257,13 +247,13 @@ class Webhooks:
         """What has not been delivered to the receiver never will be."""
         for delivery in self.deliveries.values():
             if delivery.target is target:
-                end(delivery, "stopped")
+                delivery.end("stopped")
 
     # Attempts
 
     def _attempt_now(self, delivery: Delivery) -> None:
         delivery.timer = None
-        delivery.next_attempt_ms = None
+        delivery.next_attempt_at_ms = None
         if delivery.state != "pending":
             return
         if self.paused:
@@ -284,7 +274,7 @@ class Webhooks:
             if delivery.state != "pending":
                 return
             if receiver is None:
-                end(delivery, "stopped")
+                delivery.end("stopped")
                 return
             headers = {
                 "Content-Type": "application/json",
@@ -316,7 +306,7 @@ class Webhooks:
             _log.info("webhook.given_up", delivery_id=delivery.delivery_id, attempts=made)
         else:
             due = self._clock.now_ms() + round(delays[made - 1] * 1000)
-            delivery.next_attempt_ms = due
+            delivery.next_attempt_at_ms = due
             delivery.timer = self._clock.call_at(due, lambda: self._attempt_now(delivery))
 
     async def _post(self, url: str, body: bytes, headers: dict[str, str]) -> Attempt:
