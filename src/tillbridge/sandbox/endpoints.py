@@ -6,7 +6,7 @@ before the body is read), the model of the body, and the function that answers.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from aiohttp import web
 
