@@ -18,18 +18,20 @@ from tillbridge.adapter import AdapterContext
 from tillbridge.cli.order_reading import FoundOrder
 from tillbridge.cli.orders import _show, _whole
 from tillbridge.cli.say import document
+from tillbridge.config import StoreSettings
 from tillbridge.ledger.models import Delivery, OrderRow, metadata
 from tillbridge.ledger.orders import find_called, read_log, record
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, parse_order
-from tillbridge.orders import listing, order_part
-from tillbridge.orders.events import order_of
-from tillbridge.orders.intake import IntakePolicy, take_in
+from tillbridge.orders import views
+from tillbridge.orders.intake import order_of, take_in
 from tillbridge_printer.emulated.show import sheets_of
 from tillbridge_printer.options import PrinterOptions
 
-POLICY = IntakePolicy("main", "EUR", False, "write_and_warn", "write_and_warn")
+SETTINGS = StoreSettings.model_validate(
+    {"location_id": "loc-1", "currency": "EUR", "pos": {"adapter": "folder"}}
+)
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 TEXTS = st.one_of(
@@ -110,7 +112,7 @@ def taken_in(data: dict[str, object]) -> Iterator[tuple[Connection, OrderRow]]:
                 )
             ],
         )
-        take_in(connection, POLICY, 2_000)
+        take_in(connection, "main", SETTINGS, 2_000)
         (row,) = find_called(connection, "ord_1")
         yield connection, row
     engine.dispose()
@@ -135,8 +137,8 @@ FEW = settings(max_examples=8, deadline=None)  # a ticket is drawn
 
 def test_no_page_breaks(house: PageHouse, runner: asyncio.Runner) -> None:
     async def look(connection: Connection, row: OrderRow) -> None:
-        shown = listing.whole_order(connection, row)
-        listed = {**order_part.order_part(row), "new": True, **listing._worth(row)}
+        shown = views.whole_order(connection, row)
+        listed = {**views.order_view(row), "new": True, **views._worth(row)}
         house.control.orders.whole, house.control.orders.rows = shown, [listed]
         for path in ("/orders", "/orders/ord_1", "/orders/ord_1/payload", "/orders.csv"):
             answer = await house.get(path)
@@ -207,7 +209,7 @@ def test_a_quantity_is_understood_or_shown_as_a_question(said: object, read: str
     with taken_in(data) as (connection, row):
         codes = {each.code for each in open_problems(connection)}
         order = order_of(row.order_id, row.payload)
-        told = order_part.lines_part(row)
+        told = views.lines_view(row)
     assert ("order.quantity_unclear" in codes) == (read == "?")
     assert order.special_instructions == (
         "Ring twice [ASK HOW MANY: Pizza]" if read == "?" else "Ring twice"
@@ -232,6 +234,6 @@ def test_a_row_of_another_age_is_shown_too() -> None:
             desired_state=OrderState.CREATED,
             service_state=OrderState.CREATED,
         )
-        told = order_part.order_part(row.replace(placed_at=placed_at))
+        told = views.order_view(row.replace(placed_at=placed_at))
         assert told["placed_at"] == to_iso(placed_at)
         assert to_iso(placed_at)[:4] in {"0001", "9999"}

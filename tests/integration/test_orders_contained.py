@@ -10,7 +10,7 @@ from tests.support.order_house import STORE, House, Life
 from tillbridge.core import supervision
 from tillbridge.core.problems import OpenProblem
 from tillbridge.model.order import Order
-from tillbridge.orders import intake, updates
+from tillbridge.orders import intake, reconciler
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ async def test_a_delivery_that_cannot_be_taken_in_waits_and_the_others_are_taken
 ) -> None:
     with monkeypatch.context() as patch:
         created = poisoned(
-            intake._created, lambda _connection, _policy, order, *_rest: order.id == "ord_1"
+            intake._created, lambda _connection, _settings, order, *_rest: order.id == "ord_1"
         )
         patch.setattr(intake, "_created", created)
         async with house.life() as life:
@@ -103,9 +103,10 @@ async def test_news_that_cannot_be_kept_does_not_stop_other_news(
 ) -> None:
     with monkeypatch.context() as patch:
         keep = poisoned(
-            updates.keep_update, lambda _connection, _store, update, *_: update.order_id == "ord_1"
+            reconciler.commit_update,
+            lambda _connection, _store, update, *_: update.order_id == "ord_1",
         )
-        patch.setattr(updates, "keep_update", keep)
+        patch.setattr(reconciler, "commit_update", keep)
         async with house.life() as life:
             for order in ("ord_1", "ord_2"):
                 await life.order(order)
@@ -132,12 +133,14 @@ async def test_a_step_that_fails_as_a_whole_leaves_the_others_at_work(
         await life.until_told("ord_1", "accepted")
 
 
-async def test_a_listener_that_fails_does_not_cost_the_order(house: House) -> None:
+async def test_an_effect_that_fails_does_not_cost_the_order(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(_taken: object) -> None:
         raise RuntimeError("not my day")
 
     async with house.life() as life:
-        life.flow.on_taken_in(broken)
+        monkeypatch.setattr(house.effects, "taken_in", broken)
         await life.order("ord_1")
         await life.until_told("ord_1", "accepted")
         assert "store.step_failed" in life.problems()
@@ -148,7 +151,7 @@ async def test_an_order_committed_and_not_handed_on_is_handed_on_again(
 ) -> None:
     async with house.life() as life:
         with monkeypatch.context() as patch:
-            take = poisoned(life.flow._writer.take, lambda row, **_: row.order_id == "ord_1")
+            take = poisoned(life.flow._writer.take, lambda change: change.after.order_id == "ord_1")
             patch.setattr(life.flow._writer, "take", take)
             await life.order("ord_1")
             await life.until(lambda: set_aside(life))

@@ -12,7 +12,7 @@ from tillbridge.ledger.menu_codec import AcceptedItem
 from tillbridge.ledger.models import TicketState
 from tillbridge.model.catalogue import Item
 from tillbridge.model.order import Order, OrderState, ReasonCode
-from tillbridge.orders.commit import see
+from tillbridge.orders.repository import see
 
 
 @pytest.fixture

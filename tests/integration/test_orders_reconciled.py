@@ -11,9 +11,10 @@ from tests.support.order_house import House, Life
 from tillbridge.adapter import ListedTicket, PosFailure, TicketOutcomeUnknown
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
-from tillbridge.orders.commit import see
 from tillbridge.orders.reconciler import surplus_of
-from tillbridge.orders.write_queue import Phase, QueuedOrder
+from tillbridge.orders.repository import see
+from tillbridge.orders.state import Phase
+from tillbridge.orders.write_queue import QueuedOrder
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from tillbridge.adapter import BadRow, PosOffline, RejectReason, TicketOutcomeUn
 from tillbridge.core.errors import ConsentLost, OutcomeUnknown, Refused, ServiceDown
 from tillbridge.ledger.models import TicketState
 from tillbridge.model.order import Order, OrderState, ReasonCode
-from tillbridge.orders.commit import see
+from tillbridge.orders.repository import see
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from tests.support.store_context import store_context
 from tillbridge.adapter import (
     Advice,
     BadRow,
@@ -30,13 +31,12 @@ from tillbridge.ledger.models import Delivery, OrderRow
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import Order, OrderState, ReasonCode
-from tillbridge.orders.commit import OrderRepository
-from tillbridge.orders.flow import OrderPeers, OrdersFlow
+from tillbridge.orders.flow import OrdersFlow
+from tillbridge.pos.store_pos import StorePos
 
 if TYPE_CHECKING:
     import tillbridge.daemon.store_services
     from tillbridge.pos.runner import PosRunner
-    from tillbridge.service.client import ServiceClient
 
 STORE = "main"
 _NEEDS = {"accept": "created", "preparing": "accepted", "ready": "preparing"}
@@ -200,6 +200,9 @@ class Effects:
     def pos_online(self) -> None:
         self.presence.append("online")
 
+    def taken_in(self, taken: object) -> None:
+        """Nothing beside the orders learns from deliveries."""
+
 
 class SetClock(Clock):
     """The real clock, put forward by as much as a test says: by the wall, or both."""
@@ -253,14 +256,19 @@ class House:
         task = None
         tracker = await ProblemTracker.start(ledger, clock=self.clock)
         try:
-            books = OrderRepository(STORE, ledger, tracker, self.clock)
-            peers = OrderPeers(
-                cast("PosRunner", self.till),
-                cast("ServiceClient", self.service),
-                cast("tillbridge.daemon.store_services.Effects", self.effects),
-                cast("PosRunner | None", self.paper),
+            context = store_context(
+                self.settings,
+                pos=self.till,
+                service=self.service,
+                ledger=ledger,
+                problems=tracker,
+                clock=self.clock,
             )
-            flow = OrdersFlow(self.settings, books, peers)
+            till = cast("PosRunner", self.till)
+            context = replace(context, pos=StorePos(till, till, cast("PosRunner", self.paper)))
+            flow = OrdersFlow(
+                context, cast("tillbridge.daemon.store_services.Effects", self.effects)
+            )
             task = asyncio.create_task(flow.run())
             yield Life(self, ledger, tracker, flow, task)
         finally:

@@ -17,7 +17,7 @@ from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, PastProblem, 
 from tillbridge.ledger.snapshot import SPANS, Figures, Held, StoreFigures, StoreSnapshot, Times
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.order_part import life_part, may_be_done, order_part
+from tillbridge.orders.views import log_view, order_view, possible_actions
 from tillbridge.stores.closure import ClosureReasons, Pause, to_json
 
 _MINUTE = 60_000
@@ -225,16 +225,16 @@ def fill_orders(control: PretendControl, text: str = PLANT) -> None:
     ]
     worth = {"items": 3, "total": 2450, "currency": "EUR"}
     control.orders.rows = [
-        {**order_part(row), "new": True, **worth},
-        {**order_part(done), "new": False, **worth},
-        {**order_part(by_hand, handled), "new": False, **worth},
-        {**order_part(cancelled), "new": False, **worth},
+        {**order_view(row), "new": True, **worth},
+        {**order_view(done), "new": False, **worth},
+        {**order_view(by_hand, handled), "new": False, **worth},
+        {**order_view(cancelled), "new": False, **worth},
     ]
     options = [{"name": text, "quantity": 1, "unit_price": 150}]
     control.orders.whole = {
-        **order_part(row),
-        "may": {**may_be_done(row)},
-        "life": life_part(
+        **order_view(row),
+        "may": {**possible_actions(row)},
+        "life": log_view(
             row,
             entries,
             Delivery(

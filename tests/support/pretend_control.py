@@ -14,7 +14,7 @@ from tillbridge.ledger.search import fold, rank_of
 from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
-from tillbridge.orders.order_part import life_part, may_be_done, order_part
+from tillbridge.orders.views import log_view, order_view, possible_actions
 from tillbridge.web.document import document
 from tillbridge.web.facts import BridgeFacts
 from tillbridge.web.overview import overview
@@ -262,9 +262,9 @@ class PretendOrders:
             service_state=OrderState.CREATED,
         )
         self.whole: Answer = {
-            **order_part(row),
-            "may": may_be_done(row),
-            "life": life_part(row, (), None),
+            **order_view(row),
+            "may": possible_actions(row),
+            "life": log_view(row, (), None),
             "delivery": None,
             "ordered": None,
             "order": None,

@@ -9,18 +9,15 @@ from hypothesis.stateful import (
 )
 
 from tillbridge.model.order import OrderState
-from tillbridge.orders.lifecycle import (
-    Call,
-    Standing,
+from tillbridge.orders.notifier import (
+    StateEstimate,
     after_answer,
     after_conflict,
     after_lost_answer,
-    is_final,
-    merge_wanted,
-    next_call,
-    standing_after_restart,
-    standing_of_new,
+    estimate_after_restart,
+    estimate_of_new,
 )
+from tillbridge.orders.state import FINAL, Call, merged, next_call
 
 S = OrderState
 FORWARD = [S.CREATED, S.ACCEPTED, S.PREPARING, S.READY, S.COMPLETED]
@@ -41,17 +38,19 @@ class Service:
 
     def call(self, call: Call) -> bool:
         """Return False for 409."""
-        allowed = not is_final(self.state) if call is Call.CANCEL else self.state is NEEDS[call]
+        allowed = self.state not in FINAL if call is Call.CANCEL else self.state is NEEDS[call]
         if allowed:
             self.state = GIVES[call]
         return allowed
 
 
-def walk(service: Service, standing: Standing, wanted: S) -> tuple[list[Call], Standing | None]:
+def walk(
+    service: Service, estimate: StateEstimate, desired: S
+) -> tuple[list[Call], StateEstimate | None]:
     """Tell until there is nothing to tell; return the calls, and None where it was closed."""
     calls: list[Call] = []
-    after: Standing | None = standing
-    while after is not None and (call := next_call(after, wanted)):
+    after: StateEstimate | None = estimate
+    while after is not None and (call := next_call(after.lowest, desired)):
         calls.append(call)
         assert len(calls) < 20, "it never ends"
         after = after_answer(call) if service.call(call) else after_conflict(after, call)
@@ -59,33 +58,33 @@ def walk(service: Service, standing: Standing, wanted: S) -> tuple[list[Call], S
 
 
 def test_a_till_that_jumps_to_ready_is_walked_there_in_order() -> None:
-    calls, _ = walk(Service(auto_accept=False), standing_of_new(auto_accepted=False), S.READY)
+    calls, _ = walk(Service(auto_accept=False), estimate_of_new(auto_accepted=False), S.READY)
     assert calls == [Call.ACCEPT, Call.PREPARING, Call.READY]
 
 
 def test_completed_by_the_till_is_walked_to_ready_and_waits_for_the_service() -> None:
     calls, after = walk(
-        Service(auto_accept=False), standing_of_new(auto_accepted=False), S.COMPLETED
+        Service(auto_accept=False), estimate_of_new(auto_accepted=False), S.COMPLETED
     )
     assert calls == [Call.ACCEPT, Call.PREPARING, Call.READY]
     assert after is not None
-    assert after.told is S.READY
+    assert after.state is S.READY
 
 
 def test_an_order_the_service_accepted_by_itself_is_not_accepted_again() -> None:
-    calls, _ = walk(Service(auto_accept=True), standing_of_new(auto_accepted=True), S.READY)
+    calls, _ = walk(Service(auto_accept=True), estimate_of_new(auto_accepted=True), S.READY)
     assert calls == [Call.PREPARING, Call.READY]
 
 
 def test_a_cancel_comes_from_any_state_before_completed() -> None:
     for told in FORWARD[:-1]:
-        assert next_call(Standing(told, frozenset({told})), S.CANCELLED) is Call.CANCEL
-    assert next_call(Standing(S.COMPLETED, frozenset({S.COMPLETED})), S.CANCELLED) is None
+        assert next_call(told, S.CANCELLED) is Call.CANCEL
+    assert next_call(S.COMPLETED, S.CANCELLED) is None
 
 
 def test_an_accept_that_is_refused_means_accepted_and_the_walk_goes_on() -> None:
     service = Service(auto_accept=True)  # although the configuration says otherwise
-    calls, after = walk(service, standing_of_new(auto_accepted=False), S.READY)
+    calls, after = walk(service, estimate_of_new(auto_accepted=False), S.READY)
     assert calls == [Call.ACCEPT, Call.PREPARING, Call.READY]
     assert after is not None
     assert service.state is S.READY
@@ -93,7 +92,7 @@ def test_an_accept_that_is_refused_means_accepted_and_the_walk_goes_on() -> None
 
 def test_an_accept_that_was_taken_for_granted_is_made_up_for() -> None:
     service = Service(auto_accept=False)  # although the configuration says otherwise
-    calls, after = walk(service, standing_of_new(auto_accepted=True), S.READY)
+    calls, after = walk(service, estimate_of_new(auto_accepted=True), S.READY)
     assert service.state is S.READY
     assert after is not None
     assert calls[:3] == [Call.PREPARING, Call.ACCEPT, Call.PREPARING]
@@ -103,59 +102,59 @@ def test_an_order_that_refuses_every_call_up_to_ready_is_closed() -> None:
     for state in (S.CANCELLED, S.COMPLETED):
         service = Service(auto_accept=False)
         service.state = state
-        calls, after = walk(service, standing_of_new(auto_accepted=False), S.READY)
+        calls, after = walk(service, estimate_of_new(auto_accepted=False), S.READY)
         assert after is None
         assert calls == [Call.ACCEPT, Call.PREPARING, Call.READY]
 
 
 def test_a_ready_whose_answer_was_lost_is_not_taken_for_a_closed_order() -> None:
-    standing = Standing(S.PREPARING, frozenset({S.PREPARING}))
-    after = after_conflict(after_lost_answer(standing, Call.READY), Call.READY)
-    assert after == Standing(S.READY, frozenset({S.READY}))
+    estimate = StateEstimate(S.PREPARING, frozenset({S.PREPARING}))
+    after = after_conflict(after_lost_answer(estimate, Call.READY), Call.READY)
+    assert after == StateEstimate(S.READY, frozenset({S.READY}))
 
 
 def test_a_cancel_whose_answer_was_lost_is_done_when_the_service_refuses_it_again() -> None:
-    standing = Standing(S.ACCEPTED, frozenset({S.ACCEPTED}))
-    after = after_conflict(after_lost_answer(standing, Call.CANCEL), Call.CANCEL)
+    estimate = StateEstimate(S.ACCEPTED, frozenset({S.ACCEPTED}))
+    after = after_conflict(after_lost_answer(estimate, Call.CANCEL), Call.CANCEL)
     assert after is not None
-    assert after.told is S.CANCELLED
+    assert after.state is S.CANCELLED
 
 
 def test_a_cancel_that_is_refused_closes_the_order() -> None:
-    assert after_conflict(Standing(S.READY, frozenset({S.READY})), Call.CANCEL) is None
+    assert after_conflict(StateEstimate(S.READY, frozenset({S.READY})), Call.CANCEL) is None
 
 
 def test_news_never_takes_an_order_back() -> None:
-    assert merge_wanted(S.READY, S.PREPARING) is S.READY
-    assert merge_wanted(S.ACCEPTED, S.READY) is S.READY
+    assert merged(S.READY, S.PREPARING) is S.READY
+    assert merged(S.ACCEPTED, S.READY) is S.READY
 
 
 def test_cancelled_is_final_and_so_is_completed() -> None:
     for news in OrderState:
-        assert merge_wanted(S.CANCELLED, news) is S.CANCELLED
-        assert merge_wanted(S.COMPLETED, news) is S.COMPLETED
+        assert merged(S.CANCELLED, news) is S.CANCELLED
+        assert merged(S.COMPLETED, news) is S.COMPLETED
 
 
 @given(st.sampled_from(OrderState), st.lists(st.sampled_from(OrderState)))
 def test_news_told_twice_or_late_leads_to_the_same_end(start: S, news: list[S]) -> None:
     once = start
     for each in news:
-        once = merge_wanted(once, each)
+        once = merged(once, each)
     again = once
     for each in news:
-        again = merge_wanted(again, each)
+        again = merged(again, each)
     assert again is once
 
 
 @given(st.booleans(), st.lists(st.sampled_from(OrderState), max_size=6))
 def test_without_mishaps_no_call_is_ever_refused(auto: bool, news: list[S]) -> None:
     service = Service(auto_accept=auto)
-    standing, wanted = standing_of_new(auto_accepted=auto), S.CREATED
+    estimate, desired = estimate_of_new(auto_accepted=auto), S.CREATED
     for each in news:
-        wanted = merge_wanted(wanted, each)
-        while call := next_call(standing, wanted):
+        desired = merged(desired, each)
+        while call := next_call(estimate.lowest, desired):
             assert service.call(call), f"{call} was told at {service.state}"
-            standing = after_answer(call)
+            estimate = after_answer(call)
 
 
 class Mishaps(RuleBasedStateMachine):
@@ -165,50 +164,50 @@ class Mishaps(RuleBasedStateMachine):
     def begin(self, configured: bool, real: bool) -> None:
         self.auto = configured
         self.service = Service(auto_accept=real)
-        self.standing: Standing | None = standing_of_new(auto_accepted=configured)
-        self.wanted = S.CREATED
+        self.estimate: StateEstimate | None = estimate_of_new(auto_accepted=configured)
+        self.desired = S.CREATED
         self.refused_in_a_row = 0
         self.gone = False  # the service has closed it by itself
 
     @rule(news=st.sampled_from([S.ACCEPTED, S.PREPARING, S.READY, S.COMPLETED, S.CANCELLED]))
     def the_till_tells(self, news: S) -> None:
-        self.wanted = merge_wanted(self.wanted, news)
+        self.desired = merged(self.desired, news)
 
-    @precondition(lambda self: self.standing is not None)
+    @precondition(lambda self: self.estimate is not None)
     @rule(applied=st.booleans(), lost=st.booleans(), kept=st.booleans())
     def tell(self, applied: bool, lost: bool, kept: bool) -> None:
-        assert self.standing is not None
-        call = next_call(self.standing, self.wanted)
+        assert self.estimate is not None
+        call = next_call(self.estimate.lowest, self.desired)
         if call is None:
             return
-        assert not is_final(self.standing.told), "a finished order is told of again"
+        assert self.estimate.state not in FINAL, "a finished order is told of again"
         if lost:
             if applied:
                 self.service.call(call)
             if kept:
-                self.standing = after_lost_answer(self.standing, call)
+                self.estimate = after_lost_answer(self.estimate, call)
             else:
                 self.restart()
             return
         if self.service.call(call):
             self.refused_in_a_row = 0
-            self.standing = after_answer(call)
+            self.estimate = after_answer(call)
         else:
             self.refused_in_a_row += 1
-            self.standing = after_conflict(self.standing, call)
-            if self.standing is None:
-                assert is_final(self.service.state), "a living order is given up"
+            self.estimate = after_conflict(self.estimate, call)
+            if self.estimate is None:
+                assert self.service.state in FINAL, "a living order is given up"
 
-    @precondition(lambda self: self.standing is not None)
+    @precondition(lambda self: self.estimate is not None)
     @rule()
     def restart(self) -> None:
-        assert self.standing is not None
+        assert self.estimate is not None
         self.refused_in_a_row = 0  # it has forgotten what was refused
-        self.standing = standing_after_restart(
-            self.standing.told, self.wanted, auto_accepted=self.auto
+        self.estimate = estimate_after_restart(
+            self.estimate.state, self.desired, auto_accepted=self.auto
         )
 
-    @precondition(lambda self: not self.gone and not is_final(self.service.state))
+    @precondition(lambda self: not self.gone and self.service.state not in FINAL)
     @rule()
     def the_service_cancels(self) -> None:
         self.service.state = S.CANCELLED
@@ -218,22 +217,22 @@ class Mishaps(RuleBasedStateMachine):
     @rule()
     def it_is_delivered(self) -> None:
         self.service.state = S.COMPLETED
-        assert self.standing is not None
-        self.standing = Standing(S.COMPLETED, frozenset({S.COMPLETED}))
+        assert self.estimate is not None
+        self.estimate = StateEstimate(S.COMPLETED, frozenset({S.COMPLETED}))
 
     @invariant()
     def refusals_end(self) -> None:
         assert getattr(self, "refused_in_a_row", 0) <= 8
 
     def teardown(self) -> None:
-        if not hasattr(self, "standing") or self.standing is None:
+        if not hasattr(self, "estimate") or self.estimate is None:
             return
-        _, after = walk(self.service, self.standing, self.wanted)
-        if self.gone or is_final(self.service.state) or after is None:
+        _, after = walk(self.service, self.estimate, self.desired)
+        if self.gone or self.service.state in FINAL or after is None:
             return
         reached = FORWARD.index(self.service.state)
-        assert reached >= min(FORWARD.index(self.wanted), FORWARD.index(S.READY)) or (
-            self.auto and self.wanted in {S.CREATED, S.ACCEPTED}
+        assert reached >= min(FORWARD.index(self.desired), FORWARD.index(S.READY)) or (
+            self.auto and self.desired in {S.CREATED, S.ACCEPTED}
         )
 
 

@@ -19,7 +19,7 @@ from tillbridge.model.numbers import (
     parse_json_float,
     parse_json_int,
 )
-from tillbridge.orders.events import OrderCreated, order_of, read_event
+from tillbridge.orders.intake import OrderCreated, order_of, read_event
 from tillbridge.pos.folder.json_pieces import parse
 from tillbridge.service.answers import parse_json
 from tillbridge.service.types import decimal

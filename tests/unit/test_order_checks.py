@@ -14,7 +14,7 @@ from tillbridge.orders.checks import (
     unseen_of,
     verdict,
 )
-from tillbridge.orders.events import (
+from tillbridge.orders.intake import (
     OrderCreated,
     OrderDelivered,
     OtherEvent,
@@ -93,7 +93,7 @@ def test_another_currency_is_found_even_so() -> None:
     assert unseen_of(found, "USD", 5) == {
         "order.other_currency": {"at": 5, "theirs": "EUR", "ours": "USD"}
     }
-    failed = verdict(found, unknown_item="write_and_warn", price_differs="cancel")
+    failed = verdict(found, "write_and_warn", "cancel")
     assert failed is not None
     assert failed.code is ReasonCode.PRICE_MISMATCH
 
@@ -102,14 +102,14 @@ def test_the_policy_decides() -> None:
     found = Findings(unknown_items=("a",), prices=("b",))
     write: OnFinding = "write_and_warn"
     cancel: OnFinding = "cancel"
-    assert verdict(found, unknown_item=write, price_differs=write) is None
-    unknown = verdict(found, unknown_item=cancel, price_differs=cancel)
+    assert verdict(found, write, write) is None
+    unknown = verdict(found, cancel, cancel)
     assert unknown is not None
     assert unknown.code is ReasonCode.ITEM_OUT_OF_STOCK
-    prices = verdict(found, unknown_item=write, price_differs=cancel)
+    prices = verdict(found, write, cancel)
     assert prices is not None
     assert prices.code is ReasonCode.PRICE_MISMATCH
-    assert verdict(Findings(), unknown_item=cancel, price_differs=cancel) is None
+    assert verdict(Findings(), cancel, cancel) is None
 
 
 def test_many_findings_are_told_in_short() -> None:

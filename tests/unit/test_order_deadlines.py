@@ -10,18 +10,25 @@ from tillbridge.adapter import (
     StoreClosed,
     TicketOutcomeUnknown,
 )
+from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.reasons import AfterFailure, Lapse, after_failure, cancellation
+from tillbridge.orders.reasons import AfterFailure, Lapse, Lapsed, after_failure, cancellation
+from tillbridge.orders.state import Phase, phase_of
 from tillbridge.orders.write_queue import (
     GRACE_S,
-    Patience,
     backoff_s,
-    lapsed,
     remaining_s,
 )
 
-WHEN_WRITTEN = Patience("when_written", 120, ReasonCode.OTHER)
-WHEN_CONFIRMED = Patience("when_confirmed", 120, ReasonCode.CAPACITY)
+WRITTEN = OrderRow(
+    store="main",
+    order_id="a",
+    received_at=0,
+    payload="",
+    ticket=TicketState.WRITTEN,
+    desired_state=OrderState.CREATED,
+    service_state=OrderState.CREATED,
+)
 
 
 @given(st.integers(-(10**12), 10**12), st.floats(0.1, 3600))
@@ -46,26 +53,23 @@ def test_a_pos_that_did_not_answer_is_tried_again() -> None:
         assert after_failure(failure()) is AfterFailure.RETRY
 
 
-def test_a_written_order_that_need_not_be_confirmed_never_lapses() -> None:
-    for wanted in OrderState:
-        for offline in (True, False):
-            assert lapsed(WHEN_WRITTEN, written=True, wanted=wanted, offline=offline) is None
+def test_a_written_order_that_need_not_be_confirmed_waits_for_nothing() -> None:
+    for desired in OrderState:
+        row = WRITTEN.replace(desired_state=desired)
+        assert phase_of(row, "when_written") in {None, Phase.WITHDRAW}
 
 
 def test_an_unwritten_order_lapses_with_the_code_that_fits() -> None:
-    gone = lapsed(WHEN_WRITTEN, written=False, wanted=OrderState.CREATED, offline=True)
-    slow = lapsed(WHEN_WRITTEN, written=False, wanted=OrderState.CREATED, offline=False)
-    assert gone is not None
-    assert slow is not None
-    assert cancellation(gone).code is ReasonCode.POS_OFFLINE
-    assert slow.lapse is Lapse.NOT_WRITTEN
+    assert cancellation(Lapsed(Lapse.NOT_WRITTEN_OFFLINE)).code is ReasonCode.POS_OFFLINE
+    assert cancellation(Lapsed(Lapse.NOT_WRITTEN)).code is ReasonCode.OTHER
 
 
 def test_an_unconfirmed_order_lapses_with_the_settings_code() -> None:
-    end = lapsed(WHEN_CONFIRMED, written=True, wanted=OrderState.CREATED, offline=False)
-    assert end is not None
-    assert cancellation(end).code is ReasonCode.CAPACITY
-    assert lapsed(WHEN_CONFIRMED, written=True, wanted=OrderState.ACCEPTED, offline=False) is None
+    assert phase_of(WRITTEN, "when_confirmed") is Phase.CONFIRM
+    lapsed = Lapsed(Lapse.NOT_CONFIRMED, ReasonCode.CAPACITY)
+    assert cancellation(lapsed).code is ReasonCode.CAPACITY
+    accepted = WRITTEN.replace(desired_state=OrderState.ACCEPTED)
+    assert phase_of(accepted, "when_confirmed") is None
 
 
 def test_the_wait_between_two_tries_doubles_up_to_its_cap() -> None:

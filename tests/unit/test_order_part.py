@@ -9,8 +9,7 @@ from tillbridge.core.actor import by_whom
 from tillbridge.core.spans import short_span
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.model.order import OrderState
-from tillbridge.orders.order_part import life_part, lines_part, may_be_done, order_part
-from tillbridge.orders.order_words import sentence
+from tillbridge.orders.views import lines_view, log_view, order_view, possible_actions, sentence
 from tillbridge.web.site.orders import _then, _what_done_does
 
 ROW = OrderRow(
@@ -73,7 +72,7 @@ def test_the_life_begins_with_the_delivery_and_tells_the_times_between() -> None
         ),
         LogEntry(at=990, event="order.wait", detail={}, store="main", order_id="ord_1"),
     ]
-    life = life_part(ROW, entries, None)
+    life = log_view(ROW, entries, None)
     assert [each["event"] for each in life] == ["delivery.kept", "order.received", "order.wait"]
     assert [each["after_ms"] for each in life] == [None, 40, 0]
     assert life[1]["text"] == "Taken in: 2 lines."
@@ -107,7 +106,7 @@ def test_the_name_of_a_variant_is_no_difference(
 )
 def test_handled_by_hand_says_what_it_does(change: dict, says: str) -> None:
     row = ROW.replace(**change)
-    order = {**order_part(row), "may": may_be_done(row)}
+    order = {**order_view(row), "may": possible_actions(row)}
     assert says in _what_done_does(order).format(order=7)
 
 
@@ -130,13 +129,13 @@ def test_handled_by_hand_says_what_it_does(change: dict, says: str) -> None:
     ],
 )
 def test_only_what_makes_sense_is_offered(change: dict, may: set) -> None:
-    offered = may_be_done(ROW.replace(**change))
+    offered = possible_actions(ROW.replace(**change))
     assert {name for name, yes in offered.items() if yes} == may
 
 
 @pytest.mark.parametrize("payload", ["", "not json", "[]", "{}"])
 def test_an_order_that_cannot_be_read_has_no_lines(payload: str) -> None:
-    assert lines_part(ROW.replace(payload=payload)) is None
+    assert lines_view(ROW.replace(payload=payload)) is None
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,21 @@ from tillbridge.ledger.orders import (
 )
 from tillbridge.ledger.problems import open_problems
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.commit import commit, insert, report_all, see
-from tillbridge.orders.lifecycle import Call, Standing, after_answer, is_final
-from tillbridge.orders.problems import OF_ONE, OF_SEVERAL, problems_of, problems_of_several
+from tillbridge.orders.notifier import after_answer
 from tillbridge.orders.reasons import CAUSES
+from tillbridge.orders.repository import (
+    OF_ONE,
+    OF_SEVERAL,
+    commit,
+    insert,
+    problems_of,
+    problems_of_several,
+    report_all,
+    see,
+)
 from tillbridge.orders.state import (
+    FINAL,
+    Call,
     CallRefused,
     CancelWanted,
     Change,
@@ -33,7 +43,7 @@ from tillbridge.orders.state import (
     Handled,
     Held,
     Lapsed,
-    PosSaid,
+    Phase,
     Printed,
     ReportsTooLate,
     Retried,
@@ -41,6 +51,7 @@ from tillbridge.orders.state import (
     ServiceClosed,
     ServiceKnows,
     TicketLeft,
+    TicketMoved,
     TicketTakenBack,
     Withdrawn,
     WriteBegun,
@@ -48,8 +59,8 @@ from tillbridge.orders.state import (
     Written,
     call_for,
     decide,
+    phase_of,
 )
-from tillbridge.orders.write_queue import Phase, phase_of
 
 STORE = "main"
 
@@ -79,7 +90,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(CallRefused, st.sampled_from(list(Call)), st.sampled_from(["no (403)", "bad (400)"])),
     st.just(ServiceClosed({"why": "order.closed_by_service"})),
     st.sampled_from([each for each in TicketStatus if each is not TicketStatus.REJECTED]).map(
-        PosSaid
+        TicketMoved
     ),
     st.just(Delivered()),
     st.builds(Handled, st.sampled_from(["typed", "settled"]), st.just("anna")),
@@ -124,7 +135,8 @@ def test_what_is_open_is_what_follows_from_the_orders_after_every_step(
 ) -> None:
     with ledger() as connection:
         for order_id in ("a", "b"):
-            insert(connection, new(order_id, order_number="7", unseen=unseen), 500)
+            row = new(order_id, order_number="7", unseen=unseen)
+            insert(connection, Change(None, row), 500)
         for step, (order_id, event) in enumerate(history):
             commit(connection, STORE, order_id, event, 1000 + step)
             rows = [get_order(connection, STORE, each) for each in ("a", "b")]
@@ -152,8 +164,8 @@ def test_no_order_with_a_live_need_is_without_next_work(
     if row.desired_state is OrderState.CANCELLED:
         if row.ticket in {TicketState.WRITING, TicketState.WRITTEN}:
             assert phase_of(row, "when_written") is Phase.WITHDRAW
-        if not is_final(row.service_state):
-            tells = call_for(row, standing(row)) is Call.CANCEL
+        if row.service_state not in FINAL:
+            tells = call_for(row) is Call.CANCEL
             assert tells or "cancel" in row.refused
     elif row.ticket in UNWRITTEN:
         assert phase_of(row, "when_written") is Phase.WRITE
@@ -185,14 +197,10 @@ def next_good(row: OrderRow) -> Event:
         case Phase.WITHDRAW:
             return Withdrawn("taken_back")
         case _:
-            call = call_for(row, standing(row))
+            call = call_for(row)
             if call is not None:
-                return ServiceKnows(after_answer(call).told, "order.x")
+                return ServiceKnows(after_answer(call).state, "order.x")
             return Retried("anna") if row.refused else Delivered()
-
-
-def standing(row: OrderRow) -> Standing:
-    return Standing(row.service_state, frozenset({row.service_state}))
 
 
 @given(HISTORIES, EVENTS)
@@ -224,21 +232,21 @@ def accepted_by_pos() -> OrderRow:
 
 def test_a_refused_accept_leaves_the_rejection_of_the_till_to_be_told() -> None:
     row = after([CallRefused(Call.ACCEPT, "no (403)")], accepted_by_pos())
-    assert call_for(row, standing(row)) is None, "nothing is repeated"
+    assert call_for(row) is None, "nothing is repeated"
     rejected = CancelWanted(ReasonCode.CAPACITY, "full", "capacity", pos_has_none=True)
     row = decide(row, rejected, 3).after
-    assert call_for(row, standing(row)) is Call.CANCEL
+    assert call_for(row) is Call.CANCEL
     row = decide(row, ServiceKnows(OrderState.CANCELLED, "order.cancelled"), 4).after
     assert row.closed_at is not None
     assert row.refused == {}
 
 
 def test_a_refused_accept_leaves_readiness_to_be_told() -> None:
-    refused: list[Event] = [CallRefused(Call.ACCEPT, "no (403)"), PosSaid(TicketStatus.READY)]
+    refused: list[Event] = [CallRefused(Call.ACCEPT, "no (403)"), TicketMoved(TicketStatus.READY)]
     row = after(refused, accepted_by_pos())
-    assert call_for(row, standing(row)) is Call.PREPARING
+    assert call_for(row) is Call.PREPARING
     row = decide(row, CallRefused(Call.PREPARING, "no (409)"), 3).after
-    assert call_for(row, standing(row)) is Call.READY
+    assert call_for(row) is Call.READY
     row = decide(row, ServiceKnows(OrderState.READY, "order.ready"), 4).after
     assert row.refused == {}, "what was refused before is overtaken"
 
@@ -246,18 +254,18 @@ def test_a_refused_accept_leaves_readiness_to_be_told() -> None:
 def test_a_refused_cancel_is_tried_again_by_either_command() -> None:
     wanted = CancelWanted(ReasonCode.CAPACITY, "full", "capacity", pos_has_none=True)
     stuck = after([wanted, CallRefused(Call.CANCEL, "no (403)")], accepted_by_pos())
-    assert call_for(stuck, standing(stuck)) is None
+    assert call_for(stuck) is None
     retried = decide(stuck, Retried("anna"), 5).after
     assert retried.desired_state is OrderState.CANCELLED, "the cancel is what was left to do"
-    assert call_for(retried, standing(retried)) is Call.CANCEL
+    assert call_for(retried) is Call.CANCEL
     again = CancelWanted(ReasonCode.OTHER, "sorry", by="anna")
     row = decide(stuck, again, 5).after
-    assert (call_for(row, standing(row)), row.reason_code) == (Call.CANCEL, ReasonCode.OTHER)
+    assert (call_for(row), row.reason_code) == (Call.CANCEL, ReasonCode.OTHER)
 
 
 def test_what_two_calls_were_refused_for_reads_the_same_after_a_restart() -> None:
     with ledger() as connection:
-        insert(connection, accepted_by_pos(), 1)
+        insert(connection, Change(None, accepted_by_pos()), 1)
         for call, words in ((Call.READY, "late (400)"), (Call.ACCEPT, "no (403)")):
             commit(connection, STORE, "ord_1", CallRefused(call, words), 2)
         before = open_problems(connection)
@@ -274,7 +282,7 @@ def test_a_cancel_of_the_bridge_stays_until_it_is_seen_and_one_of_a_person_does_
         payload = '{"id": "o", "total_amount": 1840, "currency": "USD"}'
         for number in (1003, 1004, 1005, 1006):
             row = new(f"ord_{number}", order_number=str(number), payload=payload)
-            insert(connection, row, 500)
+            insert(connection, Change(None, row), 500)
         away = CancelWanted(ReasonCode.POS_OFFLINE, "gone", "offline")
         said_no = CancelWanted(ReasonCode.CAPACITY, "nobody here", "capacity")
         commit(connection, STORE, "ord_1003", away, 1000)
@@ -310,7 +318,7 @@ def test_a_ticket_that_failed_twice_is_a_problem_until_the_order_goes_on() -> No
     assert codes_after(fails) == {"order.not_written"}
     ways: list[list[Event]] = [
         [Written("T1", accepts=True)],
-        [PosSaid(TicketStatus.READY)],
+        [TicketMoved(TicketStatus.READY)],
         [Delivered()],
         [CancelWanted(ReasonCode.OTHER, "", by="anna")],
         [Handled("typed", "anna")],
@@ -327,5 +335,5 @@ def codes_after(history: list[Event]) -> set[str]:
 
 def test_an_event_that_comes_too_late_changes_nothing() -> None:
     row = after([Handled("settled", "anna")], new())
-    for event in (Withdrawn("taken_back"), PosSaid(TicketStatus.READY), WriteBegun(), Lapsed()):
+    for event in (Withdrawn("taken_back"), TicketMoved(TicketStatus.READY), WriteBegun(), Lapsed()):
         assert decide(row, event, 9) == Change(row, row)

@@ -4,7 +4,8 @@ import pytest
 
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.model.order import OrderState
-from tillbridge.orders.write_queue import Phase, WriteQueue, phase_of
+from tillbridge.orders.state import Phase, phase_of
+from tillbridge.orders.write_queue import WriteQueue
 
 
 def row(order_id: str) -> OrderRow:
@@ -27,7 +28,7 @@ def filled(*ids: str, deadline: float = 100) -> WriteQueue:
 
 def next_id(waiting: WriteQueue, now: float = 0, *, pos_there: bool = True) -> str | None:
     entry = waiting.next(now, pos_there=pos_there)
-    return None if entry is None else entry.order_id
+    return None if entry is None else entry.row.order_id
 
 
 def test_the_order_received_first_is_next() -> None:

@@ -23,7 +23,7 @@ from tillbridge.ledger.orders import (
     read_log,
 )
 from tillbridge.ledger.snapshot import StoreFigures, take_figures
-from tillbridge.orders.problems import the_one
+from tillbridge.orders.views import the_one
 
 T = TypeVar("T")
 

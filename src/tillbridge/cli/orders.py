@@ -58,9 +58,9 @@ def list_orders(
         store_of(loaded, store)
     rows = latest(loaded.data_dir, None if store is None else (store,), limit)
     if as_json:
-        from tillbridge.orders.order_part import order_part
+        from tillbridge.orders.views import order_view
 
-        say.document([order_part(row) for row in rows])
+        say.document([order_view(row) for row in rows])
     elif not rows:
         say.line(_("No orders yet."))
     else:
@@ -172,11 +172,11 @@ def _cells(row: "OrderRow") -> list[str]:
 def _whole(found: "FoundOrder") -> dict[str, Any]:
     import json
 
-    from tillbridge.orders.order_part import life_part, order_part
+    from tillbridge.orders.views import log_view, order_view
 
     row, parent = found.row, found.parent
     return {
-        **order_part(row, found.handled),
+        **order_view(row, found.handled),
         "community_order": None
         if parent is None
         else {
@@ -186,7 +186,7 @@ def _whole(found: "FoundOrder") -> dict[str, Any]:
             "status": parent.status,
         },
         "order": json.loads(row.payload) if row.payload else None,
-        "life": life_part(row, found.life, found.delivery),
+        "life": log_view(row, found.life, found.delivery),
     }
 
 
@@ -194,7 +194,7 @@ def _show(found: "FoundOrder") -> None:
     import json
 
     from tillbridge.model.order import parse_order
-    from tillbridge.orders.order_part import life_part
+    from tillbridge.orders.views import log_view
 
     row = found.row
     more = [(_("part of"), _part_of(found)), (_("handled by hand"), _by_hand(found))]
@@ -214,7 +214,7 @@ def _show(found: "FoundOrder") -> None:
     else:
         say.line(_("(What was ordered has been forgotten: keep_personal_data_days.)"))
     say.line()
-    for entry in life_part(row, found.life, found.delivery):
+    for entry in log_view(row, found.life, found.delivery):
         say.line(say.clean(f"{say.local_time(entry['at'])}  {entry['event']:<18}{entry['text']}"))
 
 

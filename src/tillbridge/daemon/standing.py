@@ -8,7 +8,7 @@ from tillbridge.core.actor import Actor, acting_as
 from tillbridge.core.context import StoreContext
 from tillbridge.core.worker import Worker
 from tillbridge.operations.audit_trail import AuditTrail
-from tillbridge.orders.intake import Kept, NewOrder, TakenIn
+from tillbridge.orders.intake import TakenIn
 from tillbridge.stores.closure import PauseRules
 from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
 from tillbridge.stores.settings import SettingsFlow, SettingsRules
@@ -56,13 +56,11 @@ class StoreStanding:
 
     def taken_in(self, taken: TakenIn) -> None:
         """Learn from what was delivered: how orders are taxed, that the status has changed."""
-        match taken:
-            case NewOrder(row=row):
-                self.tax.order_came(row.payload, row.order_number or row.order_id)
-            case Kept(event_type=event_type) if event_type == _STATUS_CHANGED:
-                self.status.look()
-            case _:
-                pass
+        if taken.outcome == "order" and taken.change is not None:
+            row = taken.change.after
+            self.tax.order_came(row.payload, row.order_number or row.order_id)
+        elif taken.event_type == _STATUS_CHANGED:
+            self.status.look()
 
     def service_back(self) -> None:
         """What waited goes out: the service, the consent or the integration is back."""

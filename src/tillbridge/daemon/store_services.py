@@ -22,8 +22,7 @@ from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.menu.flow import MenuFlow
 from tillbridge.operations.audit_trail import AuditTrail
-from tillbridge.orders.commit import OrderRepository
-from tillbridge.orders.flow import OrderPeers, OrdersFlow
+from tillbridge.orders.flow import OrdersFlow
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.store_pos import StoreOpening, StorePos
 from tillbridge.service.answers import NOT_INTEGRATED
@@ -34,7 +33,6 @@ from tillbridge.service.types import Store
 from tillbridge.stores.integration import IntegrationRules, Integrator, settle_s
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
 from tillbridge.stores.link import IntegrationGate, LinkMonitor, ServiceReach
-from tillbridge.stores.reconciler import PosPause
 from tillbridge.stores.vault import VaultTokenStore
 
 
@@ -131,29 +129,13 @@ class StoreServices:
             self.context, lambda: self.service_store_id if self._gate.is_open else None
         )
         self.integrator.on_own_action = self.standing.own_action
-        self.orders = OrdersFlow(
-            settings,
-            OrderRepository(
-                name, services.ledger, services.tracker, services.clock, services.metrics
-            ),
-            OrderPeers(
-                self.tills.orders,
-                link.client,
-                Effects(
-                    name,
-                    self.catalogue,
-                    self.standing.pos_pause,
-                    AuditTrail(services.ledger, services.clock),
-                ),
-                self.tills.fallback,
-            ),
-            late_report_s=services.settings.service.late_report_s,
-        )
+        trail = AuditTrail(services.ledger, services.clock)
+        effects = Effects(name, self.catalogue, self.standing, trail)
+        self.orders = OrdersFlow(self.context, effects)
 
         self._sources = ChangeSources(name, settings, self.tills, services.events)
         self._sources.subscribe(self.catalogue, self.orders)
         self._sources.watch(self.standing.files(), self.standing.files_changed)
-        self.orders.on_taken_in(self.standing.taken_in)
 
     @property
     def webhook_url(self) -> str:
@@ -296,12 +278,13 @@ class Effects:
     """
 
     def __init__(
-        self, store: str, catalogue: MenuFlow, pos_pause: PosPause, trail: AuditTrail
+        self, store: str, catalogue: MenuFlow, standing: StoreStanding, trail: AuditTrail
     ) -> None:
         self._store = store
         self._catalogue = catalogue
-        self._pos_pause = pos_pause
+        self._pos_pause = standing.pos_pause
         self._trail = trail
+        self.taken_in = standing.taken_in  # what was delivered: taxes, the store's status
 
     async def items_out(self, external_ids: Sequence[str]) -> None:
         """Take these items off sale."""

@@ -49,7 +49,7 @@ async def search_orders(
     for all; `sound` tells whether new orders are to be heard.
     """
     from tillbridge.ledger.orders import OrderFilter
-    from tillbridge.orders.listing import orders_page
+    from tillbridge.orders.views import orders_page
 
     stores = (store,) if store in bridge.settings.stores else None
     wanted, now = OrderFilter(text, state, stores), bridge.clock.now_ms()
@@ -63,8 +63,7 @@ async def search_orders(
 async def show(bridge: "Bridge", order: OrderId) -> Answer:
     """Return an order whole."""
     from tillbridge.ledger.orders import find_called
-    from tillbridge.orders.listing import whole_order
-    from tillbridge.orders.problems import the_one
+    from tillbridge.orders.views import the_one, whole_order
 
     return await bridge.ledger.read(
         lambda connection: whole_order(connection, the_one(find_called(connection, order), order))
@@ -75,7 +74,7 @@ async def show(bridge: "Bridge", order: OrderId) -> Answer:
 async def seen(bridge: "Bridge") -> Answer:
     """Take note that somebody has looked at the new orders: they sound no more."""
     from tillbridge.ledger.facts import put_fact
-    from tillbridge.orders.listing import SEEN
+    from tillbridge.orders.views import SEEN
 
     now = bridge.clock.now_ms()
     await bridge.ledger.write(
@@ -155,7 +154,7 @@ async def done(
 
 async def _found(bridge: "Bridge", name: str) -> "tuple[OrderRow, StoreServices]":
     from tillbridge.ledger.orders import find_called
-    from tillbridge.orders.problems import the_one
+    from tillbridge.orders.views import the_one
 
     rows = await bridge.ledger.read(lambda connection: find_called(connection, name))
     row = the_one([row for row in rows if row.store in bridge.stores], name)

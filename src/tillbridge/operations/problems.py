@@ -66,8 +66,7 @@ async def acknowledge(
     Example: tillbridge problems ack pos.offline
     """
     from tillbridge.ledger.problems import acknowledge as write_down
-    from tillbridge.orders.commit import see
-    from tillbridge.orders.problems import OF_ONE, OF_SEVERAL
+    from tillbridge.orders.repository import OF_ONE, OF_SEVERAL, see
 
     # With "" for a store only the bridge's own problems of this code are meant.
     kind, by, at = _kind(code), current_actor().name, bridge.clock.now_ms()

@@ -49,6 +49,12 @@ class Findings:
     def __bool__(self) -> bool:
         return bool(self.unknown_items or self.prices or self.currency or self.quantities)
 
+    def entry(self) -> dict[str, object]:
+        """Return all that was found, for the order's log."""
+        always = {"unknown_items": self.unknown_items, "prices": self.prices}
+        found = {"currency": self.currency, "quantities": self.quantities}
+        return {**always, **{name: what for name, what in found.items() if what}}
+
 
 def named_ids(order: Order) -> frozenset[str]:
     """Return every external id that the order names."""
@@ -93,7 +99,7 @@ def unseen_of(found: Findings, currency: str, now_ms: int) -> dict[str, dict[str
 
 
 def verdict(
-    found: Findings, *, unknown_item: OnFinding, price_differs: OnFinding
+    found: Findings, unknown_item: OnFinding, price_differs: OnFinding
 ) -> ChecksFailed | None:
     """Return why the policy cancels the order, or None where it is written."""
     if found.unknown_items and unknown_item == "cancel":

@@ -1,35 +1,39 @@
 """Reports to the service how orders go on: one call after another, for each order by itself.
 
 What cannot be reported now is reported later; the orders themselves never wait for it.
+Specification: Order lifecycle driven from the POS. No endpoint reads an order, so the bridge
+estimates where the service has it: an answer may be lost, the service may accept by itself, or
+somebody moves the order by hand. A refusal (409) rules out the state that the call leaves, which
+makes the next call the read that the specification does not offer.
 """
 
 import asyncio
+import heapq
+import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.core import supervision
 from tillbridge.core.errors import Conflict, OutcomeUnknown, RateLimited, Refused, ServiceError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.problems import Found, Scope
+from tillbridge.core.problems import Found
 from tillbridge.core.worker import Worker
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow
-from tillbridge.model.order import ReasonCode
-from tillbridge.orders.commit import OrderRepository
-from tillbridge.orders.lifecycle import (
-    Call,
-    Standing,
-    after_answer,
-    after_conflict,
-    after_lost_answer,
-    standing_after_restart,
-    standing_of_new,
-)
+from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders.reasons import customer_text
+from tillbridge.orders.repository import OrderRepository
 from tillbridge.orders.state import (
+    FINAL,
+    FORWARD,
+    LEADS_TO,
+    LEAVES,
+    RANK,
+    Call,
     CallRefused,
+    Change,
     ReportsTooLate,
     ServiceClosed,
     ServiceKnows,
@@ -51,15 +55,88 @@ _UNREPORTED = "order.untold"
 
 # Refusals that end when the store is integrated again, or the merchant consents.
 _WAITING_CODES = frozenset({NOT_INTEGRATED, "auth.consent_revoked"})
+_EVENTS = {
+    Call.ACCEPT: "order.accepted",
+    Call.PREPARING: "order.preparing",
+    Call.READY: "order.ready",
+    Call.CANCEL: "order.cancelled",
+}
 
 
-@dataclass(slots=True)
-class _Waiting:
-    """An order whose call could not be made, since when (monotonic seconds)."""
+# -- where the service has an order
 
-    since: float
-    failures: int = 1
-    answer: str = ""
+
+@dataclass(frozen=True, slots=True)
+class StateEstimate:
+    """Where the service has an order: `state` is believed, and `possible` all that may be true."""
+
+    state: OrderState
+    possible: frozenset[OrderState]
+
+    @property
+    def lowest(self) -> OrderState:
+        """The state from which the next call leads on."""
+        if self.state in self.possible:
+            return self.state
+        return min(self.possible - FINAL, key=RANK.__getitem__, default=self.state)
+
+
+def estimate_of_new(*, auto_accepted: bool) -> StateEstimate:
+    """Return the estimate for an order that has just arrived.
+
+    The integration may differ from the configuration for a while, so both beginnings are possible.
+    """
+    return StateEstimate(
+        OrderState.ACCEPTED if auto_accepted else OrderState.CREATED,
+        frozenset({OrderState.CREATED, OrderState.ACCEPTED}),
+    )
+
+
+def estimate_after_restart(
+    state: OrderState, desired: OrderState, *, auto_accepted: bool
+) -> StateEstimate:
+    """Return the estimate for an order known only by what the ledger says was reported.
+
+    The last call may have been applied without its answer having been stored, so the state it leads
+    to is possible too.
+    """
+    possible = {state}
+    if state in FORWARD:
+        possible.add(LEADS_TO[FORWARD[state]])
+    if auto_accepted and state is OrderState.ACCEPTED:
+        possible.add(OrderState.CREATED)
+    if desired is OrderState.CANCELLED:
+        possible.add(OrderState.CANCELLED)
+    return StateEstimate(state, frozenset(possible))
+
+
+def after_answer(call: Call) -> StateEstimate:
+    """Return the estimate once the service has done what `call` asks."""
+    return StateEstimate(LEADS_TO[call], frozenset({LEADS_TO[call]}))
+
+
+def after_lost_answer(estimate: StateEstimate, call: Call) -> StateEstimate:
+    """Return the estimate after `call` was sent and nobody knows whether it was applied."""
+    return StateEstimate(estimate.state, estimate.possible | {LEADS_TO[call]})
+
+
+def after_conflict(estimate: StateEstimate, call: Call) -> StateEstimate | None:
+    """Return the estimate after 409 order.invalid_transition, or None: the service has closed it.
+
+    A refused accept means accepted or later (somebody, or the service itself, was faster), a
+    refused preparing means preparing or later; so the walk goes on. Ready is the last word: where
+    that is refused too, and no lost answer explains it, the order is finished or cancelled. So is
+    one that cannot be cancelled.
+    """
+    if call is Call.CANCEL:
+        return after_answer(call) if LEADS_TO[call] in estimate.possible else None
+    possible = estimate.possible - {LEAVES[call]} - FINAL
+    if not possible:
+        if call is Call.READY:
+            return None
+        possible = frozenset({LEADS_TO[call]})
+    lowest = min(possible, key=RANK.__getitem__)
+    return StateEstimate(max(estimate.state, lowest, key=RANK.__getitem__), possible)
 
 
 def waits(failure: ServiceError) -> bool:
@@ -69,8 +146,30 @@ def waits(failure: ServiceError) -> bool:
     return not isinstance(failure, Conflict)
 
 
+# -- the worker
+
+
+@dataclass(slots=True)
+class _Report:
+    """What the service has still to hear of one open order. Times are monotonic seconds."""
+
+    row: OrderRow  # the newest
+    estimate: StateEstimate
+    due: float = -math.inf
+    busy: bool = False
+    crashes: int = 0  # how often in a row reporting it failed unexpectedly
+    waiting_since: float | None = None  # since when its call cannot be made
+    failures: int = 0  # how often in a row since then
+    answer: str = ""  # the last one that is in the order's log
+
+    @property
+    def call(self) -> Call | None:
+        """The next call, None where there is none."""
+        return call_for(self.row, self.estimate.lowest)
+
+
 class ServiceNotifier:
-    """Reports one store's orders to the service."""
+    """Reports one store's orders to the service, a few of them at once."""
 
     def __init__(
         self,
@@ -84,189 +183,171 @@ class ServiceNotifier:
         self._service = service
         self._auto_accepted = auto_accepted
         self._late_report_ms = late_report_s * 1000
-        self._standings: dict[str, Standing] = {}
-        self._waiting: dict[str, _Waiting] = {}
-        self._changed: dict[str, OrderRow | None] = {}  # the newest row; None: it has to be read
-        self._busy: set[str] = set()
-        self._crashes: dict[str, int] = {}  # how often in a row reporting an order has failed
-        self._tasks: asyncio.TaskGroup | None = None
-        self.worker = Worker("notifier", self._step, repository.supervisor, repository.clock)
-        self._back = asyncio.Event()
-        self._slots = asyncio.Semaphore(_AT_ONCE)
-        self._calling = 0
+        self._reports: dict[str, _Report] = {}  # of every open order, by its id
+        self._due: dict[str, _Report] = {}  # those with a call to make
+        self.workers = [
+            Worker("notifier", self._step, repository.supervisor, repository.clock)
+            for _number in range(_AT_ONCE)
+        ]
+        self._busy = 0
         self._idle = asyncio.Event()
         self._idle.set()
         self._draining = False
 
-    @property
-    def waiting(self) -> int:
-        """How many orders wait because they could not be reported to the service."""
-        return len(self._waiting)
-
-    def order_is_new(self, order_id: str) -> None:
-        """Take note of an order that has just arrived: nothing was reported of it, ever."""
-        self._standings.setdefault(order_id, standing_of_new(auto_accepted=self._auto_accepted))
-
-    def take(self, row: OrderRow) -> None:
-        """Report what there is to report of the order of this row, the newest one."""
-        self._changed[row.order_id] = row
-        self.worker.wake()
+    def take(self, change: Change) -> None:
+        """Report what there is to report of the order as it is after this change."""
+        row = change.after
+        report = self._reports.get(row.order_id)
+        if row.closed_at is not None:
+            if report is not None:
+                del self._reports[row.order_id]
+                self._due.pop(row.order_id, None)
+                self._no_longer_waiting(report)
+            return
+        if report is None:
+            auto = self._auto_accepted
+            report = self._reports[row.order_id] = _Report(
+                row,
+                estimate_of_new(auto_accepted=auto)
+                if change.before is None
+                else estimate_after_restart(
+                    row.service_state, row.desired_state, auto_accepted=auto
+                ),
+            )
+        report.row = row
+        if report.call is None:
+            self._due.pop(row.order_id, None)
+            self._no_longer_waiting(report)
+            return
+        if change.is_retry:
+            report.due = -math.inf
+        self._due[row.order_id] = report
+        self._wake()
 
     def service_back(self) -> None:
         """Try at once what waits: the service answers again, or the merchant has consented."""
-        self._back.set()
-        self._back = asyncio.Event()
+        for report in self._due.values():
+            if report.waiting_since is not None:
+                report.due = -math.inf
+        self._wake()
 
     async def drain(self) -> None:
         """Begin no more calls, and wait for those in flight."""
         self._draining = True
         await self._idle.wait()
 
-    def begin(self, tasks: asyncio.TaskGroup) -> None:
-        """Report in these tasks from now on."""
-        self._tasks = tasks
-        self._busy.clear()  # of a group that has failed
-        self.worker.wake()
+    def _wake(self) -> None:
+        idle = (each for each in self.workers if each.busy_since is None)
+        next(idle, self.workers[0]).wake()
 
-    async def _step(self) -> None:
-        """Report each order that has changed, beside the others."""
-        for order_id in [each for each in self._changed if each not in self._busy]:
-            if self._tasks is not None:
-                self._busy.add(order_id)
-                self._tasks.create_task(self._report(order_id), name=f"report {order_id}")
+    async def _step(self) -> float | None:
+        """Make the calls that are due; return in how many seconds another one is.
 
-    async def _report(self, order_id: str) -> None:
-        work = partial(self._report_all, order_id)
-        try:
-            if await self._orders.supervisor.attempt("notifier", work, order=order_id):
-                self._crashes.pop(order_id, None)
-            else:
-                # The order waits; the others are reported meanwhile.
-                crashes = self._crashes[order_id] = self._crashes.get(order_id, 0) + 1
-                pause = supervision.backoff_s(crashes)
-                asyncio.get_running_loop().call_later(pause, self._again, order_id)
-        finally:
-            self._busy.discard(order_id)
-            if self._changed:
-                self.worker.wake()
+        An order at which this fails unexpectedly waits; the others are reported meanwhile.
+        """
+        while not self._draining:
+            waiting = (each for each in self._due.values() if not each.busy)
+            ready = heapq.nsmallest(2, waiting, key=lambda each: each.due)
+            now = self._orders.clock.monotonic()
+            if not ready or ready[0].due > now:
+                return ready[0].due - now if ready else None
+            if ready[1:] and ready[1].due <= now:
+                self._wake()  # one of the others takes it
+            report, order_id = ready[0], ready[0].row.order_id
+            report.busy = True
+            self._busy += 1
+            self._idle.clear()
+            try:
+                work = partial(self._report, report)
+                if await self._orders.supervisor.attempt("notifier", work, order=order_id):
+                    report.crashes = 0
+                else:
+                    report.crashes += 1
+                    pause = supervision.backoff_s(report.crashes)
+                    report.due = self._orders.clock.monotonic() + pause
+            finally:
+                report.busy = False
+                self._busy -= 1
+                if not self._busy:
+                    self._idle.set()
+        return None
 
-    def _again(self, order_id: str) -> None:
-        self._changed.setdefault(order_id, None)
-        self.worker.wake()
-
-    async def _report_all(self, order_id: str) -> None:
-        while order_id in self._changed and not self._draining:
-            row = self._changed.pop(order_id) or await self._orders.order(order_id)
-            if row is None or row.closed_at is not None:
-                self._forget(order_id)
-                return
-            await self._report_next(row)
-
-    async def _report_next(self, row: OrderRow) -> None:
-        """Make the next call of the order, if there is one; its row is taken again after it."""
-        standing = self._standings.get(row.order_id) or standing_after_restart(
-            row.service_state, row.desired_state, auto_accepted=self._auto_accepted
-        )
-        call = call_for(row, standing)
+    async def _report(self, report: _Report) -> None:
+        """Make the next call of the order; its change brings the one after it."""
+        row, call = report.row, report.call
         if call is None:
-            self._reported(row.order_id)
             return
         if call is not Call.CANCEL and await self._is_too_late(row):
-            await self._end_reports(row)
+            minutes = (self._orders.clock.now_ms() - row.updated_at) // 60_000
+            words = _("it waited {minutes} minutes for the store's integration")
+            late = ReportsTooLate(words.format(minutes=minutes))
+            await self._orders.commit(row.order_id, late, minutes=minutes)
             return
         started = self._orders.clock.monotonic()
         try:
             await self._call(call, row)
         except ServiceError as failure:
-            await self._after_failure(row, standing, call, failure)
+            await self._after_failure(report, row, call, failure)
         else:
             took_ms = round((self._orders.clock.monotonic() - started) * 1000)
-            await self._keep_standing(row, after_answer(call), call, took_ms=took_ms)
+            await self._service_has(report, row, call, after_answer(call), ms=took_ms)
 
     async def _call(self, call: Call, row: OrderRow) -> None:
-        async with self._slots:
-            self._calling += 1
-            self._idle.clear()
-            try:
-                match call:
-                    case Call.ACCEPT:
-                        await self._service.accept(row.order_id)
-                    case Call.PREPARING:
-                        await self._service.set_preparing(row.order_id)
-                    case Call.READY:
-                        await self._service.ready(row.order_id)
-                    case Call.CANCEL:
-                        code = row.reason_code or ReasonCode.OTHER
-                        await self._service.cancel(
-                            row.order_id, customer_text(code), code, row.message
-                        )
-            finally:
-                self._calling -= 1
-                if not self._calling:
-                    self._idle.set()
+        match call:
+            case Call.ACCEPT:
+                await self._service.accept(row.order_id)
+            case Call.PREPARING:
+                await self._service.set_preparing(row.order_id)
+            case Call.READY:
+                await self._service.ready(row.order_id)
+            case Call.CANCEL:
+                code = row.reason_code or ReasonCode.OTHER
+                await self._service.cancel(row.order_id, customer_text(code), code, row.message)
 
-    async def _after_failure(
-        self, row: OrderRow, standing: Standing, call: Call, failure: ServiceError
+    async def _service_has(
+        self, report: _Report, row: OrderRow, call: Call, estimate: StateEstimate, **detail: object
     ) -> None:
-        if isinstance(failure, Conflict) and row.refused and call is not Call.CANCEL:
-            # A call before it was refused, so that this one says nothing of where the order is.
-            await self._refused(row, call, failure)
-        elif isinstance(failure, Conflict):
-            settled = after_conflict(standing, call)
-            log.info(
-                "order.conflict",
-                store=self._orders.store,
-                order=row.order_id,
-                call=call,
-                told=None if settled is None else settled.told,
-            )
-            if settled is None:
-                await self._close(row, call, failure)
-            else:
-                await self._keep_standing(row, settled, call, took_ms=None)
-        elif waits(failure):
-            if isinstance(failure, OutcomeUnknown):
-                self._standings[row.order_id] = after_lost_answer(standing, call)
-            await self._wait(row, call, failure)
-        elif failure.code == "order.not_found":
-            await self._close(row, call, failure)
-        else:
-            await self._refused(row, call, failure)
-
-    async def _keep_standing(
-        self, row: OrderRow, standing: Standing, call: Call, *, took_ms: int | None
-    ) -> None:
-        """Note where the order is; `took_ms` None where the service says it was there already."""
-        self._standings[row.order_id] = standing
-        event = _EVENTS[call]
+        """Commit where the service has the order: `already`, or since the call that took `ms`."""
+        report.estimate, report.due = estimate, -math.inf
+        self._no_longer_waiting(report)
+        if call is Call.CANCEL:
+            detail["code"] = row.reason_code
         now_ms = self._orders.clock.now_ms()
-        detail: dict[str, object] = {"code": row.reason_code} if call is Call.CANCEL else {}
-        if took_ms is None:
-            detail["already"] = True
-        else:
-            detail["ms"] = took_ms
-
-        change = await self._orders.commit(row.order_id, ServiceKnows(standing.told, event, detail))
-        log.info(event, store=self._orders.store, order=row.order_id, **detail)
+        event = ServiceKnows(estimate.state, _EVENTS[call], detail)
+        await self._orders.commit(row.order_id, event)
         if call is Call.ACCEPT:
             took_s = max(0.0, (now_ms - row.received_at) / 1000)  # a clock may be set back
             self._orders.metrics.time_to_accept.labels(store=self._orders.store).observe(took_s)
-        self._reported(row.order_id)
-        if change is None or change.after.closed_at is not None:
-            self._forget(row.order_id)
 
-    async def _refused(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
-        """Make this call no more: the service will not have it. The order goes on."""
-        answer = {"code": failure.code, "status": failure.status}
-        await self._orders.commit(row.order_id, CallRefused(call, _words_of(failure), answer))
-        log.warning(
-            "order.call_refused",
-            store=self._orders.store,
-            order=row.order_id,
-            call=call,
-            **answer,
-        )
-        self._reported(row.order_id)
+    async def _after_failure(
+        self, report: _Report, row: OrderRow, call: Call, failure: ServiceError
+    ) -> None:
+        if isinstance(failure, Conflict) and not (row.refused and call is not Call.CANCEL):
+            settled = after_conflict(report.estimate, call)
+            state = None if settled is None else settled.state
+            store, order_id = self._orders.store, row.order_id
+            log.info("order.conflict", store=store, order=order_id, call=call, state=state)
+            if settled is None:
+                await self._closed(row, call, failure)
+            else:
+                await self._service_has(report, row, call, settled, already=True)
+        elif waits(failure):
+            if isinstance(failure, OutcomeUnknown):
+                report.estimate = after_lost_answer(report.estimate, call)
+            await self._wait(report, call, failure)
+        elif failure.code == "order.not_found":
+            await self._closed(row, call, failure)
+        else:
+            # This call is made no more; the order goes on. A conflict comes here where a call
+            # before it was refused, so that it says nothing of where the order is.
+            answer = {"code": failure.code, "status": failure.status}
+            refused = CallRefused(call, _words_of(failure), answer)
+            await self._orders.commit(row.order_id, refused)
+
+    async def _closed(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
+        """Close the order: the service says that it is over there."""
+        detail = {"why": "order.closed_by_service", "call": call.value, "code": failure.code}
+        await self._orders.commit(row.order_id, ServiceClosed(detail), status=failure.status)
 
     async def _is_too_late(self, row: OrderRow) -> bool:
         """Return whether the report waited for an integration until it is wrong to make it.
@@ -275,108 +356,52 @@ class ServiceNotifier:
         """
         if self._orders.clock.now_ms() - row.updated_at <= self._late_report_ms:
             return False
-        entries = await self._orders.ledger.read(
-            lambda connection: orders.read_log(connection, row.store, row.order_id)
-        )
         return any(
             each.event == _UNREPORTED
             and each.at >= row.updated_at
             and each.detail.get("code") == NOT_INTEGRATED
-            for each in entries
+            for each in await self._orders.read(orders.read_log, row.order_id)
         )
 
-    async def _end_reports(self, row: OrderRow) -> None:
-        minutes = (self._orders.clock.now_ms() - row.updated_at) // 60_000
-        words = _("it waited {minutes} minutes for the store's integration").format(minutes=minutes)
-        await self._orders.commit(row.order_id, ReportsTooLate(words))
-        log.warning("order.too_late", store=self._orders.store, order=row.order_id, minutes=minutes)
-        self._reported(row.order_id)
+    # -- what cannot be reported now
 
-    async def _close(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
-        """Close the order: the service says that it is over there."""
-        detail = {"why": "order.closed_by_service", "call": call.value, "code": failure.code}
-        await self._orders.commit(row.order_id, ServiceClosed(detail))
-        log.warning(
-            "order.closed",
-            store=self._orders.store,
-            order=row.order_id,
-            status=failure.status,
-            **detail,
-        )
-        self._reported(row.order_id)
-        self._forget(row.order_id)
-
-    async def _wait(self, row: OrderRow, call: Call, failure: ServiceError) -> None:
-        waiting = self._waiting.get(row.order_id)
-        if waiting is None:
-            waiting = self._waiting[row.order_id] = _Waiting(self._orders.clock.monotonic())
-            log.warning(
-                "order.untold",
-                store=self._orders.store,
-                order=row.order_id,
-                call=call,
-                code=failure.code,
-                status=failure.status,
+    async def _wait(self, report: _Report, call: Call, failure: ServiceError) -> None:
+        """Make the call again later; each answer that is another one goes into the order's log."""
+        now, order_id = self._orders.clock.monotonic(), report.row.order_id
+        if report.waiting_since is None:
+            report.waiting_since = now
+        report.failures += 1
+        code = failure.code or type(failure).__name__
+        if report.answer != f"{call} {code}":
+            report.answer = f"{call} {code}"
+            detail: dict[str, Any] = {"call": call, "code": code, "status": failure.status}
+            log.warning(_UNREPORTED, store=self._orders.store, order=order_id, **detail)
+            now_ms = self._orders.clock.now_ms()
+            note = partial(
+                orders.log_event, order_id=order_id, event=_UNREPORTED, at=now_ms, **detail
             )
-        else:
-            waiting.failures += 1
-        await self._note_answer(row, waiting, call, failure)
+            await self._orders.write(note)
         self._report_waiting()
-        pause = backoff_s(waiting.failures, _FIRST_WAIT_S, _LONGEST_WAIT_S)
+        pause = backoff_s(report.failures, _FIRST_WAIT_S, _LONGEST_WAIT_S)
         if isinstance(failure, RateLimited):
             pause = max(pause, failure.retry_after_s)
-        back = self._back
-        try:
-            async with asyncio.timeout(pause):
-                await back.wait()
-        except TimeoutError:
-            pass
-        self._changed.setdefault(row.order_id, row)
+        report.due = self._orders.clock.monotonic() + pause
 
-    async def _note_answer(
-        self, row: OrderRow, waiting: _Waiting, call: Call, failure: ServiceError
-    ) -> None:
-        """Add to the order's life what the service answered, unless it says the same again."""
-        answer = failure.code or type(failure).__name__
-        if waiting.answer == f"{call} {answer}":
-            return
-        waiting.answer = f"{call} {answer}"
-        now_ms = self._orders.clock.now_ms()
-        detail: dict[str, object] = {"call": call, "code": answer, "status": failure.status}
-        await self._orders.write(
-            lambda connection: orders.log_event(
-                connection, row.store, row.order_id, "order.untold", now_ms, **detail
-            )
-        )
-
-    def _reported(self, order_id: str) -> None:
-        if self._waiting.pop(order_id, None) is not None:
+    def _no_longer_waiting(self, report: _Report) -> None:
+        if report.waiting_since is not None:
+            report.waiting_since, report.failures, report.answer = None, 0, ""
             self._report_waiting()
 
     def _report_waiting(self) -> None:
-        now = self._orders.clock.monotonic()
-        store, tracker = self._orders.store, self._orders.tracker
-        late = any(now - each.since >= _UNREPORTED_AFTER_S for each in self._waiting.values())
-        if late or (self._waiting and tracker.is_open(_UNREPORTED, store)):
-            found = [Found(_UNREPORTED, detail={"count": len(self._waiting)})]
-        else:
-            found = []
-        tracker.report(Scope(store, frozenset({_UNREPORTED})), found)
-
-    def _forget(self, order_id: str) -> None:
-        self._standings.pop(order_id, None)
-        self._reported(order_id)
+        now, store = self._orders.clock.monotonic(), self._orders.store
+        since = [each.waiting_since for each in self._reports.values() if each.waiting_since]
+        late = any(now - each >= _UNREPORTED_AFTER_S for each in since)
+        still = bool(since) and self._orders.problems.is_open(_UNREPORTED, store)
+        found = Found(_UNREPORTED, detail={"count": len(since)})
+        self._orders.report(_UNREPORTED, *([found] if late or still else []))
 
 
 def _words_of(failure: ServiceError) -> str:
     """Return what the service answered, in one line for a person."""
     answer = " ".join(filter(None, [str(failure.status or ""), failure.code]))
     return f"{failure.text} ({answer})" if answer else failure.text
-
-
-_EVENTS = {
-    Call.ACCEPT: "order.accepted",
-    Call.PREPARING: "order.preparing",
-    Call.READY: "order.ready",
-    Call.CANCEL: "order.cancelled",
-}

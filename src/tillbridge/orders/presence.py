@@ -1,15 +1,15 @@
 """Whether the POS is there: probed from time to time, and learnt from writes that fail."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tillbridge.adapter import Advice, Health, PosFailure, PosOffline
 from tillbridge.core.log import get_logger
-from tillbridge.core.problems import Found, Scope
+from tillbridge.core.problems import Found
 from tillbridge.ledger.facts import put_fact
-from tillbridge.orders.commit import OrderRepository
 from tillbridge.orders.reasons import Cancellation
+from tillbridge.orders.repository import OrderRepository
 
 if TYPE_CHECKING:
     from tillbridge.daemon.store_services import Effects
@@ -21,7 +21,7 @@ _NEWS_EVERY_S = 30.0  # a POS that is away may say so in other words with each p
 
 
 class PosPresence:
-    """Knows whether the POS is online, and tells each change once.
+    """Knows whether the POS is online, and reports each change once.
 
     A failed write counts as offline although the probe is good (the folder is gone, the till
     touches its heartbeat): then it is online again once a write works or nothing waits to be
@@ -39,45 +39,34 @@ class PosPresence:
         self._pos = pos
         self._effects = effects
         self.probe_soon = probe_soon
-        self._probe_ok = True
+        self.probe_ok = True  # the last probe was: only then is there a point in trying to write
+        self.seen_at: int | None = None  # when the POS was last there (ms); None: not since start
         self._writes_ok = True
         self._refused: Health | None = None  # what the last write that failed said
-        self._told: Health | None = None
-        self._told_at = 0.0  # monotonic
+        self._reported: Health | None = None
+        self._reported_at = 0.0  # monotonic
         self._since_ms = 0
-        self._seen_at: int | None = None
-        # None: the last life of the process may have told something else.
+        # None: before the restart something else may have been reported.
         self._closed: str | None = None
         self._advice: tuple[Advice, ...] | None = None
 
     @property
     def online(self) -> bool:
         """Whether the POS can be reached, as far as is known."""
-        return self._probe_ok and self._writes_ok
-
-    @property
-    def probe_ok(self) -> bool:
-        """Whether the last probe was good: only then is there a point in trying to write."""
-        return self._probe_ok
-
-    @property
-    def seen_at(self) -> int | None:
-        """When the POS was last found there, ms since the epoch; None: not since the start."""
-        return self._seen_at
+        return self.probe_ok and self._writes_ok
 
     async def probe(self, *, anything_to_write: bool) -> None:
-        """Ask the POS whether it is there, and tell what has changed."""
+        """Ask the POS whether it is there, and report what has changed."""
         health = await self._pos.health()
-        self._probe_ok = health.online
+        self.probe_ok = health.online
         if health.online:
-            self._seen_at = self._orders.clock.now_ms()
-        if health.online and not anything_to_write:
-            self._writes_ok = True
-        await self._tell(health)
+            self.seen_at = self._orders.clock.now_ms()
+            self._writes_ok = self._writes_ok or not anything_to_write
+        await self._report(health)
         if health.online:
-            self._tell_state(health)
+            self._report_state(health)
 
-    def _tell_state(self, health: Health) -> None:
+    def _report_state(self, health: Health) -> None:
         """Let people and the store know what a POS that answers says of itself."""
         if health.closed != self._closed:
             self._closed = health.closed
@@ -90,7 +79,8 @@ class PosPresence:
                 "detail": " ".join(each.text for each in health.advice),
                 "remedy": " ".join(each.fix for each in health.advice),
             }
-            self._report_one("pos.setup", detail if health.advice else None)
+            found = [Found("pos.setup", detail=detail)] if health.advice else []
+            self._orders.report("pos.setup", *found)
 
     async def cancelled(self, cancellation: Cancellation) -> None:
         """Bring about elsewhere what follows from a cancel.
@@ -113,49 +103,41 @@ class PosPresence:
         self._writes_ok = False
         if known is None or failure.fix or not known.fix:
             self._refused = Health(online=False, detail=failure.message, fix=failure.fix)
-        await self._tell(self._refused or Health(online=False))
+        await self._report(self._refused or Health(online=False))
 
     async def write_worked(self) -> None:
         """Take note that the POS has just taken or found a ticket, or said no to one."""
         self._writes_ok = True
-        if self._probe_ok:
-            await self._tell(Health(online=True))
+        if self.probe_ok:
+            await self._report(Health(online=True))
 
-    async def _tell(self, health: Health) -> None:
+    async def _report(self, health: Health) -> None:
+        """Report whether the POS is away; the remedy is the one that the failure brought along."""
         if not self.online and health.online and self._refused is not None:
             health = self._refused  # the probe is good, and what was tried last was not
-        now, before = self._orders.clock.monotonic(), self._told
-        if before is not None and before.online is self.online:
+        clock, before = self._orders.clock, self._reported
+        turned = before is None or before.online is not self.online
+        if before is not None and not turned:
             same = self.online or (before.detail, before.fix) == (health.detail, health.fix)
-            if same or (before.fix == health.fix and now - self._told_at < _NEWS_EVERY_S):
+            recent = clock.monotonic() - self._reported_at < _NEWS_EVERY_S
+            if same or (before.fix == health.fix and recent):
                 return
-        self._told, self._told_at = replace(health, online=self.online), now
-        self._report(health)
-        if before is None or before.online is not self.online:
-            self._since_ms = self._orders.clock.now_ms()
-            self._changed(first=before is None, detail=health.detail)
-        fact = {"online": self.online, "since_ms": self._since_ms, "detail": health.detail}
-        now_ms = self._orders.clock.now_ms()
-        await self._orders.write(
-            lambda connection: put_fact(
-                connection, self._orders.store, "pos_health", fact, at=now_ms
-            ),
-        )
-
-    def _report(self, health: Health) -> None:
-        """Report whether the POS is away; the remedy is the one that the failure brought along."""
+        self._reported = replace(health, online=self.online)
+        self._reported_at = clock.monotonic()
         detail = {"detail": health.detail or "?"} | ({"remedy": health.fix} if health.fix else {})
-        self._report_one("pos.offline", None if self.online else detail)
+        away = [] if self.online else [Found("pos.offline", detail=detail)]
+        self._orders.report("pos.offline", *away)
+        if turned:
+            self._since_ms = clock.now_ms()
+            self._turned(first=before is None, detail=health.detail)
+        fact = {"online": self.online, "since_ms": self._since_ms, "detail": health.detail}
+        await self._orders.write(put_fact, "pos_health", fact, at=clock.now_ms())
 
-    def _report_one(self, code: str, detail: Mapping[str, str] | None) -> None:
-        found = [] if detail is None else [Found(code, detail=detail)]
-        self._orders.tracker.report(Scope(self._orders.store, frozenset({code})), found)
-
-    def _changed(self, *, first: bool, detail: str) -> None:
-        if self.online:
-            if not first:
-                log.info("pos.online", store=self._orders.store)
-            self._effects.pos_online()
-        else:
+    def _turned(self, *, first: bool, detail: str) -> None:
+        if not self.online:
             log.warning("pos.offline", store=self._orders.store, detail=detail)
             self._effects.pos_offline(detail)
+            return
+        if not first:
+            log.info("pos.online", store=self._orders.store)
+        self._effects.pos_online()

@@ -75,7 +75,7 @@ CAUSES = {
     "other": _("they could not be taken"),
 }
 # Those of which the till's own words say more.
-TOLD_BY_TILL = frozenset({"refused", "sold_out", "closed", "capacity", "price"})
+EXPLAINED_BY_TILL = frozenset({"refused", "sold_out", "closed", "capacity", "price"})
 _CAUSE_OF_CODE = {
     ReasonCode.ITEM_OUT_OF_STOCK: "sold_out",
     ReasonCode.STORE_CLOSED: "closed",

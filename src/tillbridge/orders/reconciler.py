@@ -1,14 +1,17 @@
-"""Compares the tickets in the POS with the ledger, and mends what no single call can see.
+"""What the POS says of its tickets: its news, and how its tickets compare with the ledger.
 
-A POS whose writes hang while its reads answer carries out a write after everybody has given it up:
-the order is there twice, or there although it was cancelled. And a ticket that staff deletes
-leaves nothing that could tell of it.
+News is committed first, then confirmed to the adapter. Comparing mends what no single call can
+see: a POS whose writes hang while its reads answer carries out a write after everybody has given
+it up (the order is there twice, or there although it was cancelled), and a ticket that staff
+deletes leaves nothing that could report it.
 """
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
 
 from tillbridge.adapter import (
     ListedTicket,
@@ -17,31 +20,156 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
+from tillbridge.core.errors import LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.problems import Found, Scope
+from tillbridge.core.problems import Found
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import LogEntry, OrderRow, TicketState
 from tillbridge.ledger.orders import BY_HAND, is_on_paper
 from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.commit import OrderRepository
-from tillbridge.orders.events import order_of
+from tillbridge.orders.intake import order_of
 from tillbridge.orders.presence import PosPresence
-from tillbridge.orders.problems import called
-from tillbridge.orders.reasons import AfterFailure, after_failure, customer_text, failure_note
-from tillbridge.orders.state import TicketLeft, TicketTakenBack, is_to_be_withdrawn
+from tillbridge.orders.reasons import (
+    AfterFailure,
+    Cancellation,
+    after_failure,
+    cancellation,
+    customer_text,
+    failure_note,
+)
+from tillbridge.orders.repository import (
+    OrderRepository,
+    SetAside,
+    called,
+    commit,
+    report_unknown,
+)
+from tillbridge.orders.state import (
+    Change,
+    TicketLeft,
+    TicketMoved,
+    TicketTakenBack,
+    cancel_of,
+    is_to_be_withdrawn,
+)
 
 if TYPE_CHECKING:
     from tillbridge.pos.runner import PosRunner
 
 log = get_logger()
 
+_UNREADABLE = "pos.update_unreadable"
 _MANY = "order.duplicate"
 _NONE = "pos.tickets_missing"
 _NAMED = 12
 # How long a POS is asked for a ticket of a cancelled order that it did not have, and how often.
 _LATE_MS = 3600 * 1000
 _FIRST_LOOK_S = 30.0
+
+
+class FailureLog:
+    """Logs why the POS could not be read, once until it can be or says something else."""
+
+    def __init__(self, event: str, store: str) -> None:
+        self._event = event
+        self._store = store
+        self._note = ""
+
+    def note(self, failure: PosFailure | None) -> None:
+        """Take note of a failure; None: it could be read."""
+        note = "" if failure is None else failure_note(failure)
+        if note and note != self._note:
+            log.warning(self._event, store=self._store, reason=note)
+        self._note = note
+
+
+# -- news of tickets
+
+
+def commit_update(
+    connection: Connection,
+    store: str,
+    update: TicketUpdate,
+    cancelled: Cancellation | None,
+    now_ms: int,
+) -> tuple[Change, bool] | None:
+    """Commit what the POS reports, and whether it is new; None where the order is not known."""
+    if orders.get_order(connection, store, update.order_id) is None:
+        report_unknown(connection, store, update.order_id, now_ms, unknown=True)
+        return None
+    name = f"ticket.{update.status}"
+    news = not orders.has_event(connection, store, update.order_id, name)
+    if news:
+        why = {"reason": update.reason, "message": update.message} if update.reason else {}
+        orders.log_event(connection, store, update.order_id, name, now_ms, **why)
+    event = (
+        TicketMoved(update.status) if cancelled is None else cancel_of(cancelled, pos_has_none=True)
+    )
+    change = commit(connection, store, update.order_id, event, now_ms)
+    return None if change is None else (change, news)
+
+
+class UpdateReader:
+    """Reads and commits the POS's news."""
+
+    def __init__(
+        self, repository: OrderRepository, pos: "PosRunner", presence: PosPresence
+    ) -> None:
+        self._orders = repository
+        self._pos = pos
+        self._presence = presence
+        self._failures = FailureLog("pos.updates_failed", repository.store)
+        self._aside = SetAside("updates", repository)  # by the key of the news
+
+    async def read(self) -> None:
+        """Read and commit all there is; news at which this fails unexpectedly waits."""
+        failed: PosFailure | None = None
+        try:
+            skip = self._aside.not_due()
+            for update in await self._pos.read_updates():
+                if update.key not in skip and await self._taken(update):
+                    await self._pos.update_handled(update)
+            bad = await self._pos.unreadable_updates()
+            detail = [(each.place, {"detail": f"{each.place}: {each.text}"}) for each in bad]
+            self._orders.report(_UNREADABLE, *(Found(_UNREADABLE, *each) for each in detail))
+        except PosFailure as failure:
+            failed = failure
+        self._failures.note(failed)
+
+    async def _taken(self, update: TicketUpdate) -> bool:
+        try:
+            await self.take(update)
+        except LedgerError:
+            raise
+        except Exception as failure:  # noqa: BLE001 -- one piece of news must not stop the others
+            self._aside.failed(update.key, failure, order=update.order_id)
+            return False
+        self._aside.works(update.key)
+        return True
+
+    async def take(self, update: TicketUpdate) -> None:
+        """Commit a piece of news, and bring about what follows from it."""
+        store, order_id = self._orders.store, update.order_id
+        cancelled = cancellation(update) if update.status is TicketStatus.REJECTED else None
+        if cancelled is not None:
+            row = await self._orders.order(order_id)
+            if row is not None and row.closed_at is None:
+                await self._presence.cancelled(cancelled)
+        now_ms = self._orders.clock.now_ms()
+        done = await self._orders.write(commit_update, update, cancelled, now_ms)
+        if done is None:
+            log.warning("ticket.unknown_order", store=store, order=order_id, status=update.status)
+            return
+        change, news = done
+        if news:
+            reason = None if cancelled is None else cancelled.code
+            event = f"ticket.{update.status}"
+            log.info(event, store=store, order=order_id, reason=reason)
+        self._orders.publish(change)
+
+
+# -- the tickets compared with the ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,120 +212,99 @@ def missing(rows: Sequence[OrderRow], tickets: Sequence[ListedTicket]) -> list[O
 
 
 class TicketReconciler:
-    """Reconciles one store's tickets. `on_update` takes what follows as news from the POS."""
+    """Reconciles one store's tickets with the ledger; a ticket that is gone becomes news."""
 
     def __init__(
         self,
         repository: OrderRepository,
         pos: "PosRunner",
         presence: PosPresence,
-        on_update: Callable[[TicketUpdate], Awaitable[None]],
+        updates: UpdateReader,
     ) -> None:
         self._orders = repository
         self._pos = pos
         self._presence = presence
-        self._on_update = on_update
-        self._refused: dict[
-            str, PosFailure
-        ] = {}  # by record: why the POS does not cancel that ticket
+        self._updates = updates
+        # By record: why the POS does not cancel that ticket.
+        self._refused: dict[str, PosFailure] = {}
         self._looks: dict[str, tuple[float, float]] = {}  # by order: when next, and how long after
-        self._failing = ""
+        self._failures = FailureLog("tickets.not_compared", repository.store)
 
     async def reconcile(self) -> None:
         """Compare once, and mend what differs. A POS that does not answer is asked again later."""
         if not self._presence.online:
             return
+        failed: PosFailure | None = None
         try:
             if self._pos.lists_tickets:
                 await self._compare()
             else:
                 await self._look_for_late()
         except PosFailure as failure:
-            note = failure_note(failure)
-            if note != self._failing:
-                log.warning("tickets.not_compared", store=self._orders.store, reason=note)
-            self._failing = note
-        else:
-            self._failing = ""
+            failed = failure
+        self._failures.note(failed)
 
     # -- a POS that lists its tickets
 
     async def _compare(self) -> None:
-        before = await self._orders.ledger.read(
-            lambda connection: orders.open_orders(connection, self._orders.store)
-        )
+        before = await self._orders.read(orders.open_orders)
         tickets = await self._pos.list_tickets()
         live: dict[str, list[ListedTicket]] = {}
         for ticket in tickets:
             if ticket.live:
                 live.setdefault(ticket.key, []).append(ticket)
-        self._orders.tracker.report(
-            Scope(self._orders.store, frozenset({_MANY})), await self._several(live)
-        )
+        self._orders.report(_MANY, *await self._take_back_surplus(live))
         gone = [
             row
             for row in missing(before, tickets)
             if await self._pos.find_ticket(row.order_id) is None
         ]
-        if self._is_another_pos(gone, tickets):
-            return
-        for row in gone:
-            log.warning("ticket.deleted", store=self._orders.store, order=row.order_id)
-            await self._on_update(_deleted(row.order_id))
-
-    def _is_another_pos(self, gone: Sequence[OrderRow], tickets: Sequence[ListedTicket]) -> bool:
-        """Return whether the POS has none of several orders: it was exchanged or set up anew.
-
-        Nobody deletes all of them by hand, and to cancel them would refund every guest.
-        """
+        # A POS that has none of several orders was exchanged or set up anew: nobody deletes all of
+        # them by hand, and to cancel them would refund every guest.
         another = len(gone) > 1 and not tickets
         detail = {"count": len(gone), "orders": ", ".join(called(row) for row in gone[:_NAMED])}
-        self._orders.tracker.report(
-            Scope(self._orders.store, frozenset({_NONE})),
-            [Found(_NONE, detail=detail)] if another else [],
-        )
-        return another
+        self._orders.report(_NONE, *([Found(_NONE, detail=detail)] if another else []))
+        for row in () if another else gone:
+            log.warning("ticket.deleted", store=self._orders.store, order=row.order_id)
+            deleted = TicketUpdate(
+                key=f"{row.order_id} deleted",
+                order_id=row.order_id,
+                status=TicketStatus.REJECTED,
+                reason=RejectReason.OTHER,
+                message=_("The ticket was deleted in the till."),
+            )
+            await self._updates.take(deleted)
 
-    async def _several(self, live: Mapping[str, Sequence[ListedTicket]]) -> list[Found]:
+    async def _take_back_surplus(self, live: Mapping[str, Sequence[ListedTicket]]) -> list[Found]:
         """Take back what is too many; return the orders that are left in the POS several times."""
         left: list[Found] = []
-        cancelled = await self._orders.ledger.read(
-            lambda connection: orders.cancelled_among(connection, self._orders.store, live)
-        )
+        cancelled = await self._orders.read(orders.cancelled_among, live)
         for key, tickets in live.items():
+            row = None
             if len(tickets) > 1 or key in cancelled:
-                row, entries = await self._order(key)
-                if row is None:
-                    continue
-                surplus = surplus_of(row, entries, tickets)
-                taken = [await self._take_back(row, each, surplus.why) for each in surplus.tickets]
-                if not all(taken):
-                    left += await self._left(row, tickets, surplus)
+                row = await self._orders.order(key)
+            if row is None:
+                continue
+            surplus = surplus_of(row, await self._orders.read(orders.read_log, key), tickets)
+            taken = [await self._take_back(row, each, surplus.why) for each in surplus.tickets]
+            if not all(taken):
+                left += await self._left(row, tickets, surplus)
         return left
-
-    async def _order(self, order_id: str) -> tuple[OrderRow | None, list[LogEntry]]:
-        store = self._orders.store
-        return await self._orders.ledger.read(
-            lambda connection: (
-                orders.get_order(connection, store, order_id),
-                orders.read_log(connection, store, order_id),
-            )
-        )
 
     async def _take_back(self, row: OrderRow, ticket: ListedTicket, why: str) -> bool:
         """Cancel one ticket; return whether it is cancelled."""
         if ticket.record in self._refused:
             return False
         order = order_of(row.order_id, row.payload)
-        reason = customer_text(row.reason_code or ReasonCode.OTHER)
         try:
-            await self._pos.cancel_listed_ticket(ticket, order, reason)
+            await self._pos.cancel_listed_ticket(ticket, order, _reason(row))
         except PosFailure as failure:
             if after_failure(failure) is AfterFailure.RETRY:
                 raise
             self._refused[ticket.record] = failure
             return False
-        await self._taken_back(row, ticket.reference, ticket.record, why)
+        taken_back = TicketTakenBack(ticket.reference, ticket.record, why)
+        await self._orders.commit(row.order_id, taken_back)
         return True
 
     async def _left(
@@ -224,12 +331,8 @@ class TicketReconciler:
 
     async def _look_for_late(self) -> None:
         """Ask for tickets of cancelled orders that the POS did not have, less and less often."""
-        now_ms, now = self._orders.clock.now_ms(), self._orders.clock.monotonic()
-        rows = await self._orders.ledger.read(
-            lambda connection: orders.never_written_since(
-                connection, self._orders.store, now_ms - _LATE_MS
-            )
-        )
+        since_ms, now = self._orders.clock.now_ms() - _LATE_MS, self._orders.clock.monotonic()
+        rows = await self._orders.read(orders.never_written_since, since_ms)
         self._looks = {
             row.order_id: self._looks.get(row.order_id, (-math.inf, _FIRST_LOOK_S)) for row in rows
         }
@@ -241,7 +344,7 @@ class TicketReconciler:
 
     async def _was_unknown(self, row: OrderRow) -> bool:
         """Return whether a write of the order ended without the POS saying how, then or since."""
-        _row, entries = await self._order(row.order_id)
+        entries = await self._orders.read(orders.read_log, row.order_id)
         if any(each.event in {"ticket.taken_back", "ticket.rejected"} for each in entries):
             return False
         return any(
@@ -257,39 +360,24 @@ class TicketReconciler:
         if not self._pos.cancels_tickets:
             await self._left_in_pos(row)
             return
-        reason = customer_text(row.reason_code or ReasonCode.OTHER)
+        order = order_of(row.order_id, row.payload)
         try:
-            await self._pos.cancel_ticket(order_of(row.order_id, row.payload), row.order_id, reason)
+            await self._pos.cancel_ticket(order, row.order_id, _reason(row))
         except PosFailure as failure:
             if after_failure(failure) is AfterFailure.RETRY:
                 raise
             await self._left_in_pos(row, failure)
             return
-        await self._taken_back(row, ticket.reference, ticket.reference, _("the order is cancelled"))
+        why = _("the order is cancelled")
+        taken_back = TicketTakenBack(ticket.reference, ticket.reference, why)
+        await self._orders.commit(row.order_id, taken_back)
 
     async def _left_in_pos(self, row: OrderRow, failure: PosFailure | None = None) -> None:
-        """Let a person know, once: whoever has seen it is not told again."""
-        _row, entries = await self._order(row.order_id)
-        if not any(each.event == "ticket.left" for each in entries):
+        """Report it to a person, once: whoever has seen it does not hear of it again."""
+        if not await self._orders.read(orders.has_event, row.order_id, "ticket.left"):
             words = TicketLeft(failure.message, failure.fix) if failure else TicketLeft()
             await self._orders.commit(row.order_id, words)
 
-    async def _taken_back(self, row: OrderRow, reference: str, record: str, why: str) -> None:
-        await self._orders.commit(row.order_id, TicketTakenBack(reference, record, why))
-        log.warning(
-            "ticket.taken_back",
-            store=self._orders.store,
-            order=row.order_id,
-            record=record,
-            why=why,
-        )
 
-
-def _deleted(order_id: str) -> TicketUpdate:
-    return TicketUpdate(
-        key=f"{order_id} deleted",
-        order_id=order_id,
-        status=TicketStatus.REJECTED,
-        reason=RejectReason.OTHER,
-        message=_("The ticket was deleted in the till."),
-    )
+def _reason(row: OrderRow) -> str:
+    return customer_text(row.reason_code or ReasonCode.OTHER)

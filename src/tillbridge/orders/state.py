@@ -1,27 +1,47 @@
-"""An order's whole life as one function: a row and an event in, the row after it and its log out.
+"""An order from its delivery to its end as one function: `decide(row, event) -> Change`.
 
-Pure. `commit` (in `orders.commit`) writes the difference. Problems, the writer's next work and the
-notifier's next call all follow from the row after the change, and from nothing else.
+Pure: a row and an event in, the row after it and its log out. `orders.repository` commits a change;
+the writer's next work (`phase_of`), the notifier's next call (`call_for`) and the problems that
+people see (`problems_of`) all follow from the row after it, and from nothing else.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Literal
 
 from tillbridge.adapter import TicketStatus
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import BY_HAND, UNWRITTEN, is_on_paper
-from tillbridge.model.order import OrderState, ReasonCode
-from tillbridge.orders.lifecycle import (
-    Call,
-    Standing,
-    calls_between,
-    is_final,
-    merge_wanted,
-    next_call,
-    overtaken,
-)
+from tillbridge.model.order import Order, OrderState, ReasonCode
 from tillbridge.orders.reasons import Cancellation
+
+
+class Call(StrEnum):
+    """The four order calls of the service. Specification: Order lifecycle driven from the POS."""
+
+    ACCEPT = "accept"
+    PREPARING = "preparing"
+    READY = "ready"
+    CANCEL = "cancel"
+
+
+LEADS_TO = {
+    Call.ACCEPT: OrderState.ACCEPTED,
+    Call.PREPARING: OrderState.PREPARING,
+    Call.READY: OrderState.READY,
+    Call.CANCEL: OrderState.CANCELLED,
+}
+LEAVES = {
+    Call.ACCEPT: OrderState.CREATED,
+    Call.PREPARING: OrderState.ACCEPTED,
+    Call.READY: OrderState.PREPARING,
+}
+FORWARD = {state: call for call, state in LEAVES.items()}
+RANK = {
+    state: rank for rank, state in enumerate((*FORWARD, OrderState.READY, OrderState.COMPLETED))
+}
+FINAL = frozenset({OrderState.COMPLETED, OrderState.CANCELLED})
 
 # A till that never says "ready", and a service that never says "delivered": a day later it is over.
 STALE_MS = 24 * 3600 * 1000
@@ -32,11 +52,11 @@ TAKEN_BACK = "order.ticket_taken_back"
 CLOSED_BY_SERVICE = "order.closed_by_service"
 
 # How the ticket of a cancelled order ended.
-HowEnded = Literal["never_written", "taken_back", "left_to_person"]
-# What a person has done: typed the order into the till, or seen to it in some other way.
+HowWithdrawn = Literal["never_written", "taken_back", "left_to_person"]
+# What a person has done: typed the order into the till, or settled it in some other way.
 ByHand = Literal["typed", "settled"]
 
-_NEWS = {
+_STATE_OF = {
     TicketStatus.ACCEPTED: OrderState.ACCEPTED,
     TicketStatus.PREPARING: OrderState.PREPARING,
     TicketStatus.READY: OrderState.READY,
@@ -113,7 +133,7 @@ class Withdrawn:
     `why` and `fix` are the POS's own, where it is left to a person; "" where it gives none.
     """
 
-    how: HowEnded
+    how: HowWithdrawn
     why: str = ""
     fix: str = ""
 
@@ -171,8 +191,8 @@ class ServiceClosed:
 
 
 @dataclass(frozen=True, slots=True)
-class PosSaid:
-    """News of the ticket from the POS; a rejection is a CancelWanted."""
+class TicketMoved:
+    """The POS reports how far the ticket is; a rejection is a CancelWanted."""
 
     status: TicketStatus
 
@@ -224,7 +244,7 @@ Event = (
     | CallRefused
     | ReportsTooLate
     | ServiceClosed
-    | PosSaid
+    | TicketMoved
     | Delivered
     | Handled
     | Retried
@@ -237,22 +257,33 @@ _Next = tuple[OrderRow, list[Entry]]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an event came to: the row before and after, and what the order's log gains."""
+    """What an event came to: the row before and after, and what the order's log gains.
 
-    before: OrderRow
+    `before` is None for an order that is new; `order` is what its payload says, where that has just
+    been parsed. `event` is None for an order that is new or that a restart takes up.
+    """
+
+    before: OrderRow | None
     after: OrderRow
     entries: tuple[Entry, ...] = ()
+    event: Event | None = field(default=None, compare=False)
+    order: Order | None = field(default=None, compare=False)
+
+    @property
+    def is_retry(self) -> bool:
+        """Whether a person wants what is left to do to be tried at once."""
+        return isinstance(self.event, Retried)
 
 
 def decide(row: OrderRow, event: Event, now_ms: int) -> Change:
     """Return what `event` makes of the order. Total: one that comes too late changes nothing."""
     after, entries = _next(row, event, now_ms)
-    if is_final(after.service_state) and after.refused:
+    if after.service_state in FINAL and after.refused:
         after = after.replace(refused={})
     settles = isinstance(event, CancelWanted | Withdrawn | ServiceKnows)
     if settles and after.closed_at is None and is_done(after):
         after = after.replace(closed_at=now_ms)
-    return Change(row, after, tuple(entries))
+    return Change(row, after, tuple(entries), event)
 
 
 def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR0911, PLR0912 -- one case an event: this is the list of them
@@ -260,8 +291,15 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
     match event:
         case WriteBegun() if can_be_written(row) and row.ticket is TicketState.WAITING:
             return row.replace(ticket=TicketState.WRITING, attempts=1), []
-        case Written():
-            return _written(row, event, now_ms)
+        case Written(reference, accepts):
+            after = row.replace(
+                ticket=TicketState.WRITTEN if waits else row.ticket,
+                ticket_reference=reference or row.ticket_reference,
+                written_at=row.written_at or now_ms,
+                desired_state=_accepted(row, accepts=accepts),
+                last_failure="",
+            )
+            return after, [("order.written", {"reference": reference})] if waits else []
         case Printed(reference, why, accepts) if waits:
             after = row.replace(
                 ticket=TicketState.WRITTEN,
@@ -278,29 +316,32 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
         case Held(note) if waits:
             entries: list[Entry] = [] if is_held(row) else [("order.held", {})]
             return row.replace(last_failure=note), entries
-        case CancelWanted() if not is_final(row.service_state):
+        case CancelWanted() if row.service_state not in FINAL:
             return _to_cancel(row, event, now_ms)
-        case Withdrawn() if is_to_be_withdrawn(row):
-            return _withdrawn(row, event, now_ms)
+        case Withdrawn(how, why) if is_to_be_withdrawn(row):
+            ticket = TicketState.REFUSED if how == "never_written" else TicketState.WITHDRAWN
+            unseen = _left(row, event, now_ms) if how == "left_to_person" else row.unseen
+            detail = {"how": how} | ({"why": why} if why else {})
+            return row.replace(ticket=ticket, unseen=unseen), [("order.withdrawn", detail)]
         case TicketLeft() if row.desired_state is OrderState.CANCELLED:
             return row.replace(unseen=_left(row, event, now_ms)), [("ticket.left", {})]
         case TicketTakenBack(reference, record, why):
-            ticket = f"{reference} ({record})" if record != reference else reference
-            unseen = _unseen(row, TAKEN_BACK, now_ms, ticket=ticket, why=why)
+            ticket_name = f"{reference} ({record})" if record != reference else reference
+            unseen = _unseen(row, TAKEN_BACK, now_ms, ticket=ticket_name, why=why)
             entry = ("ticket.taken_back", {"record": record, "why": why})
             return row.replace(unseen=unseen), [entry]
         case ServiceKnows(state, name, detail) if row.service_state is not OrderState.COMPLETED:
+            rank = RANK.get(state, -1)
             refused = {
                 call: words
                 for call, words in row.refused.items()
-                if not overtaken(Call(call), state)
+                if RANK.get(LEADS_TO[Call(call)], len(RANK)) > rank
             }
             return row.replace(service_state=state, refused=refused), [(name, dict(detail))]
         case CallRefused(call, words, detail) if row.closed_at is None:
             refused = {**row.refused, call.value: words}
-            return row.replace(refused=refused), [
-                ("order.call_refused", {"call": call.value, **detail})
-            ]
+            entry = ("order.call_refused", {"call": call.value, **detail})
+            return row.replace(refused=refused), [entry]
         case ReportsTooLate(words) if row.closed_at is None:
             late = reports_due(row)
             refused = {**row.refused, **{call.value: words for call in late}}
@@ -311,34 +352,30 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
             unseen = _unseen(row, CLOSED_BY_SERVICE, now_ms)
             after = row.replace(closed_at=now_ms, refused={}, unseen=unseen)
             return after, [("order.closed", dict(detail))]
-        case PosSaid(status) if row.closed_at is None and not is_final(row.service_state):
-            return _pos_said(row, _NEWS[status], now_ms)
+        case TicketMoved(status) if row.closed_at is None and row.service_state not in FINAL:
+            return _ticket_moved(row, _STATE_OF[status], now_ms)
         case Delivered() if row.service_state is not OrderState.COMPLETED or row.closed_at is None:
-            return _delivered(row, now_ms)
+            # What was believed of a cancel was wrong.
+            after = row.replace(
+                service_state=OrderState.COMPLETED,
+                desired_state=OrderState.COMPLETED,
+                closed_at=now_ms,
+                ticket=TicketState.REFUSED if row.ticket is TicketState.WAITING else row.ticket,
+                unseen=_without(row.unseen, CANCELLED_UNSEEN, NOT_WITHDRAWN, CLOSED_BY_SERVICE),
+            )
+            known = row.service_state is OrderState.COMPLETED
+            return after, [] if known else [("order.completed", {})]
         case Handled(how, by) if row.closed_at is None or is_on_paper(row) or row.unseen:
             return _handled(row, how, now_ms), [("order.handled", {"how": how, "by": by})]
-        case Retried(by) if not is_final(row.service_state):
+        case Retried(by) if row.service_state not in FINAL:
             return _retried(row), [("order.retried", {"by": by})]
         case Seen(codes, by):
-            left = {code: what for code, what in row.unseen.items() if code not in codes}
-            gone = sorted(row.unseen.keys() - left.keys())
+            gone = sorted(codes & row.unseen.keys())
             seen: Entry = ("order.seen", {"what": gone, "by": by})
-            return row.replace(unseen=left), [seen] if gone and by else []
+            return row.replace(unseen=_without(row.unseen, *gone)), [seen] if gone and by else []
         case Lapsed() if row.closed_at is None and (is_done(row) or is_stale(row, now_ms)):
             return row.replace(closed_at=now_ms), [("order.closed", {"why": "over"})]
     return row, []
-
-
-def _written(row: OrderRow, event: Written, now_ms: int) -> _Next:
-    first = row.ticket in UNWRITTEN
-    after = row.replace(
-        ticket=TicketState.WRITTEN if first else row.ticket,
-        ticket_reference=event.reference or row.ticket_reference,
-        written_at=row.written_at or now_ms,
-        desired_state=_accepted(row, accepts=event.accepts),
-        last_failure="",
-    )
-    return after, [("order.written", {"reference": event.reference})] if first else []
 
 
 def _to_cancel(row: OrderRow, event: CancelWanted, now_ms: int) -> _Next:
@@ -352,77 +389,49 @@ def _to_cancel(row: OrderRow, event: CancelWanted, now_ms: int) -> _Next:
         return row, []
     none = event.pos_has_none or row.ticket is TicketState.WAITING
     ticket = TicketState.REFUSED if none else row.ticket
-    again = by_person and Call.CANCEL.value in row.refused
+    if by_person:
+        unseen = _without(row.unseen, CANCELLED_UNSEEN)
+    else:
+        unseen = _unseen(row, CANCELLED_UNSEEN, now_ms, cause=event.cause)
+    again = by_person and Call.CANCEL in row.refused
     if row.desired_state is OrderState.CANCELLED and not again and row.closed_at is None:
-        unseen = _without(row.unseen, CANCELLED_UNSEEN) if by_person else row.unseen
-        return row.replace(ticket=ticket, unseen=unseen), []
-    if not by_person and is_final(row.desired_state):
+        return row.replace(ticket=ticket, unseen=unseen if by_person else row.unseen), []
+    if not by_person and row.desired_state in FINAL:
         return row.replace(ticket=ticket), []
-    unseen = (
-        _without(row.unseen, CANCELLED_UNSEEN)
-        if by_person
-        else _unseen(row, CANCELLED_UNSEEN, now_ms, cause=event.cause)
-    )
     after = row.replace(
         desired_state=OrderState.CANCELLED,
         reason_code=event.code,
         message=event.message,
         ticket=ticket,
         closed_at=None,
-        refused=_without(row.refused, Call.CANCEL.value),
+        refused=_without(row.refused, Call.CANCEL),
         unseen=unseen,
     )
     detail = {"code": event.code.value, "message": event.message}
     return after, [("order.to_cancel", detail | ({"by": event.by} if by_person else {}))]
 
 
-def _withdrawn(row: OrderRow, event: Withdrawn, now_ms: int) -> _Next:
-    ticket = TicketState.REFUSED if event.how == "never_written" else TicketState.WITHDRAWN
-    left = event.how == "left_to_person"
-    unseen = _left(row, event, now_ms) if left else row.unseen
-    why = {"why": event.why} if event.why else {}
-    entry = ("order.withdrawn", {"how": event.how, **why})
-    return row.replace(ticket=ticket, unseen=unseen), [entry]
-
-
 def _left(row: OrderRow, event: Withdrawn | TicketLeft, now_ms: int) -> Mapping[str, Any]:
-    """Note that a person has to see to the ticket, with the POS's own words and remedy."""
-    words = {
-        "why": f": {event.why.rstrip('.')}" if event.why else "",
-        "remedy": event.fix,
-    }
-    return _unseen(
-        row, NOT_WITHDRAWN, now_ms, **{name: each for name, each in words.items() if each}
-    )
+    """Note that a person has to remove the ticket, with the POS's own words and remedy."""
+    detail = {"why": f": {event.why.rstrip('.')}"} if event.why else {}
+    if event.fix:
+        detail["remedy"] = event.fix
+    return _unseen(row, NOT_WITHDRAWN, now_ms, **detail)
 
 
-def _pos_said(row: OrderRow, state: OrderState, now_ms: int) -> _Next:
-    """Move the order on; a POS that tells of a ticket has it, or is asked before it is written."""
+def _ticket_moved(row: OrderRow, state: OrderState, now_ms: int) -> _Next:
+    """Move the order on; a POS that knows the ticket has it, or is asked before it is written."""
     ticket = {
         TicketState.WAITING: TicketState.WRITING,
         TicketState.WRITING: TicketState.WRITTEN,
     }.get(row.ticket, row.ticket)
     written = ticket is TicketState.WRITTEN and row.ticket is not TicketState.WRITTEN
     after = row.replace(
-        desired_state=merge_wanted(row.desired_state, state),
+        desired_state=merged(row.desired_state, state),
         ticket=ticket,
         written_at=now_ms if written else row.written_at,
     )
     return after, [("order.written", {})] if written else []
-
-
-def _delivered(row: OrderRow, now_ms: int) -> _Next:
-    """Close it; what was believed of a cancel was wrong."""
-    done = OrderState.COMPLETED
-    gone = (CANCELLED_UNSEEN, NOT_WITHDRAWN, CLOSED_BY_SERVICE)
-    after = row.replace(
-        service_state=done,
-        desired_state=done,
-        closed_at=now_ms,
-        ticket=TicketState.REFUSED if row.ticket is TicketState.WAITING else row.ticket,
-        unseen=_without(row.unseen, *gone),
-    )
-    return after, [] if row.service_state is done else [("order.completed", {})]
 
 
 def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
@@ -431,12 +440,12 @@ def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
     Typed into the till it is accepted like any order that is written; settled it is closed. One
     that is on paper may be over meanwhile.
     """
-    row = row.replace(unseen={}, refused=row.refused if how == "typed" else {})
     typed = how == "typed"
+    row = row.replace(unseen={}, refused=row.refused if typed else {})
     if is_on_paper(row):
         closed = row.closed_at if typed or row.closed_at is not None else now_ms
-        wanted = _accepted(row, accepts=typed)
-        return row.replace(ticket_reference=BY_HAND, desired_state=wanted, closed_at=closed)
+        desired = _accepted(row, accepts=typed)
+        return row.replace(ticket_reference=BY_HAND, desired_state=desired, closed_at=closed)
     if typed and row.ticket in UNWRITTEN and row.closed_at is None:
         return row.replace(
             ticket=TicketState.WRITTEN,
@@ -450,20 +459,17 @@ def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
 def _retried(row: OrderRow) -> OrderRow:
     """Make refused calls again; take up what was given up, and ask for what was held.
 
-    A cancel that the service refused stays wanted: it is the call that is tried again. Of an order
+    A cancel that the service refused stays desired: it is the call that is tried again. Of an order
     that is taken up the POS is asked whether it has it before anything is written.
     """
-    cancel_refused = Call.CANCEL.value in row.refused
     after = row.replace(refused={}, last_failure="asked_for" if is_held(row) else row.last_failure)
-    given_up = row.desired_state is OrderState.CANCELLED or row.closed_at is not None
-    if cancel_refused or not given_up:
+    cancelled = row.desired_state is OrderState.CANCELLED
+    if Call.CANCEL in row.refused or not (cancelled or row.closed_at is not None):
         return after
     return after.replace(
         ticket=TicketState.WRITING,
         attempts=min(row.attempts, 1),
-        desired_state=OrderState.CREATED
-        if row.desired_state is OrderState.CANCELLED
-        else row.desired_state,
+        desired_state=OrderState.CREATED if cancelled else row.desired_state,
         reason_code=None,
         message="",
         closed_at=None,
@@ -471,8 +477,19 @@ def _retried(row: OrderRow) -> OrderRow:
     )
 
 
+def merged(desired: OrderState, news: OrderState) -> OrderState:
+    """Return what the order shall be after `news` from the POS.
+
+    It never goes back: a late "preparing" after "ready" changes nothing. Cancelled and completed
+    are final, whichever came first.
+    """
+    if desired in FINAL or news is OrderState.CANCELLED:
+        return desired if desired in FINAL else news
+    return max(desired, news, key=RANK.__getitem__)
+
+
 def _accepted(row: OrderRow, *, accepts: bool) -> OrderState:
-    return merge_wanted(row.desired_state, OrderState.ACCEPTED) if accepts else row.desired_state
+    return merged(row.desired_state, OrderState.ACCEPTED) if accepts else row.desired_state
 
 
 def _unseen(row: OrderRow, code: str, now_ms: int, **detail: object) -> Mapping[str, Any]:
@@ -486,13 +503,69 @@ def _without(values: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
 # -- what follows from the row alone
 
 
+class Phase(StrEnum):
+    """What an order waits for at its POS."""
+
+    WRITE = "write"
+    CONFIRM = "confirm"  # written; the POS has to say that it takes it
+    WITHDRAW = "withdraw"  # cancelled; its ticket has to leave the POS
+
+
+def phase_of(row: OrderRow, accept: Literal["when_written", "when_confirmed"]) -> Phase | None:
+    """Return what the order waits for; None where the POS has nothing more to do with it."""
+    if row.closed_at is not None:
+        return None
+    if row.desired_state is OrderState.CANCELLED:
+        return Phase.WITHDRAW if is_to_be_withdrawn(row) else None
+    if row.ticket in UNWRITTEN:
+        return Phase.WRITE
+    unconfirmed = accept == "when_confirmed" and row.desired_state is OrderState.CREATED
+    return Phase.CONFIRM if row.ticket is TicketState.WRITTEN and unconfirmed else None
+
+
+def call_for(row: OrderRow, at: OrderState | None = None) -> Call | None:
+    """Return the next call to the service for the order; None where nothing is to be reported.
+
+    The service hears of an order once the POS has it, or it is cancelled. `at` is where it may
+    have the order, if that is not what the row says.
+    """
+    cancelled = row.desired_state is OrderState.CANCELLED
+    if row.closed_at is not None or not (cancelled or row.ticket is TicketState.WRITTEN):
+        return None
+    return next_call(at or row.service_state, row.desired_state, row.refused)
+
+
+def next_call(
+    at: OrderState, desired: OrderState, refused: Container[str] = frozenset()
+) -> Call | None:
+    """Return the one call that comes next on the way from `at` to `desired`, None for none.
+
+    A jump is walked: created to ready takes accept, preparing and ready, in order. An order the POS
+    has completed is walked to ready and then waits for order.delivered. A call that the service has
+    `refused` for good is left out; those after it are still made.
+    """
+    if at in FINAL:
+        return None
+    if desired is OrderState.CANCELLED:
+        return None if Call.CANCEL in refused else Call.CANCEL
+    return next((each for each in _calls_between(at, desired) if each not in refused), None)
+
+
+def reports_due(row: OrderRow) -> list[Call]:
+    """Return the calls, but for a cancel, that are still to be made, in order."""
+    if OrderState.CANCELLED in {row.service_state, row.desired_state}:
+        return []
+    calls = _calls_between(row.service_state, row.desired_state)
+    return [call for call in calls if call not in row.refused]
+
+
+def _calls_between(at: OrderState, desired: OrderState) -> list[Call]:
+    return [call for state, call in FORWARD.items() if RANK[at] <= RANK[state] < RANK[desired]]
+
+
 def can_be_written(row: OrderRow) -> bool:
     """Return whether the POS is still to get the ticket."""
-    return (
-        row.closed_at is None
-        and row.desired_state is not OrderState.CANCELLED
-        and row.ticket in UNWRITTEN
-    )
+    return phase_of(row, "when_written") is Phase.WRITE
 
 
 def is_held(row: OrderRow) -> bool:
@@ -502,38 +575,8 @@ def is_held(row: OrderRow) -> bool:
 
 def is_to_be_withdrawn(row: OrderRow) -> bool:
     """Return whether the POS has, or may have, the ticket of an order that is cancelled."""
-    return row.desired_state is OrderState.CANCELLED and row.ticket in {
-        TicketState.WRITING,
-        TicketState.WRITTEN,
-    }
-
-
-def may_be_told(row: OrderRow) -> bool:
-    """Return whether the service may hear of this order: the POS has it, or it is cancelled."""
-    return row.desired_state is OrderState.CANCELLED or row.ticket is TicketState.WRITTEN
-
-
-def refused_calls(row: OrderRow) -> frozenset[Call]:
-    """Return the calls that the service refused for good."""
-    return frozenset(Call(each) for each in row.refused)
-
-
-def call_for(row: OrderRow, standing: Standing) -> Call | None:
-    """Return the next call to the service for the order; None where nothing is to be told."""
-    if row.closed_at is not None or not may_be_told(row):
-        return None
-    return next_call(standing, row.desired_state, refused_calls(row))
-
-
-def reports_due(row: OrderRow) -> list[Call]:
-    """Return the calls, but for a cancel, that the service has still to hear, in order."""
-    if row.desired_state is OrderState.CANCELLED:
-        return []
-    return [
-        call
-        for call in calls_between(row.service_state, row.desired_state)
-        if call.value not in row.refused
-    ]
+    begun = row.ticket in {TicketState.WRITING, TicketState.WRITTEN}
+    return row.desired_state is OrderState.CANCELLED and begun
 
 
 def is_done(row: OrderRow) -> bool:
@@ -544,10 +587,9 @@ def is_done(row: OrderRow) -> bool:
 
 
 def is_stale(row: OrderRow, now_ms: int) -> bool:
-    """Return whether all that was wanted has been told, and nothing has happened for a day."""
-    standing = Standing(row.service_state, frozenset({row.service_state}))
+    """Return whether all that was desired is reported, and nothing has happened for a day."""
     return (
-        next_call(standing, row.desired_state) is None
+        next_call(row.service_state, row.desired_state) is None
         and row.ticket is TicketState.WRITTEN
         and now_ms - max(row.updated_at, row.received_at) > STALE_MS
     )

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 from tillbridge.adapter import Ticket, TicketMark, TicketOutcomeUnknown
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.problems import Found, Scope
+from tillbridge.core.problems import Found
 from tillbridge.ledger import orders
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import ON_PAPER
 from tillbridge.model.order import Order, ReasonCode
-from tillbridge.orders.commit import OrderRepository
-from tillbridge.orders.events import order_of
+from tillbridge.orders.intake import order_of
 from tillbridge.orders.reasons import customer_text
-from tillbridge.orders.state import Held, HowEnded, can_be_written
+from tillbridge.orders.repository import OrderRepository
+from tillbridge.orders.state import Held, HowWithdrawn
 
 if TYPE_CHECKING:
     from tillbridge.pos.runner import PosRunner
 
-FALLBACK_CODES = frozenset({"fallback.offline"})
+OFFLINE = "fallback.offline"
 _DUPLICATE = frozenset({TicketMark.POSSIBLE_DUPLICATE})
 _NOT_IN_TILL = frozenset({TicketMark.NOT_IN_TILL})
 _LOOK_FIRST = frozenset({TicketMark.NOT_IN_TILL, TicketMark.TILL_MAY_HAVE_IT})
@@ -55,19 +55,14 @@ class Tickets:
         placed_at = row.placed_at or row.received_at
         if not limit_ms or now_ms - placed_at <= limit_ms:
             return False
-        store, order_id = row.store, row.order_id
-        asked_at = await self._orders.ledger.read(
-            lambda connection: orders.last_at(connection, store, order_id, "order.retried")
-        )
+        asked_at = await self._orders.read(orders.last_at, row.order_id, "order.retried")
         if now_ms - max(placed_at, asked_at or 0) <= limit_ms:
             return False
         minutes = (now_ms - placed_at) // 60_000
         note = "held: " + _("It was {minutes} minutes old, and nobody asked for it.").format(
             minutes=minutes
         )
-        change = await self._orders.commit(order_id, Held(note))
-        if change is not None and can_be_written(change.after):
-            log.warning("order.held", store=store, order=order_id, minutes=minutes)
+        await self._orders.commit(row.order_id, Held(note), minutes=minutes)
         return True
 
     async def write(
@@ -99,7 +94,7 @@ class Tickets:
             return None
         return await self._pos.write_ticket(order, key)
 
-    async def withdraw(self, row: OrderRow, *, on_paper: bool, may_land: bool) -> HowEnded:
+    async def withdraw(self, row: OrderRow, *, on_paper: bool, may_land: bool) -> HowWithdrawn:
         """Take the ticket back if the POS has it, and can; return how it ended.
 
         `on_paper`: the printer that stands in for the POS had it, and has told the kitchen.
@@ -181,8 +176,8 @@ class FallbackPrinter(Tickets):
             self._ready = health.online
             event = "fallback.ready" if health.online else "fallback.offline"
             (log.info if health.online else log.warning)(event, store=store, detail=health.detail)
-        found = Found("fallback.offline", detail={"detail": health.detail or "?"})
-        self._orders.tracker.report(Scope(store, FALLBACK_CODES), [] if health.online else [found])
+        found = Found(OFFLINE, detail={"detail": health.detail or "?"})
+        self._orders.report(OFFLINE, *([] if health.online else [found]))
 
 
 def _reason(row: OrderRow) -> str:

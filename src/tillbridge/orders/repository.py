@@ -1,0 +1,394 @@
+"""Commits what an event makes of an order: its row, its log and its problems, in one transaction.
+
+The functions are jobs for the ledger's writer; `OrderRepository` runs them for one store and
+publishes each change. Nobody else changes a row of `orders`. The problems are a function of the
+rows: the same rows, the same problems.
+"""
+
+import asyncio
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import datetime
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection
+
+from tillbridge.core.context import StoreContext
+from tillbridge.core.errors import LedgerUnwritable
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, OpenProblem, Scope
+from tillbridge.core.supervision import backoff_s
+from tillbridge.ledger import orders
+from tillbridge.ledger.models import OrderRow
+from tillbridge.ledger.orders import is_on_paper
+from tillbridge.ledger.problems import report
+from tillbridge.model.money import to_major
+from tillbridge.model.order import OrderState, parse_order
+from tillbridge.orders.reasons import CAUSES, EXPLAINED_BY_TILL
+from tillbridge.orders.state import (
+    CANCELLED_UNSEEN,
+    CLOSED_BY_SERVICE,
+    NOT_WITHDRAWN,
+    TAKEN_BACK,
+    Change,
+    Event,
+    Seen,
+    can_be_written,
+    decide,
+    is_held,
+)
+
+log = get_logger()
+
+# Problems of one order each, and problems that several orders share.
+OF_ONE = frozenset(
+    {
+        "order.not_written",
+        "order.held",
+        "order.not_in_till",
+        NOT_WITHDRAWN,
+        TAKEN_BACK,
+        CLOSED_BY_SERVICE,
+        "order.unknown_item",
+        "order.price_differs",
+        "order.quantity_unclear",
+        "service.refused",
+    }
+)
+OF_SEVERAL = frozenset({CANCELLED_UNSEEN, "order.other_currency"})
+UNKNOWN = "pos.update_unknown"
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_FIRST_WAIT_S = 0.25
+_LONGEST_WAIT_S = 5.0
+# A failure that is not the POS being offline, so often in a row, is a person's business.
+_FAILURES_ALLOWED = 2
+_CALLS = {"preparing": "status"}  # the specification's name of the call
+_LISTED = 12
+_LONGEST_NUMBER = 32
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_WARNINGS = frozenset(
+    {
+        "order.to_cancel",
+        "order.wait",
+        "order.held",
+        "order.on_paper",
+        "order.handled",
+        "order.check_found",
+        "order.call_refused",
+        "order.too_late",
+        "order.closed",
+        "ticket.taken_back",
+    }
+)
+_NOT_LOGGED = frozenset({"message", "by"})  # what a customer may read, and who acted
+
+
+# -- the transactions
+
+
+def commit(
+    connection: Connection, store: str, order_id: str, event: Event, now_ms: int
+) -> Change | None:
+    """Decide what `event` makes of the order at `now_ms`, and write it; None: no such order."""
+    row = orders.get_order(connection, store, order_id)
+    if row is None:
+        return None
+    change = decide(row, event, now_ms)
+    differs = {name: value for name, value in change.after if value != getattr(row, name)}
+    if differs:
+        orders.update_order(connection, store, order_id, now_ms, **differs)
+    _write_rest(connection, change, now_ms)
+    return change
+
+
+def insert(connection: Connection, change: Change, now_ms: int) -> bool:
+    """Insert a new order; False where there is one with that id: it stays."""
+    if not orders.insert_order(connection, change.after):
+        return False
+    _write_rest(connection, change, now_ms)
+    return True
+
+
+def _write_rest(connection: Connection, change: Change, now_ms: int) -> None:
+    """Write the log of the change and its problems; most changes of a row change no problem."""
+    before, after = change.before, change.after
+    for name, detail in change.entries:
+        orders.log_event(connection, after.store, after.order_id, name, now_ms, **detail)
+    found = problems_of(after)
+    if found != ([] if before is None else problems_of(before)):
+        report(connection, Scope(after.store, OF_ONE, after.order_id), found, now_ms)
+    unseen, unseen_before = (
+        {code: what for code, what in row.unseen.items() if code in OF_SEVERAL} if row else {}
+        for row in (after, before)
+    )
+    if unseen != unseen_before:
+        _report_several(connection, after.store, now_ms)
+
+
+def _report_several(connection: Connection, store: str, now_ms: int) -> None:
+    found = problems_of_several(orders.unseen_orders(connection, store), now_ms)
+    report(connection, Scope(store, OF_SEVERAL), found, now_ms)
+
+
+def report_all(connection: Connection, store: str, now_ms: int) -> None:
+    """Report the problems of all of a store's orders: at start, and after rows were forgotten."""
+    queries = (orders.open_orders, orders.orders_on_paper, orders.unseen_orders)
+    rows = {row.order_id: row for query in queries for row in query(connection, store)}
+    found = [each for row in rows.values() for each in problems_of(row)]
+    report(connection, Scope(store, OF_ONE), found, now_ms)
+    _report_several(connection, store, now_ms)
+
+
+def report_unknown(
+    connection: Connection, store: str, order_id: str, now_ms: int, *, unknown: bool
+) -> None:
+    """Report whether the POS reports an order that is not known here."""
+    found = [Found(UNKNOWN, order_id, {"order": order_id})] if unknown else []
+    report(connection, Scope(store, frozenset({UNKNOWN}), order_id), found, now_ms)
+
+
+def see(connection: Connection, problems: Iterable[OpenProblem], now_ms: int, *, by: str) -> None:
+    """Take note that a person has seen these problems, as far as they are about orders."""
+    for problem in problems:
+        ids = [problem.subject] if problem.code in OF_ONE else problem.detail.get("ids", ())
+        seen = Seen(frozenset({problem.code}), by)
+        for order_id in ids if problem.code in OF_ONE | OF_SEVERAL else ():
+            commit(connection, problem.store, order_id, seen, now_ms)
+
+
+def end_unseen(
+    connection: Connection,
+    store: str,
+    now_ms: int,
+    is_over: Callable[[str, OrderRow], bool],
+) -> None:
+    """End what nobody has seen and what no longer counts: `is_over` says it by code and order."""
+    for row in orders.unseen_orders(connection, store):
+        over = frozenset(code for code in row.unseen if is_over(code, row))
+        if over:
+            commit(connection, store, row.order_id, Seen(over), now_ms)
+
+
+# -- the problems that follow from rows
+
+
+def called(row: OrderRow) -> str:
+    """Return what people call the order: its number, or its id where it has none."""
+    number = row.order_number.strip()
+    printable = number.isprintable() and len(number) <= _LONGEST_NUMBER
+    return number if number and printable else row.order_id
+
+
+def problems_of(row: OrderRow) -> list[Found]:
+    """Return what a person has to know of this one order now."""
+    found: dict[str, dict[str, object]] = {}
+    cancelled = row.desired_state is OrderState.CANCELLED
+    words = row.last_failure.partition(": ")[2] or row.last_failure
+    if can_be_written(row):
+        if is_held(row):
+            found["order.held"] = {"detail": words}
+        elif row.attempts > _FAILURES_ALLOWED and row.last_failure.partition(":")[0] != "offline":
+            found["order.not_written"] = {"detail": words}
+    if is_on_paper(row) and not cancelled:
+        found["order.not_in_till"] = {"why": words or _("it did not answer")}
+    if row.refused:
+        calls = sorted(row.refused)
+        found["service.refused"] = {
+            "operation": ", ".join(_CALLS.get(each, each) for each in calls),
+            "detail": "; ".join(dict.fromkeys(row.refused[each] for each in calls)),
+        }
+    for code, what in row.unseen.items():
+        if code in OF_ONE:
+            found[code] = {name: each for name, each in what.items() if name != "at"}
+    name = called(row)
+    # In a command the order is named by nothing that a shell would read otherwise.
+    known = {"order": name, "id": name if _PLAIN.fullmatch(name) else row.order_id}
+    return [Found(code, row.order_id, {**known, **detail}) for code, detail in found.items()]
+
+
+def problems_of_several(rows: Iterable[OrderRow], now_ms: int) -> list[Found]:
+    """Return what a person has to know of these orders of one store together, grouped by cause."""
+    groups: dict[tuple[str, str], list[OrderRow]] = defaultdict(list)
+    for row in rows:
+        for code in OF_SEVERAL & row.unseen.keys():
+            unseen = row.unseen[code]
+            groups[code, str(unseen.get("cause") or unseen.get("theirs") or "")].append(row)
+    return [
+        Found(code, subject, _detail_of_several(code, subject, of_it, now_ms))
+        for (code, subject), of_it in groups.items()
+    ]
+
+
+def _detail_of_several(
+    code: str, subject: str, rows: Sequence[OrderRow], now_ms: int
+) -> dict[str, object]:
+    times = [(row.unseen[code].get("at"), row.received_at) for row in rows]
+    since = min(at if isinstance(at, int) else received_at for at, received_at in times)
+    names = [called(row) for row in rows[:_LISTED]]
+    more = len(rows) - len(names)
+    if more:
+        names.append(_("and {count} more").format(count=more))
+    detail: dict[str, object] = {
+        "count": len(rows),
+        "orders": ", ".join(names),
+        "since": _clock_time(since, now_ms),
+        "ids": [row.order_id for row in rows],
+    }
+    if code == CANCELLED_UNSEEN:
+        amount = _amount(rows)
+        why = CAUSES.get(subject, CAUSES["other"])
+        if len(rows) == 1 and subject in EXPLAINED_BY_TILL and rows[0].message:
+            why = f"{why}: {rows[0].message}"
+        return {
+            **detail,
+            "why": why,
+            "amount": f"; {amount}" if amount else "",
+            "worth": f" ({amount})" if amount else "",
+        }
+    what = rows[0].unseen[code]
+    return {**detail, "theirs": what.get("theirs", "?"), "ours": what.get("ours", "?")}
+
+
+def _amount(rows: Iterable[OrderRow]) -> str:
+    """Return what the orders came to together, by currency; "" where none of them says."""
+    sums: dict[str, int] = defaultdict(int)
+    for row in rows:
+        try:
+            order = parse_order(json.loads(row.payload))
+        except ValueError:  # forgotten, or it never said
+            continue
+        if order.total_amount is not None:
+            sums[order.currency] += order.total_amount
+    amounts = []
+    for currency, minor in sums.items():
+        try:
+            amounts.append(f"{to_major(minor, currency)} {currency}")
+        except (ArithmeticError, ValueError):
+            amounts.append(f"{minor} {currency}".strip())
+    return ", ".join(amounts)
+
+
+def _clock_time(at_ms: int, now_ms: int) -> str:
+    """Return an instant in this machine's time: of today the time, else with its date."""
+    at, now = (datetime.fromtimestamp(ms / 1000).astimezone() for ms in (at_ms, now_ms))
+    return at.strftime("%H:%M" if at.date() == now.date() else "%d %b %H:%M")
+
+
+# -- one store's orders
+
+
+class OrderRepository:
+    """The orders of one store. `on_change` takes the next work from each committed change."""
+
+    def __init__(self, context: StoreContext) -> None:
+        bridge = context.bridge
+        self.store = context.store
+        self.supervisor = context.supervisor
+        self.ledger, self.problems = bridge.ledger, bridge.problems
+        self.clock, self.metrics = bridge.clock, bridge.metrics
+        self.on_change: Callable[[Change], None] = lambda _change: None
+
+    async def read(
+        self, query: Callable[Concatenate[Connection, str, P], T], *args: P.args, **more: P.kwargs
+    ) -> T:
+        """Return what a query of the ledger finds for this store."""
+        return await self.ledger.read(
+            lambda connection: query(connection, self.store, *args, **more)
+        )
+
+    async def order(self, order_id: str) -> OrderRow | None:
+        """Return the order as it is now."""
+        return await self.read(orders.get_order, order_id)
+
+    async def write(
+        self, job: Callable[Concatenate[Connection, str, P], T], *args: P.args, **more: P.kwargs
+    ) -> T:
+        """Write `job`, again and again until it is committed; a full disk is only a matter of time.
+
+        The ledger itself reports that it cannot be written. `job` may run several times, so it
+        looks before it changes anything.
+        """
+        wait = _FIRST_WAIT_S
+        while True:
+            try:
+                return await self.ledger.write(
+                    lambda connection: job(connection, self.store, *args, **more)
+                )
+            except LedgerUnwritable:
+                await asyncio.sleep(wait)
+                wait = min(_LONGEST_WAIT_S, wait * 2)
+
+    async def commit(self, order_id: str, event: Event, **logged: object) -> Change | None:
+        """Commit what `event` makes of the order; None where there is no such order.
+
+        Returns once it is on disk and published; `logged` is for the log alone.
+        """
+        change = await self.write(commit, order_id, event, self.clock.now_ms())
+        if change is not None:
+            self.publish(change, **logged)
+        return change
+
+    def publish(self, change: Change, **logged: object) -> None:
+        """Log a committed change, and let the workers take the order's next work from it."""
+        for name, detail in change.entries:
+            over = name == "order.closed" and detail.get("why") == "over"
+            write = log.warning if name in _WARNINGS and not over else log.info
+            shown = {
+                # What was found of an order's lines is counted: the words are the guest's.
+                key: len(value) if isinstance(value, tuple) else value
+                for key, value in detail.items()
+                if key not in _NOT_LOGGED
+            }
+            write(name, store=self.store, order=change.after.order_id, **shown, **logged)
+        self.on_change(change)
+
+    def report(self, code: str, *found: Found) -> None:
+        """Make what is open of a problem in this store exactly what is found."""
+        self.problems.report(Scope(self.store, frozenset({code})), found)
+
+
+class SetAside:
+    """What failed unexpectedly, by key: it waits for its next try, while the others go on."""
+
+    def __init__(self, step: str, repository: OrderRepository) -> None:
+        self._step = step
+        self._supervisor = repository.supervisor
+        self._clock = repository.clock
+        self._waiting: dict[Any, tuple[str, int, float]] = {}  # order, failures, next try
+
+    def failed(self, key: object, failure: Exception, *, order: str) -> None:
+        """Let it wait, each time longer, and report it; `order` names whose work it is."""
+        failures = self._waiting[key][1] + 1 if key in self._waiting else 1
+        self._waiting[key] = order, failures, self._clock.monotonic() + backoff_s(failures)
+        self._supervisor.failed(self._step, failure, order=order)
+
+    def works(self, key: object) -> None:
+        """Take note that it has worked, if it had failed before."""
+        if (known := self._waiting.pop(key, None)) is not None:
+            self._supervisor.works(self._step, order=known[0])
+
+    def all_work(self, but: AbstractSet[Any]) -> None:
+        """Take note that all of them have worked, but for these keys."""
+        for key in self._waiting.keys() - but:
+            self.works(key)
+
+    def due(self) -> frozenset[Any]:
+        """Return the keys that are to be tried again now."""
+        return frozenset(self._waiting.keys() - self.not_due())
+
+    def not_due(self) -> frozenset[Any]:
+        """Return the keys whose next try is still to come."""
+        now = self._clock.monotonic()
+        return frozenset(key for key, (_o, _f, at) in self._waiting.items() if at > now)
+
+    def due_in(self) -> float | None:
+        """Return in how many seconds the first of them is due; None where there is none."""
+        first = min((at for _order, _failures, at in self._waiting.values()), default=None)
+        return None if first is None else max(0.0, first - self._clock.monotonic())
