@@ -47,10 +47,10 @@ async def connected(
             await writer.wait_closed()
 
 
-def look(house: ReceiverHouse) -> None:
+async def look(house: ReceiverHouse) -> None:
     certificate = house.receiver._certificate
     assert certificate is not None
-    certificate.look()
+    await certificate.look()
 
 
 async def deliver(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
@@ -64,7 +64,7 @@ async def test_a_renewed_certificate_is_served_and_open_connections_go_on(tmp_pa
         body = event()
         writer.write(head(body) + body[:10])  # a delivery that is under way
         make_pair(tmp_path)
-        look(house)
+        await look(house)
         async with connected(house) as (other_reader, other_writer, after):
             assert after != before
             assert await deliver(other_reader, other_writer) == 200
@@ -87,14 +87,14 @@ async def test_a_broken_pair_keeps_the_old_one_and_is_told(tmp_path: Path, broke
         else:
             other, _key = make_pair(tmp_path, name="other")
             path.write_bytes(other.read_bytes())
-        look(house)
+        await look(house)
         assert house.tracker.is_open("receiver.certificate_broken")
         async with connected(house) as (reader, writer, after):
             assert after == before
             assert await deliver(reader, writer) == 200
 
         make_pair(tmp_path)
-        look(house)
+        await look(house)
         assert not house.tracker.is_open("receiver.certificate_broken")
         async with connected(house) as (_reader, _writer, renewed):
             assert renewed != before
@@ -106,7 +106,7 @@ async def test_the_end_of_the_certificate_is_told_two_weeks_before(tmp_path: Pat
         assert certificate is not None
         for left, ending, expired in ((20, False, False), (13, True, False), (-1, False, True)):
             house.clock.at_ms = certificate._ends_ms - left * DAY_MS
-            look(house)
+            await look(house)
             assert house.tracker.is_open("receiver.certificate_ending") is ending
             assert house.tracker.is_open("receiver.certificate_expired") is expired
 

@@ -1,9 +1,15 @@
-"""Connections with deadlines: aiohttp leaves slow senders, and slow readers, connected."""
+"""The receiver's connections, with deadlines, and the certificate of direct TLS.
+
+aiohttp leaves slow senders, and slow readers, connected.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from enum import Enum
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, cast
 
 from aiohttp import web
@@ -12,17 +18,38 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.streams import StreamReader
 
 from tillbridge.config import ReceiverSettings
+from tillbridge.core.clock import Clock
+from tillbridge.core.errors import ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
+from tillbridge.ledger.problems import ProblemTracker
+
+log = get_logger()
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _SLOW_BODY_S = 1.0  # the service sends a delivery's body with its head
 _LINGER_S = 2.0  # how long the rest of a refused body is read, so that the sender sees the answer
+WARN_DAYS = 14
+_DAY_MS = 86_400_000
+_CERTIFICATE_CODES = frozenset(
+    {
+        "receiver.certificate_ending",
+        "receiver.certificate_expired",
+        "receiver.certificate_broken",
+    }
+)
+SERVER = {"Server": "tillbridge"}  # and no version: nobody outside needs to know it
 
 
 class _Phase(Enum):
     HEAD = "the head of a request is awaited"
     REQUEST = "a request is being answered"
     IDLE = "between two requests"
+
+
+_WORTH = {_Phase.IDLE: 0, _Phase.HEAD: 1, _Phase.REQUEST: 2}
 
 
 class DeadlineServer(web.Server):
@@ -68,7 +95,7 @@ class DeadlineServer(web.Server):
         candidates = [each for each in self.open if each.may_be_closed(now)]
         if not candidates:
             return False
-        min(candidates, key=_Connection.worth).abort()
+        min(candidates, key=lambda each: (each.trusted, _WORTH[each.phase], each.since)).abort()
         return True
 
 
@@ -76,22 +103,21 @@ class _Connection(web.RequestHandler):
     """One connection, which knows since when it is in which phase."""
 
     __slots__ = (
-        "_body",
         "_closing_since",
         "_full_since",
         "_link",
-        "_phase",
         "_server",
-        "_since",
+        "body",
+        "phase",
+        "since",
         "trusted",
     )
 
     def __init__(self, server: DeadlineServer, **options: Any) -> None:  # noqa: ANN401 -- aiohttp's own
         super().__init__(server, **options)
         self._server = server
-        self._phase = _Phase.HEAD
-        self._since = self._loop.time()
-        self._body: StreamReader | None = None
+        self.phase, self.since = _Phase.HEAD, self._loop.time()
+        self.body: StreamReader | None = None
         # aiohttp forgets its own when it closes, though what it wrote may never be read.
         self._link: asyncio.Transport | None = None
         self._full_since: float | None = None  # since when the peer reads nothing of an answer
@@ -109,8 +135,8 @@ class _Connection(web.RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        if self._phase is _Phase.IDLE:
-            self._enter(_Phase.HEAD)
+        if self.phase is _Phase.IDLE:
+            self.phase, self.since = _Phase.HEAD, self._loop.time()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -120,17 +146,12 @@ class _Connection(web.RequestHandler):
         super().resume_writing()
         self._full_since = None
 
-    def head_arrived(self, body: StreamReader) -> None:
-        """Let the request take its time from here on: its body has a deadline of its own."""
-        self._body = body
-        self._enter(_Phase.REQUEST)
-
     def enforce_deadline(self, limit_s: float) -> None:
         """Abort the connection where its peer sends a head, or reads an answer, too slowly."""
         now = self._loop.time()
         if self._link is not None and self._link.is_closing():
             self._closing_since = self._closing_since or now
-        late = self._phase is _Phase.HEAD and now - self._since >= limit_s
+        late = self.phase is _Phase.HEAD and now - self.since >= limit_s
         if late or any(
             since is not None and now - since >= limit_s
             for since in (self._full_since, self._closing_since)
@@ -139,14 +160,10 @@ class _Connection(web.RequestHandler):
 
     def may_be_closed(self, now: float) -> bool:
         """Whether no request would be lost that comes as fast as the service's do."""
-        if self._phase is _Phase.REQUEST:
-            arrived = self._body is None or self._body.is_eof()
-            return not arrived and now - self._since >= _SLOW_BODY_S
+        if self.phase is _Phase.REQUEST:
+            arrived = self.body is None or self.body.is_eof()
+            return not arrived and now - self.since >= _SLOW_BODY_S
         return True
-
-    def worth(self) -> tuple[bool, int, float]:
-        """Return what connections are compared by; the least is closed first."""
-        return self.trusted, _WORTH[self._phase], self._since
 
     def abort(self) -> None:
         """End the connection at once, whatever has not been read of an answer."""
@@ -154,18 +171,14 @@ class _Connection(web.RequestHandler):
         if self._link is not None:
             self._link.abort()
 
-    def _enter(self, phase: _Phase) -> None:
-        self._phase = phase
-        self._since = self._loop.time()
-
     async def finish_response(
         self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
     ) -> tuple[web.StreamResponse, bool]:
         try:
             return await super().finish_response(request, resp, start_time)
         finally:
-            self._body = None
-            self._enter(_Phase.IDLE)
+            self.body = None
+            self.phase, self.since = _Phase.IDLE, self._loop.time()
 
     def handle_error(
         self,
@@ -182,15 +195,9 @@ class _Connection(web.RequestHandler):
         return answer
 
 
-_WORTH = {_Phase.IDLE: 0, _Phase.HEAD: 1, _Phase.REQUEST: 2}
-
-
 def trust(request: web.BaseRequest) -> None:
     """Note that the request's sender knows a webhook secret: its connection is closed last."""
     cast("_Connection", request.protocol).trusted = True
-
-
-SERVER = {"Server": "tillbridge"}  # and no version: nobody outside needs to know it
 
 
 def _request(
@@ -200,5 +207,112 @@ def _request(
     writer: AbstractStreamWriter,
     task: "asyncio.Task[None]",
 ) -> web.BaseRequest:
-    cast("_Connection", protocol).head_arrived(payload)
-    return web.BaseRequest(message, payload, protocol, writer, task, task.get_loop())
+    """Make the request of a head that has arrived: its body has a deadline of its own."""
+    connection, loop = cast("_Connection", protocol), task.get_loop()
+    connection.body = payload
+    connection.phase, connection.since = _Phase.REQUEST, loop.time()
+    return web.BaseRequest(message, payload, protocol, writer, task, loop)
+
+
+# -- the certificate of direct TLS
+
+
+class LiveCertificate:
+    """The receiver's own certificate: `context` follows its PEM files, without a restart.
+
+    A new pair is first tried in a context of its own; only a sound one replaces what is served. New
+    connections get it, and those that are open go on as they are. Raises ConfigError at first.
+    """
+
+    def __init__(self, certificate: Path, key: Path, tracker: ProblemTracker, clock: Clock) -> None:
+        self._certificate = certificate
+        self._key = key
+        self._tracker = tracker
+        self._clock = clock
+        self._broken = ""
+        self._seen = self._stamp()
+        try:
+            self._ends_ms = self._checked()
+        except (OSError, ValueError) as failure:
+            raise ConfigError(
+                _("receiver.tls_cert: the certificate cannot be used: {detail}.").format(
+                    detail=self._why(failure)
+                ),
+                fix=_("Name the PEM files of a certificate (with its chain) and of its key."),
+            ) from None
+        self.context = self._context()
+
+    async def look(self) -> None:
+        """Load a new pair if there is one, and report how long the one in force is good for."""
+        stamp = self._stamp()
+        if stamp != self._seen:
+            self._seen = stamp
+            try:
+                ends_ms = self._checked()
+                self.context.load_cert_chain(self._certificate, self._key)
+            except (OSError, ValueError) as failure:
+                self._broken = self._why(failure)
+            else:
+                self._ends_ms, self._broken = ends_ms, ""
+                days = (ends_ms - self._clock.now_ms()) // _DAY_MS
+                log.info("receiver.certificate_reloaded", days=days)
+        self.report()
+
+    def report(self) -> None:
+        """Report what is wrong with the certificate."""
+        found = []
+        left_ms = self._ends_ms - self._clock.now_ms()
+        if left_ms <= 0:
+            found.append(Found("receiver.certificate_expired"))
+        elif left_ms < WARN_DAYS * _DAY_MS:
+            found.append(Found("receiver.certificate_ending", detail={"days": left_ms // _DAY_MS}))
+        if self._broken:
+            found.append(Found("receiver.certificate_broken", detail={"detail": self._broken}))
+        self._tracker.report(Scope("", _CERTIFICATE_CODES), found)
+
+    def _stamp(self) -> Sequence[tuple[int, int, int] | None]:
+        """Return what changes when a file does."""
+        stamp: list[tuple[int, int, int] | None] = []
+        for path in (self._certificate, self._key):
+            try:
+                found = path.stat()
+                stamp.append((found.st_mtime_ns, found.st_size, found.st_ino))
+            except OSError:
+                stamp.append(None)
+        return stamp
+
+    def _checked(self) -> int:
+        """Return when the certificate ends (ms).
+
+        Raises OSError (ssl.SSLError is one) or ValueError where the pair is none.
+        """
+        from cryptography import x509  # noqa: PLC0415 -- only where the receiver serves TLS itself
+
+        self._context()
+        ends = x509.load_pem_x509_certificate(self._certificate.read_bytes()).not_valid_after_utc
+        return int((ends - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1000)
+
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(self._certificate, self._key, password=_no_password)
+        return context
+
+    def _why(self, failure: Exception) -> str:
+        if isinstance(failure, ssl.SSLError):
+            if failure.reason == "KEY_VALUES_MISMATCH":
+                return _("the key does not belong to the certificate")
+            return _("the files are no certificate and key ({reason})").format(
+                reason=failure.reason or "PEM"
+            )
+        if isinstance(failure, OSError):
+            missing = [path for path in (self._certificate, self._key) if not path.is_file()]
+            path = failure.filename or (missing[0] if missing else self._certificate)
+            return f"{path}: {failure.strerror or failure}"
+        return str(failure)
+
+
+def _no_password() -> str:
+    # Without this OpenSSL asks at the terminal, and a daemon would wait for ever.
+    msg = "the key is protected by a password"
+    raise ValueError(msg)

@@ -5,13 +5,17 @@ can never be right, or what cannot be committed now. Its age is no reason.
 """
 
 import asyncio
+import contextlib
 import hmac
 import json
+from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, NoReturn
 
 from aiohttp import web
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from tillbridge.config import ReceiverSettings
@@ -19,19 +23,27 @@ from tillbridge.core.clock import Clock
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
+from tillbridge.core.problems import Found, Scope
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.models import Delivery
+from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.receiver.connections import SERVER, trust
-from tillbridge.receiver.refusals import Refusals
 from tillbridge.stores.vault import WebhookSecret, counting
 
 log = get_logger()
 
 _LONGEST_ID = 200
-_LONGEST_NAME = 512
 _LARGE_BODY = 65_536  # bytes; an order has a few thousand
 _LARGE_BODIES = 32 * 1_048_576  # bytes of large bodies on their way at a time
 _PATIENCE_S = 5.0  # with a signature that may be of a secret on its way; the sender waits 10 s
+_LOG_EVERY_S = 60.0
+_SEVERAL = 3
+_WITHIN_S = 600.0
+_REPORT_EVERY_S = 10.0  # a flood of them is not a flood of writes
+_DAY_S = 86_400.0
+ALL_REFUSED = "receiver.all_refused"
+_BAD_SIGNATURE = "receiver.bad_signature"
+_COMMUNITY_SIGNATURE = "community.bad_signature"
 
 
 # -- signatures (specification: Events, Transport, X-Service-Signature)
@@ -56,61 +68,47 @@ class NotAnEnvelope(ValueError):
     """The body is no JSON, or not the envelope of an event. The text says what is wrong with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """What the receiver has to know of a delivery; ids are "" where it tells none."""
+Name = Annotated[str, Field(strict=True, min_length=1, max_length=512)]
+Id = Annotated[str, BeforeValidator(lambda value: "" if value is None else str(value))]
 
-    event_type: str
-    event_id: str
-    store_id: str
-    location_id: str
-    community_id: str = ""
+
+class Envelope(BaseModel):
+    """What the receiver has to know of a delivery; ids are "" where it names none."""
+
+    model_config = ConfigDict(frozen=True)
+
+    event_type: Name
+    event_id: Name
+    store_id: Id = ""
+    location_id: Id = ""
+    community_id: Id = ""
+    data: Any = Field(repr=False)  # what the event says is for others to judge
 
 
 def read_envelope(body: bytes) -> Envelope:
-    """Return the envelope around an event; what the event says is for others to judge.
+    """Return the envelope around an event.
 
     Needs `event_type`, `event_id` and `data`. Raises NotAnEnvelope.
     """
-    event = _json(body)
-    if not isinstance(event, dict):
-        raise NotAnEnvelope("the body is not an object")
-    if "data" not in event:
-        raise NotAnEnvelope("the field data is missing")
-    return Envelope(
-        event_type=_name(event, "event_type"),
-        event_id=_name(event, "event_id"),
-        store_id=_id(event.get("store_id")),
-        location_id=_id(event.get("location_id")),
-        community_id=_id(event.get("community_id")),
-    )
-
-
-def _json(body: bytes) -> Any:  # noqa: ANN401 -- any JSON value
     try:
-        return from_json(body, allow_inf_nan=False, cache_strings="keys")
+        event = from_json(body, allow_inf_nan=False, cache_strings="keys")
     except ValueError:
-        pass  # stricter than it has to be: a byte order mark, half of a surrogate pair
+        event = _leniently(body)
+    try:
+        return Envelope.model_validate(event)
+    except ValidationError as failure:
+        place = failure.errors(include_input=False, include_context=False)[0]["loc"]
+    # No cause: a body may hold a customer's data, and this goes into a log.
+    wrong = f"the field {place[0]} is missing or no text" if place else "the body is not an object"
+    raise NotAnEnvelope(wrong)
+
+
+def _leniently(body: bytes) -> Any:  # noqa: ANN401 -- any JSON value
+    """Return what stands in JSON with a byte order mark, or with half of a surrogate pair."""
     try:
         return _decoder.decode(body.decode("utf-8-sig"))
     except (ValueError, RecursionError):
-        # No cause: a body may hold a customer's data, and this goes into a log.
         raise NotAnEnvelope("the body is not JSON") from None
-
-
-def _name(event: dict[str, Any], field: str) -> str:
-    value = event.get(field)
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_NAME:
-        raise NotAnEnvelope(f"the field {field} is missing or no text")
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which no database takes
-        raise NotAnEnvelope(f"the field {field} is no text") from None
-    return value
-
-
-def _id(value: object) -> str:
-    return "" if value is None else value if isinstance(value, str) else str(value)
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -118,6 +116,104 @@ def _refuse(constant: str) -> NoReturn:
 
 
 _decoder = json.JSONDecoder(parse_constant=_refuse)  # NaN and Infinity are no JSON
+
+
+# -- refusals
+
+
+@dataclass(slots=True)
+class _Bad:
+    """Refused signatures of one path, since the last one that matched. Times are monotonic."""
+
+    times: deque[float] = field(default_factory=lambda: deque(maxlen=_SEVERAL))
+    count: int = 0
+    real: int = 0  # of them, those whose body could be the service's
+    last_ms: int = 0
+    reported_at: float | None = None
+
+
+class Refusals:
+    """Counts refusals by store and reason: a log that cannot be flooded, and a problem."""
+
+    def __init__(self, tracker: ProblemTracker, clock: Clock) -> None:
+        self._tracker = tracker
+        self._clock = clock
+        self._logged: dict[tuple[str, str], float] = {}
+        self._unlogged: dict[tuple[str, str], int] = {}
+        self._bad: dict[str, _Bad] = {}
+
+    def refused(self, store: str, reason: str, detail: str = "") -> None:
+        """Log it, or count it if that kind was logged within the last minute."""
+        key = (store, reason)
+        now = self._clock.monotonic()
+        if now - self._logged.get(key, float("-inf")) < _LOG_EVERY_S:
+            self._unlogged[key] = self._unlogged.get(key, 0) + 1
+            return
+        self._logged[key] = now
+        others = self._unlogged.pop(key, 0)
+        log.warning("delivery.refused", store=store, reason=reason, detail=detail, others=others)
+
+    def bad_signature(self, store: str, *, looks_real: bool) -> None:
+        """Note a signature that does not match: several within ten minutes are a problem.
+
+        `looks_real`: the body could be the service's. Where all of the last ones that do were
+        refused, no order arrives.
+        """
+        now = self._clock.monotonic()
+        bad = self._bad.setdefault(store, _Bad())
+        bad.times.append(now)
+        bad.count += 1
+        bad.real += looks_real
+        bad.last_ms = self._clock.now_ms()
+        several = len(bad.times) == _SEVERAL and now - bad.times[0] <= _WITHIN_S
+        if not several and bad.real < _SEVERAL and not self._is_open(store):
+            return
+        recent = bad.reported_at is not None and now - bad.reported_at < _REPORT_EVERY_S
+        if not recent or bad.real == _SEVERAL:
+            bad.reported_at = now
+            self._report(store, bad)
+
+    def good_signature(self, store: str) -> None:
+        """Note a signature that matches: the secret is right after all."""
+        if self._bad.pop(store, None) is not None or self._is_open(store):
+            self._tracker.report(Scope(store, _codes(store)), ())
+
+    async def let_go(self) -> None:
+        """End what is only about strangers who have not come again for a day; call it hourly."""
+        now = self._clock.monotonic()
+        for each in self._tracker.current():
+            if each.code not in {_BAD_SIGNATURE, _COMMUNITY_SIGNATURE}:
+                continue
+            bad = self._bad.setdefault(each.store, _Bad())
+            if not bad.times:  # from before this start
+                bad.times.append(now)
+            if now - bad.times[-1] >= _DAY_S:
+                self._bad.pop(each.store)
+                self._tracker.close(each.code, each.store)
+
+    def _is_open(self, store: str) -> bool:
+        return any(self._tracker.is_open(code, store) for code in _codes(store))
+
+    def _report(self, store: str, bad: _Bad) -> None:
+        last = datetime.fromtimestamp(bad.last_ms / 1000).astimezone()
+        all_refused = bad.real >= _SEVERAL
+        detail: dict[str, object] = {
+            "count": bad.real if all_refused else bad.count,
+            "last": f"{last:%Y-%m-%d %H:%M:%S}",
+        }
+        codes = _codes(store)
+        if _COMMUNITY_SIGNATURE in codes:
+            code = _COMMUNITY_SIGNATURE
+            detail["community"] = store.partition("/")[2]
+        else:
+            code = ALL_REFUSED if all_refused else _BAD_SIGNATURE
+        self._tracker.report(Scope(store, codes), [Found(code, detail=detail)])
+
+
+def _codes(path: str) -> frozenset[str]:
+    """Return the problems of the end of a webhook's path: a store's, or a community's."""
+    community = path.startswith("communities/")
+    return frozenset({_COMMUNITY_SIGNATURE} if community else {_BAD_SIGNATURE, ALL_REFUSED})
 
 
 # -- deliveries
@@ -198,20 +294,14 @@ class Deliveries:
         endpoint = self.endpoints.get(store)
         if endpoint is None:
             # Its name is the sender's invention, and stays out of the log.
-            self._refusals.refused("", "no_such_store")
-            self.metrics.deliveries.labels(store="", result="no_such_store").inc()
-            return _refusal(404)
+            return self._refused("", _Refused(404, "no_such_store"))
         try:
             delivery = await self._check(request, store, endpoint)
             new = await self._ledger.deliver(delivery)
         except _Refused as refused:
-            self._refusals.refused(store, refused.reason, refused.detail)
-            self.metrics.deliveries.labels(store=store, result=refused.reason).inc()
-            return _refusal(refused.status)
+            return self._refused(store, refused)
         except LedgerError as failure:
-            self._refusals.refused(store, "ledger_unwritable", failure.text)
-            self.metrics.deliveries.labels(store=store, result="ledger_unwritable").inc()
-            return _refusal(503, body_read=True)
+            return self._refused(store, _Refused(503, "ledger_unwritable", failure.text))
         self._log.debug(
             "delivery.received",
             store=store,
@@ -225,15 +315,26 @@ class Deliveries:
             self._wake(store)
         return web.Response(status=self._success_status, headers=SERVER)
 
+    def _refused(self, store: str, refused: "_Refused") -> web.Response:
+        """Answer a refusal; unless the body was read, the connection ends: it may follow on it."""
+        self._refusals.refused(store, refused.reason, refused.detail)
+        self.metrics.deliveries.labels(store=store, result=refused.reason).inc()
+        answer = web.Response(status=refused.status, headers=SERVER)
+        if refused.reason != "ledger_unwritable":
+            answer.force_close()
+        return answer
+
     async def _check(self, request: web.BaseRequest, store: str, endpoint: Endpoint) -> Delivery:
-        self._check_head(request)
         body = await self._body(request)
         headers = request.headers
         now = self._clock.now_ms()
         signature = headers.get("X-Service-Signature", "")
         signer = self._signer(endpoint, body, signature)
         if signer is None and store in self._expected:
-            endpoint = await self._once_refreshed(store)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._expected[store].wait()
+            endpoint = self.endpoints[store]
             signer = self._signer(endpoint, body, signature)
         if signer is None:
             self._refusals.bad_signature(store, looks_real=_looks_real(body, endpoint))
@@ -244,11 +345,18 @@ class Deliveries:
             envelope = read_envelope(body)
         except NotAnEnvelope as failure:
             raise _Refused(400, "no_envelope", str(failure)) from None
-        if _is_of_another_store(envelope, endpoint, signer):
-            raise _Refused(401, "another_store")
+        # It must not name another store than the one whose secret signed it.
+        for named, known in (
+            (envelope.store_id, endpoint.store_id),
+            (envelope.location_id, signer.location_id or endpoint.location_id),
+            (envelope.community_id, endpoint.community_id),
+        ):
+            if named and known and named != known:
+                raise _Refused(401, "another_store")
+        delivery_id = headers.get("X-Service-Delivery-Id", "").encode("ascii", "backslashreplace")
         return Delivery(
             store=store,
-            delivery_id=_plain_text(headers.get("X-Service-Delivery-Id", "")),
+            delivery_id=delivery_id.decode("ascii")[:_LONGEST_ID],
             event_id=envelope.event_id,
             event_type=envelope.event_type,
             received_at=now,
@@ -261,35 +369,24 @@ class Deliveries:
         found = matches(body, signature, [each.secret.encode() for each in secrets])
         return next((each for each, match in zip(secrets, found, strict=True) if match), None)
 
-    async def _once_refreshed(self, store: str) -> Endpoint:
-        try:
-            async with asyncio.timeout(_PATIENCE_S):
-                await self._expected[store].wait()
-        except TimeoutError:
-            pass
-        return self.endpoints[store]
-
-    def _check_head(self, request: web.BaseRequest) -> None:
-        length = request.content_length
-        headers = request.headers
+    async def _body(self, request: web.BaseRequest) -> bytes:
+        """Return the body; whose it is, only its signature says."""
+        length, headers = request.content_length, request.headers
         if length is None or "Transfer-Encoding" in headers:
             raise _Refused(411, "no_length")
         if length > self._settings.max_body_bytes:
             raise _Refused(413, "too_long")
         if headers.get("Content-Encoding", "identity").strip().lower() != "identity":
             raise _Refused(415, "encoded")
-        if "Content-Type" in headers and not _is_json(request.content_type):
+        kind = request.content_type if "Content-Type" in headers else "application/json"
+        if kind != "application/json" and not kind.endswith("+json"):
             raise _Refused(415, "not_json")
-
-    async def _body(self, request: web.BaseRequest) -> bytes:
-        if request.headers.get("Expect", "").lower() == "100-continue":
+        if headers.get("Expect", "").lower() == "100-continue":
             await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             request.writer.output_size = 0
         content = request.content
         if content.is_eof():  # as a rule it has come with the head
             return content.read_nowait()
-        # Anybody may send a body, and only at its end is it known whose it was.
-        length = request.content_length or 0
         large = length if length > _LARGE_BODY else 0
         if large and self._large_bodies + large > _LARGE_BODIES:
             raise _Refused(503, "too_many_large_bodies")
@@ -305,39 +402,11 @@ class Deliveries:
             self._large_bodies -= large
 
 
-def _is_json(content_type: str) -> bool:
-    return content_type == "application/json" or content_type.endswith("+json")
-
-
 def _looks_real(body: bytes, endpoint: Endpoint) -> bool:
     """Whether the service could have sent it: it names the store's id, which no stranger knows."""
     try:
         envelope = read_envelope(body)
     except NotAnEnvelope:
         return False
-    told = envelope.store_id or envelope.community_id
-    return bool(told) and told in {endpoint.store_id, endpoint.community_id}
-
-
-def _is_of_another_store(envelope: Envelope, endpoint: Endpoint, signer: WebhookSecret) -> bool:
-    """Whether the body names another store than the one whose secret signed it."""
-    return any(
-        told and known and told != known
-        for told, known in (
-            (envelope.store_id, endpoint.store_id),
-            (envelope.location_id, signer.location_id or endpoint.location_id),
-            (envelope.community_id, endpoint.community_id),
-        )
-    )
-
-
-def _plain_text(header: str) -> str:
-    return header.encode("ascii", "backslashreplace").decode("ascii")[:_LONGEST_ID]
-
-
-def _refusal(status: int, *, body_read: bool = False) -> web.Response:
-    """Answer a refusal; the connection ends, since what follows on it may be a body nobody read."""
-    answer = web.Response(status=status, headers=SERVER)
-    if not body_read:
-        answer.force_close()
-    return answer
+    named = envelope.store_id or envelope.community_id
+    return bool(named) and named in {endpoint.store_id, endpoint.community_id}

@@ -14,9 +14,9 @@ import errno
 import hmac
 import re
 import secrets
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
@@ -31,17 +31,17 @@ from tillbridge.core.scheduler import Scheduler
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
-from tillbridge.receiver.connections import SERVER, DeadlineServer
-from tillbridge.receiver.deliveries import Deliveries, Endpoint
-from tillbridge.receiver.refusals import Crowding, Refusals
+from tillbridge.receiver.connections import SERVER, DeadlineServer, LiveCertificate
+from tillbridge.receiver.deliveries import Deliveries, Endpoint, Refusals
 from tillbridge.stores.vault import webhook_secrets
-
-if TYPE_CHECKING:
-    from tillbridge.receiver.certificate import LiveCertificate
 
 log = get_logger()
 
 _HOUR_S = 3600.0
+_LOOK_S = 5.0  # at the certificate's files
+_CROWDED = 20  # surplus connections within a minute
+_CROWDED_WITHIN_S = 60.0
+_CALM_S = 300.0
 NONCE = re.compile(r"[A-Za-z0-9_-]{16,64}")
 PROOF = re.compile(
     r"proof: ([0-9a-f]{64})(?![0-9a-f])"
@@ -77,6 +77,31 @@ class Echo:
         return hmac.digest(self._key, b"tillbridge-echo\0" + nonce.encode(), "sha256").hex()
 
 
+class Crowding:
+    """Counts connections beyond `max_connections`; many within a minute are a problem."""
+
+    def __init__(self, tracker: ProblemTracker, clock: Clock) -> None:
+        self.metrics = Metrics()
+        self._tracker = tracker
+        self._clock = clock
+        self._began = clock.monotonic()
+        self._times: deque[float] = deque(maxlen=_CROWDED)
+
+    def surplus(self, result: str) -> None:
+        """Count a connection that was "refused", or that took the place of another ("replaced")."""
+        self.metrics.surplus_connections.labels(result=result).inc()
+        now = self._clock.monotonic()
+        self._times.append(now)
+        if len(self._times) == _CROWDED and now - self._times[0] <= _CROWDED_WITHIN_S:
+            self._tracker.open("receiver.crowded")
+
+    async def look(self) -> None:
+        """Close the problem if no connection has been surplus for five minutes."""
+        since = self._times[-1] if self._times else self._began
+        if self._clock.monotonic() - since >= _CALM_S and self._tracker.is_open("receiver.crowded"):
+            self._tracker.close("receiver.crowded")
+
+
 class Receiver:
     """Receives for the stores in `locations` (local name to location id).
 
@@ -107,11 +132,11 @@ class Receiver:
         self._certificate: LiveCertificate | None = None
         self._crowding = Crowding(tracker, clock)
         self.echo = Echo()
-        self._refusals = Refusals(tracker, clock)
+        self.refusals = Refusals(tracker, clock)
         self._deliveries = Deliveries(
             settings,
             ledger,
-            self._refusals,
+            self.refusals,
             clock=clock,
             wake=wake,
             success_status=success_status,
@@ -120,10 +145,6 @@ class Receiver:
         self._acceptor: Acceptor | None = None
         self._serving: asyncio.Future[None] | None = None
         self.port = 0
-
-    async def let_go(self) -> None:
-        """End what is only about strangers who have not come again."""
-        self._refusals.let_go()
 
     def count_in(self, metrics: Metrics) -> None:
         """Count deliveries by store and result here."""
@@ -145,10 +166,14 @@ class Receiver:
         host, _colon, port = self._settings.listen.rpartition(":")
         server = DeadlineServer(self._handle, self._settings)
         if self._settings.tls_cert is not None and self._settings.tls_key is not None:
-            self._certificate = await self._own_certificate(
-                self._settings.tls_cert, self._settings.tls_key
+            self._certificate = await asyncio.to_thread(
+                LiveCertificate,
+                self._settings.tls_cert,
+                self._settings.tls_key,
+                self._tracker,
+                self._clock,
             )
-            self._certificate.count_down()
+            self._certificate.report()
         try:
             sockets = await listening_sockets(host.strip("[]"), int(port))
         except OSError as failure:
@@ -184,10 +209,13 @@ class Receiver:
 
     def plan(self, scheduler: Scheduler) -> None:
         """Plan what happens by the clock; after `start`."""
-        scheduler.every("receiver.forget_strangers", _HOUR_S, self.let_go)
-        self._crowding.plan(scheduler)
+        scheduler.every("receiver.forget_strangers", _HOUR_S, self.refusals.let_go)
+        scheduler.every(
+            "receiver.crowding", _CROWDED_WITHIN_S, self._crowding.look, first_s=_CROWDED_WITHIN_S
+        )
         if self._certificate is not None:
-            self._certificate.plan(scheduler)
+            look = self._certificate.look
+            scheduler.every("receiver.certificate", _LOOK_S, look, first_s=_LOOK_S)
 
     async def refresh(self, store: str) -> None:
         """Read again what the store's deliveries are checked by: call it when a secret changes."""
@@ -243,17 +271,6 @@ class Receiver:
             proof = self.echo.answer(request.query.get("nonce", ""))
             return _plain(200 if self._ledger.writable else 503, more=proof)
         return _plain(404)
-
-    async def _own_certificate(self, certificate: Path, key: Path) -> "LiveCertificate":
-        """Return the certificate of direct TLS. Raises ConfigError where it cannot be used."""
-        # Few receivers stand on the internet without a proxy or a tunnel before them.
-        from tillbridge.receiver.certificate import (  # noqa: PLC0415 -- (as above)
-            Files,
-            LiveCertificate,
-        )
-
-        files = Files(certificate, key)
-        return await asyncio.to_thread(LiveCertificate, files, self._tracker, self._clock)
 
 
 async def _awaited(serving: asyncio.Future[None]) -> None:
