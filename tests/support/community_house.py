@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.support.catalogue_house import WallClock
 from tests.support.sandbox_hall import HALL, SEEDS, Hall, hall_of
-from tillbridge.communities.context import CommunityContext
+from tillbridge.communities import CommunityContext
 from tillbridge.communities.flow import CommunityFlow
 from tillbridge.communities.hours import Hours
 from tillbridge.config import CommunitySettings, ReceiverSettings

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.communities.mirror import Change, advanced, replaced
+from tillbridge.communities.catalogue import (
+    Change,
+    advanced,
+    both,
+    holds,
+    item_availability,
+    lifted,
+    over,
+    replaced,
+    to_push,
+)
 from tillbridge.communities.orders import (
     CREATED,
     STATUS_CHANGED,
@@ -19,7 +29,6 @@ from tillbridge.communities.orders import (
     read_event,
     settle,
 )
-from tillbridge.communities.overrides import both, holds, item_availability, lifted, over, to_push
 from tillbridge.communities.subscription import describe, differences, newest, remedy
 from tillbridge.ledger.community import TiedChild
 from tillbridge.ledger.models import CommunityOrder, CommunityOverride
@@ -125,9 +134,9 @@ def test_our_word_is_told_apart_from_what_the_catalogue_says(
 ) -> None:
     body = {} if told_ is None else {"available": told_}
     found = item_availability(Record("item", word.external_id, "st", "Tea", body), word, now)
-    assert found.own_available is not holds(word, now)
-    assert found.catalogue_available is told_
-    assert found.effective == both(told_, found.own_available)
+    assert found["own"]["available"] is not holds(word, now)
+    assert found["catalogue_available"] is told_
+    assert found["available"] == both(told_, found["own"]["available"])
 
 
 @given(st.lists(words(), unique_by=lambda word: word.external_id), st.integers(0, 200))

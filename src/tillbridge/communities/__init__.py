@@ -1,5 +1,46 @@
-"""Communities (hubs): mirrored catalogue, availability overrides, hours, orders, subscription.
+"""Communities: a food hall's catalogue, orders and events, beside the stores that are part of it.
 
-Imported only where the configuration names a community. Specification: Community (hub) endpoints;
-Community envelope.
+A context is what the parts of a community's flow share; what they are is in `communities.flow`.
 """
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tillbridge.config import CommunitySettings
+from tillbridge.core.clock import Clock
+from tillbridge.core.problems import Found, Scope
+from tillbridge.ledger.community import key_of
+from tillbridge.ledger.ledger import Ledger
+from tillbridge.ledger.problems import ProblemTracker
+from tillbridge.service.community_calls import CommunityCalls
+
+# The stores of this bridge by their local names: their ids at the service, None where a store is
+# not connected yet.
+Members = Callable[[], Mapping[str, str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class CommunityContext:
+    """A community of the configuration; `key` stands in the ledger where a store's name may."""
+
+    name: str
+    settings: CommunitySettings
+    calls: CommunityCalls
+    ledger: Ledger
+    tracker: ProblemTracker
+    clock: Clock
+    members: Members
+
+    @property
+    def key(self) -> str:
+        """The end of its webhook's path, and its name in the ledger."""
+        return key_of(self.name)
+
+    @property
+    def service_ids(self) -> dict[str, str]:
+        """The connected member stores: local name to id at the service."""
+        return {name: store_id for name, store_id in self.members().items() if store_id}
+
+    def report(self, code: str, subject: str | None, *found: Found) -> None:
+        """Make what is open of a problem exactly what is found; of all its subjects for None."""
+        self.tracker.report(Scope(self.key, frozenset({code}), subject), found)

@@ -1,13 +1,11 @@
 """The flow of one community: what is done when, and what is reported when it cannot be done."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from functools import partial
 
-from tillbridge.communities.context import CommunityContext
+from tillbridge.communities import CommunityContext
+from tillbridge.communities.catalogue import CommunityOverrides, Mirror
 from tillbridge.communities.hours import Hours
-from tillbridge.communities.mirror import Mirror
 from tillbridge.communities.orders import ParentOrders
-from tillbridge.communities.overrides import CommunityOverrides
 from tillbridge.communities.subscription import Subscriber
 from tillbridge.core.errors import (
     Conflict,
@@ -20,11 +18,13 @@ from tillbridge.core.errors import (
 )
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.supervision import Supervisor
+from tillbridge.core.problems import Found
+from tillbridge.core.supervision import Step, Supervisor
 from tillbridge.core.worker import Worker
 
 log = get_logger()
 
+_UNAVAILABLE = "community.unavailable"
 _FIRST_WAIT_S = 2.0
 _LONGEST_WAIT_S = 60.0
 # Longest waits after an answer that is not to be repeated (specification: Errors).
@@ -35,22 +35,8 @@ _CHILDREN_S = 15.0
 _HOURS_S = 5.0  # a look at when the file was changed; midnight where the store is counts too
 
 
-@dataclass(slots=True)
-class _Periodic:
-    """What is done every so often, and sooner after a failure; `due` is monotonic."""
-
-    name: str
-    step: Callable[[], Awaitable[object]]
-    every_s: float
-    due: float = 0.0
-    failures: int = 0
-
-
 class CommunityFlow:
-    """Keeps one community in step, by `workers`.
-
-    Events have a worker of their own, so that no slow call about the catalogue delays them.
-    """
+    """Keeps one community in step: each step has a worker, so that none delays another."""
 
     def __init__(self, context: CommunityContext, hours: Hours, *, public_url: str) -> None:
         settings = context.settings
@@ -60,30 +46,29 @@ class CommunityFlow:
         self.orders = ParentOrders(context)
         self.hours = hours
         self.subscriber = Subscriber(context, public_url=public_url)
-        periodic = (
-            _Periodic("webhook", self.subscriber.keep, settings.check_s),
+        steps: dict[str, tuple[Step, float]] = {
+            "webhook": (self.subscriber.keep, settings.check_s),
             # Under this name released versions have stored the step's problem.
-            _Periodic("words", self.overrides.push, _LONGEST_WAIT_S),
-            _Periodic("catalogue", self.mirror.round, settings.sync_s),
-            _Periodic("hours", hours.round, _HOURS_S),
-            _Periodic("children", self.orders.look_for_children, _CHILDREN_S),
-        )
-        self._periodic = {each.name: each for each in periodic}
+            "words": (self.overrides.push, _LONGEST_WAIT_S),
+            "catalogue": (self.mirror.round, settings.sync_s),
+            "hours": (hours.round, _HOURS_S),
+            "children": (self.orders.look_for_children, _CHILDREN_S),
+        }
         supervisor = Supervisor(context.key, context.tracker)
         self._events = Worker("events", self._take_in, supervisor, context.clock)
-        self._rounds = Worker("community", self._do_what_is_due, supervisor, context.clock)
-        self.workers = (self._events, self._rounds)
+        self._workers = {
+            name: Worker(name, partial(self._take, name, *each), supervisor, context.clock)
+            for name, each in steps.items()
+        }
+        self._failures = dict.fromkeys(steps, 0)  # in a row, by step
+        self.workers = (self._events, *self._workers.values())
         for worker in self.workers:
             worker.wake()
-
-    def deliveries_arrived(self) -> None:
-        """The inbox has something new."""
-        self._events.wake()
+        self.deliveries_arrived = self._events.wake
 
     def soon(self, name: str) -> None:
         """Do a step as soon as may be: `webhook`, `words`, `catalogue` or `hours`."""
-        self._periodic[name].due = 0.0
-        self._rounds.wake()
+        self._workers[name].wake()
 
     async def _take_in(self) -> float | None:
         if await self._tried("events", self.orders.take_in) is not None:
@@ -91,45 +76,28 @@ class CommunityFlow:
         self._events.succeeded()
         return None
 
-    async def _do_what_is_due(self) -> float:
-        """Take each step that is due; return in how many seconds the next one is."""
-        clock = self.context.clock
-        for each in self._periodic.values():
-            if each.due <= clock.monotonic():
-                await self._do(each)
-        due = min(each.due for each in self._periodic.values())
-        return max(0.0, due - clock.monotonic())
+    async def _take(self, name: str, step: Step, every_s: float) -> float:
+        """Take a step; return in how many seconds it is due again: sooner after a failure."""
+        failure = await self._tried(name, step)
+        self._failures[name] = 0 if failure is None else self._failures[name] + 1
+        unsure = isinstance(failure, OutcomeUnknown) and name == "webhook"
+        return _wait_s(failure, every_s, self._failures[name], may_repeat=not unsure)
 
-    async def _do(self, each: _Periodic) -> None:
-        each.due = float("inf")  # whoever asks for it meanwhile gets another round
-        failure = await self._tried(each.name, each.step)
-        each.failures = 0 if failure is None else each.failures + 1
-        unsure = isinstance(failure, OutcomeUnknown) and each.name == "webhook"
-        wait_s = _wait_s(failure, each.every_s, each.failures, may_repeat=not unsure)
-        each.due = min(each.due, self.context.clock.monotonic() + wait_s)
-
-    async def _tried(
-        self, name: str, step: Callable[[], Awaitable[object]]
-    ) -> ServiceError | LedgerError | None:
+    async def _tried(self, name: str, step: Step) -> ServiceError | LedgerError | None:
         """Take a step and return its failure; a person sees it until the step is done."""
-        context = self.context
+        context, found = self.context, []
+        failed: ServiceError | None = None
         try:
             await step()
         except ServiceError as failure:
             log.debug("community.step_failed", community=context.name, step=name)
-            context.tracker.open(
-                "community.unavailable",
-                context.key,
-                name,
-                community=context.name,
-                detail=failure.text,
-                remedy=failure.fix or _remedy(failure),
-            )
-            return failure
+            remedy = failure.fix or _remedy(failure)
+            detail = {"community": context.name, "detail": failure.text, "remedy": remedy}
+            found, failed = [Found(_UNAVAILABLE, name, detail)], failure
         except LedgerError as failure:
             return failure  # the ledger reports the disk itself
-        context.tracker.close("community.unavailable", context.key, name)
-        return None
+        context.report(_UNAVAILABLE, name, *found)
+        return failed
 
 
 def _wait_s(

@@ -18,15 +18,22 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.communities.context import CommunityContext
+from tillbridge.communities import CommunityContext
 from tillbridge.config.restaurant import StoreFiles, read_store_files
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.model.hours import DatedHours, OpeningHours, Span, week_json, zone_of
 
+log = get_logger()
+
 _WEEK_DAYS = 7
+_PROBLEM = "community.hours_not_pushed"
+_QUIET_MS = 1000  # a file that was written a moment ago may be half written
+
+_Signature = tuple[tuple[str, int, int], ...]
 
 
 def local_date(timezone: str, now_ms: int) -> date:
@@ -39,7 +46,8 @@ def hours_body(hours: OpeningHours, today: date, *, hours_field: str = "") -> di
 
     `hours_field` is the name of an override's own hours, "" where there is none.
     """
-    coming = sorted((each for each in hours.overrides if each.day >= today), key=_day)
+    coming = [each for each in hours.overrides if each.day >= today]
+    coming.sort(key=lambda each: each.day)
     weekly = hours.weekly if hours_field else _week_from(hours, coming, today)
     return {
         "timezone": hours.timezone,
@@ -77,18 +85,6 @@ def _override(each: DatedHours, hours_field: str) -> dict[str, Any]:
     return body
 
 
-def _day(each: DatedHours) -> date:
-    return each.day
-
-
-log = get_logger()
-
-_PROBLEM = "community.hours_not_pushed"
-_QUIET_MS = 1000  # a file that was written a moment ago may be half written
-
-_Signature = tuple[tuple[str, int, int], ...]
-
-
 @dataclass(frozen=True, slots=True)
 class StoreHours:
     """A store's hours as the community is to have them; `pushed_at` (ms): it has these."""
@@ -96,14 +92,6 @@ class StoreHours:
     store: str
     body: Mapping[str, Any]
     pushed_at: int | None
-
-
-@dataclass(slots=True)
-class _Read:
-    """What was read of a store's files, and of which state of them."""
-
-    signature: _Signature
-    hours: OpeningHours | None
 
 
 class Hours:
@@ -118,7 +106,8 @@ class Hours:
         self._context = context
         self._files = files
         self._hours_field = hours_field
-        self._known: dict[str, _Read] = {}
+        # By store: what its files said, and in which state of them.
+        self._known: dict[str, tuple[_Signature, OpeningHours | None]] = {}
         self._in_vain: dict[str, str] = {}
         self._one_at_a_time = asyncio.Lock()
 
@@ -165,7 +154,7 @@ class Hours:
             return
         wanted = digest(body)
         if (await self._pushed()).get(store, {}).get("digest") == wanted:
-            self._context.tracker.close(_PROBLEM, self._context.key, store)
+            self._context.report(_PROBLEM, store)
         elif self._in_vain.get(store) != wanted:
             try:
                 await self._push(store, service_id, body)
@@ -185,7 +174,7 @@ class Hours:
             put_fact(connection, context.key, "hours", known, at=at)
 
         await context.ledger.write(note)
-        context.tracker.close(_PROBLEM, context.key, store)
+        context.report(_PROBLEM, store)
         log.info("community.hours_pushed", community=context.name, store=store)
 
     async def _pushed(self) -> dict[str, Any]:
@@ -212,12 +201,10 @@ class Hours:
     def _read(self, store: str) -> OpeningHours | None:
         files = self._files[store]
         signature = _signature(files)
-        known = self._known.get(store)
-        if known is None or known.signature != signature:
+        if store not in self._known or self._known[store][0] != signature:
             today = local_date(files.timezone or "", self._context.clock.now_ms())
-            known = _Read(signature, read_store_files(files, today=today).hours)
-            self._known[store] = known
-        return known.hours
+            self._known[store] = signature, read_store_files(files, today=today).hours
+        return self._known[store][1]
 
     def _is_being_written(self, store: str) -> bool:
         now = self._context.clock.now_ms()
@@ -227,15 +214,13 @@ class Hours:
         )
 
     def _report(self, store: str, failure: BridgeError) -> None:
-        self._context.tracker.open(
-            _PROBLEM,
-            self._context.key,
-            store,
-            member=store,
-            community=self._context.name,
-            detail=failure.text,
-            remedy=failure.fix or _("Mend the hours file; it is pushed once it changes."),
-        )
+        detail = {
+            "member": store,
+            "community": self._context.name,
+            "detail": failure.text,
+            "remedy": failure.fix or _("Mend the hours file; it is pushed once it changes."),
+        }
+        self._context.report(_PROBLEM, store, Found(_PROBLEM, store, detail))
 
 
 def _signature(files: StoreFiles) -> _Signature:

@@ -9,13 +9,15 @@ simply go on from what is known, the order is read.
 import json
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
 
-from tillbridge.communities.context import CommunityContext
+from tillbridge.communities import CommunityContext
 from tillbridge.core.errors import Refused, ServiceError
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found
 from tillbridge.ledger import orders
 from tillbridge.ledger.community import TiedChild, counted, get_parent, put_parent, tied_children
 from tillbridge.ledger.facts import put_fact
@@ -25,6 +27,10 @@ from tillbridge.model.instant import from_iso
 from tillbridge.model.numbers import parse_finite_float
 from tillbridge.service.community_calls import read_parent
 
+log = get_logger()
+
+_BATCH = 64
+_MISSING = "community.order_missing"
 CREATED = "order.created"
 STATUS_CHANGED = "order.status_changed"
 
@@ -114,12 +120,6 @@ def _instant(value: Any) -> int | None:  # noqa: ANN401 -- any JSON value
         return None
 
 
-log = get_logger()
-
-_BATCH = 64
-_MISSING = "community.order_missing"
-
-
 class ParentOrders:
     """Keeps the parent orders of one community."""
 
@@ -150,25 +150,15 @@ class ParentOrders:
         now = context.clock.now_ms()
         before = now - int(context.settings.child_within_s * 1000)
 
-        def read(connection: Connection) -> list[TiedChild]:
-            return tied_children(connection, context.key)
-
+        tied = await context.ledger.read(partial(tied_children, community=context.key))
         missing = {
-            each.child.order_id: each
-            for each in await context.ledger.read(read)
-            if is_missing(each, ours, before=before)
+            each.child.order_id: each for each in tied if is_missing(each, ours, before=before)
         }
-        for problem in context.tracker.current():
-            if (
-                problem.code == _MISSING
-                and problem.store == context.key
-                and problem.subject not in missing
-            ):
-                context.tracker.close(_MISSING, context.key, problem.subject)
-        for order_id, each in missing.items():
-            context.tracker.open(
-                _MISSING, context.key, order_id, order=order_id, parent=each.parent_id
-            )
+        found = [
+            Found(_MISSING, order_id, {"order": order_id, "parent": each.parent_id})
+            for order_id, each in missing.items()
+        ]
+        context.report(_MISSING, None, *found)
 
     # -- inside
 

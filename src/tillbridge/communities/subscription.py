@@ -13,15 +13,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tillbridge.communities.context import CommunityContext
+from tillbridge.communities import CommunityContext
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.orders import has_delivery
 from tillbridge.ledger.vault import Vault
 from tillbridge.model.community import DeliveryAttempt, Subscription, SubscriptionRequest
 
+log = get_logger()
+
 _SHOWN = 100
+_ALL = frozenset({"*"})
+_TEST_S = 12.0  # the receiver's time-out is 10 seconds
+_LOOK_EVERY_S = 0.25
+_FAILING = "community.deliveries_failing"
+
+OnSecret = Callable[[str], Awaitable[None]]
 
 
 def newest(attempts: Sequence[DeliveryAttempt]) -> DeliveryAttempt | None:
@@ -89,15 +98,6 @@ def _kept(vault: Vault, key: str) -> list[dict[str, Any]]:
 
 def _name(key: str) -> str:
     return f"{key}/webhook_secrets"
-
-
-log = get_logger()
-
-_ALL = frozenset({"*"})
-_TEST_S = 12.0  # the receiver's time-out is 10 seconds
-_LOOK_EVERY_S = 0.25
-
-OnSecret = Callable[[str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Subscriber:
                 await asyncio.to_thread(self._prove)
                 await self._context.calls.unsubscribe(webhook_id)
             await self._make()
-            self._context.tracker.close("community.bad_signature", self._context.key)
+            self._context.report("community.bad_signature", "")
 
     async def test(self) -> Tested | None:
         """Let the service send a test delivery, and watch for it; None: there is no subscription.
@@ -245,16 +245,15 @@ class Subscriber:
         attempt = newest(await context.calls.deliveries(webhook_id))
         if attempt is not None and not attempt.succeeded:
             attempt = (await self._test(webhook_id)).attempt or attempt
-        if attempt is None or attempt.succeeded:
-            context.tracker.close("community.deliveries_failing", context.key)
-            return
-        context.tracker.open(
-            "community.deliveries_failing",
-            context.key,
-            community=context.name,
-            detail=describe(attempt),
-            remedy=remedy(attempt, context.name, self.wanted.url),
-        )
+        found = []
+        if attempt is not None and not attempt.succeeded:
+            detail = {
+                "community": context.name,
+                "detail": describe(attempt),
+                "remedy": remedy(attempt, context.name, self.wanted.url),
+            }
+            found.append(Found(_FAILING, detail=detail))
+        context.report(_FAILING, "", *found)
 
     async def _test(self, webhook_id: str) -> Tested:
         context = self._context

@@ -52,7 +52,7 @@ async def items(
 
     Example: tillbridge community items hall --off
     """
-    from tillbridge.communities.overrides import item_availability
+    from tillbridge.communities.catalogue import item_availability
 
     flow = _flow(bridge, community)
     records, overrides = await _records(flow), await flow.overrides.all()
@@ -67,7 +67,7 @@ async def items(
             "store_name": stores.get(each.store_id, ""),
             "price": each.price,
             "snoozed_until": each.snoozed_until,
-            **item_availability(each, overrides.get(each.record_id), now).to_json(),
+            **item_availability(each, overrides.get(each.record_id), now),
         }
         for each in records
         if each.kind == "item"
