@@ -388,7 +388,9 @@ async def test_bad_signatures_are_the_communitys_problem(tmp_path: Path) -> None
 
 async def test_the_running_flow_keeps_all_of_it_and_tells_what_fails(tmp_path: Path) -> None:
     async with community_house(tmp_path, sync_s=0.2, check_s=0.2) as house:
-        write_hours(tmp_path, WEEK)
+        days = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+        always = "".join(f'{each} = ["00:00-24:00"]\n' for each in days)  # an order is placed
+        write_hours(tmp_path, f'timezone = "Europe/Prague"\n[weekly]\n{always}')
         running = [asyncio.create_task(each.run()) for each in house.flow.workers]
         try:
             await until(lambda: house.flow.subscriber.webhook_id is not None)

@@ -311,7 +311,7 @@ class ServiceNotifier:
         report.estimate, report.due = estimate, -math.inf
         self._no_longer_waiting(report)
         if call is Call.CANCEL:
-            detail["code"] = row.reason_code
+            detail = {"code": row.reason_code, **detail}
         now_ms = self._orders.clock.now_ms()
         event = ServiceKnows(estimate.state, _EVENTS[call], detail)
         await self._orders.commit(row.order_id, event)
