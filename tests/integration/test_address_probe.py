@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
 from tillbridge.daemon.self_checks import CODE, FACT, AddressProbe, wants_probing
-from tillbridge.diagnostics.outside import Judgement
+from tillbridge.diagnostics.checks.public import Judgement
 from tillbridge.ledger.facts import get_fact
 
 REACHED = Judgement(True, "reached", "It leads here.", "")

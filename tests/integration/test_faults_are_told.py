@@ -16,9 +16,9 @@ from tests.support.page_house import page_house
 from tests.support.surfaces import disagreements, surfaces
 from tillbridge.core.errors import ConsentLost, ServiceDown, Unreachable
 from tillbridge.daemon.self_checks import AddressProbe, DiskCheck, ServiceProbe, ask_service
+from tillbridge.diagnostics.checks.public import Judgement
 from tillbridge.diagnostics.checks.service import Asked
-from tillbridge.diagnostics.outside import Judgement
-from tillbridge.diagnostics.port_holder import holder_of
+from tillbridge.diagnostics.network import holder_of
 from tillbridge.ledger.day import Day
 from tillbridge.ledger.facts import get_fact, note_addresses
 from tillbridge.ledger.snapshot import (

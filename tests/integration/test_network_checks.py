@@ -23,7 +23,7 @@ from tillbridge.diagnostics.checks.public import check_names, check_public
 from tillbridge.diagnostics.checks.service import check_clock, check_service
 from tillbridge.diagnostics.checks.tls import check_tls
 from tillbridge.diagnostics.checkup import Check, Checkup
-from tillbridge.diagnostics.line import resolve
+from tillbridge.diagnostics.network import resolve
 from tillbridge.diagnostics.result import Finding, Level
 from tillbridge.diagnostics.subject import Subject
 from tillbridge.ledger.snapshot import Snapshot

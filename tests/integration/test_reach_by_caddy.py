@@ -14,8 +14,7 @@ import pytest
 from tests.support.bridge_process import free_port, until
 from tests.support.receiver_house import event, receiving, sign
 from tests.unit.test_reach import PLACE
-from tillbridge.diagnostics.reach.place import Place
-from tillbridge.diagnostics.reach.ways import caddy
+from tillbridge.diagnostics.reach import Place, caddy
 
 CADDY = shutil.which("caddy") or ""
 needs_caddy = pytest.mark.skipif(not CADDY, reason="the system has no Caddy")

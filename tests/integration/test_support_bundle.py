@@ -23,7 +23,7 @@ from sqlalchemy import Connection, insert
 from tests.support.ledger_house import delivery, opened
 from tillbridge.config import load
 from tillbridge.core.log import LOG_FOLDER, LogFiles
-from tillbridge.diagnostics.bundle.contents import Bundle, gather
+from tillbridge.diagnostics.bundle import Bundle, gather
 from tillbridge.ledger import audit
 from tillbridge.ledger.models import AcceptedTable, CommunityOrder, OrderRow, PastProblem
 from tillbridge.ledger.orders import record

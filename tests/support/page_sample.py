@@ -10,8 +10,7 @@ from tests.support.hostile import PLANT
 from tests.support.pretend_control import PretendControl
 from tests.support.pretend_setup import beside_a_bridge, everything_open
 from tillbridge.core.problems import PROBLEMS, OpenProblem
-from tillbridge.diagnostics.reach.place import Place, Seen
-from tillbridge.diagnostics.reach.ways import guidance
+from tillbridge.diagnostics.reach import Place, Seen, guidance
 from tillbridge.ledger.day import HOUR_MS, Day, Hour, WaitingOrder
 from tillbridge.ledger.models import Delivery, LogEntry, OrderRow, PastProblem, TicketState
 from tillbridge.ledger.snapshot import SPANS, Figures, Held, StoreFigures, StoreSnapshot, Times

@@ -15,14 +15,13 @@ from tillbridge.core.redaction import learn_secret
 from tillbridge.diagnostics.checks import (
     bridge,
     ledger,
-    machine,
     public,
     service,
-    till,
+    store,
     tls,
 )
 from tillbridge.diagnostics.checkup import Check, Checkup
-from tillbridge.diagnostics.line import Exchange
+from tillbridge.diagnostics.network import Exchange
 from tillbridge.diagnostics.result import Finding, Level, ok
 from tillbridge.service.types import Integration
 
@@ -222,7 +221,7 @@ def test_the_skew_is_never_told_larger_than_it_is(
     ],
 )
 def test_a_consent(failure: ConsentLost | None, days: float, level: str, words: str) -> None:
-    finding = service.consent_verdict("main", failure, days, 2)
+    finding = store.consent_verdict("main", failure, days, 2)
     assert (finding.level, words in finding.text) == (level, True), finding
 
 
@@ -244,7 +243,7 @@ def test_an_integration(changed: dict, level: str, words: str) -> None:
         "store_id": "st_1", "webhook_url": URL, "status": "active", "external_store_id": "loc-1",
         "menu_sync_direction": "pos_to_quiqqy",
     }  # fmt: skip
-    finding = service.integration_verdict(
+    finding = store.integration_verdict(
         "main",
         Integration(**{**fields, **changed}),
         webhook_url=URL,
@@ -255,11 +254,11 @@ def test_an_integration(changed: dict, level: str, words: str) -> None:
 
 
 def test_a_till() -> None:
-    assert till.verdict("folder", Health(online=True), asked=True).level is Level.OK
-    away = till.verdict("folder", Health(online=False, detail="no folder"), asked=True)
+    assert store.verdict("folder", Health(online=True), asked=True).level is Level.OK
+    away = store.verdict("folder", Health(online=False, detail="no folder"), asked=True)
     assert away.level is Level.FAILED
     assert "no folder" in away.text
-    assert "does not tell" in till.verdict("x", Health(online=True), asked=False).text
+    assert "does not tell" in store.verdict("x", Health(online=True), asked=False).text
 
 
 # -- the machine
@@ -315,10 +314,10 @@ def test_a_ledger(changed: dict, running: bool, level: str, words: str) -> None:
 
 def test_a_python_at_its_end_is_told() -> None:
     found = {"python": "3.11.9", "tillbridge": "1", "sqlite": "3"}
-    assert machine.versions_verdict(found, (3, 11), "2026-11").level is Level.OK
-    assert machine.versions_verdict(found, (3, 11), "2027-11").level is Level.WARNING
-    assert machine.versions_verdict(found, (3, 99), "2040-01").level is Level.OK
-    assert sys.version_info[:2] in machine._PYTHON_ENDS
+    assert bridge.versions_verdict(found, (3, 11), "2026-11").level is Level.OK
+    assert bridge.versions_verdict(found, (3, 11), "2027-11").level is Level.WARNING
+    assert bridge.versions_verdict(found, (3, 99), "2040-01").level is Level.OK
+    assert sys.version_info[:2] in bridge._PYTHON_ENDS
 
 
 @pytest.mark.parametrize(
@@ -331,14 +330,14 @@ def test_a_python_at_its_end_is_told() -> None:
     ],
 )
 def test_the_time_server(shown: str, level: str) -> None:
-    assert machine.time_sync_verdict(shown).level == level
+    assert bridge.time_sync_verdict(shown).level == level
 
 
 def test_the_service_manager() -> None:
-    assert machine.manager_verdict({}, running=False).level is Level.SKIPPED
-    assert "nobody starts it again" in machine.manager_verdict({}, running=True).text
+    assert bridge.manager_verdict({}, running=False).level is Level.SKIPPED
+    assert "nobody starts it again" in bridge.manager_verdict({}, running=True).text
     environment = {"INVOCATION_ID": "x", "WATCHDOG_USEC": "30000000"}
-    watched = machine.manager_verdict(environment, running=True)
+    watched = bridge.manager_verdict(environment, running=True)
     assert watched.details["watchdog_s"] == 30
 
 
@@ -347,16 +346,16 @@ def test_files_with_secrets_are_for_one_user(tmp_path: Path) -> None:
     for path, mode in ((closed, 0o600), (readable, 0o644)):
         path.write_text("x")
         path.chmod(mode)
-    found = list(machine.open_files([closed, readable, tmp_path / "missing"]))
+    found = list(bridge.open_files([closed, readable, tmp_path / "missing"]))
     assert found == [(str(readable), 0o644)]
     folder = tmp_path / "data"
     folder.mkdir()
     folder.chmod(0o777)
-    assert list(machine.open_files([folder])) == [(str(folder), 0o777)]
-    finding = machine.secret_files_verdict(found)
+    assert list(bridge.open_files([folder])) == [(str(folder), 0o777)]
+    finding = bridge.secret_files_verdict(found)
     assert "644" in finding.text
     assert f"chmod go= {readable}" in finding.fix
-    assert machine.secret_files_verdict([]).level is Level.OK
+    assert bridge.secret_files_verdict([]).level is Level.OK
 
 
 def test_ports() -> None:
@@ -418,4 +417,4 @@ async def test_a_check_that_hangs_or_breaks_hangs_and_breaks_no_other() -> None:
 
 def test_files_of_adapters_secrets_are_among_those_looked_at() -> None:
     options = {"api_key": {"file": "odoo.key"}, "password": {"env": "X"}, "menu": "menu.csv"}
-    assert list(machine.secret_files_of(options)) == ["odoo.key"]
+    assert list(bridge.secret_files_of(options)) == ["odoo.key"]

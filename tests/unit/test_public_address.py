@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.diagnostics.addresses import is_local_name, is_public, tunnel_of
-from tillbridge.diagnostics.line import Exchange
-from tillbridge.diagnostics.outside import RECENT_S, Evidence, judge
+from tillbridge.diagnostics.checks.public import RECENT_S, Evidence, judge
+from tillbridge.diagnostics.network import Exchange, is_local_name, is_public, tunnel_of
 
 HOST = "store-17.example.net"
 PUBLIC = ("93.184.215.14",)

@@ -14,8 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.config import load
-from tillbridge.diagnostics.reach.place import Place, Seen, look, place_of, running_names
-from tillbridge.diagnostics.reach.ways import WAYS, fitting, guidance
+from tillbridge.diagnostics.reach import (
+    WAYS,
+    Place,
+    Seen,
+    fitting,
+    guidance,
+    look,
+    place_of,
+    running_names,
+)
 
 SAMPLE = Path(__file__).resolve().parents[2] / "config/bridge.toml"
 PLACE = Place(

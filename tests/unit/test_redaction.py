@@ -23,11 +23,10 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
 @pytest.fixture(scope="module")
 def forgetful() -> Iterator[None]:
     """Forget what was learnt here: "000000" would be masked in every text of later tests."""
-    learnt, pattern = redaction._learnt.copy(), redaction._pattern
-    yield
-    redaction._learnt.clear()
-    redaction._learnt.update(learnt)
-    redaction._pattern = pattern
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redaction, "_known", redaction.KnownTexts())
+        patch.setattr(redaction, "_learnt", redaction._learnt.copy())
+        yield
 
 
 @pytest.mark.parametrize(

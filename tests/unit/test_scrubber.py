@@ -10,16 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.core import redaction
-from tillbridge.core.secret_options import parts_of_address
-from tillbridge.diagnostics.bundle.known import personal_of
-from tillbridge.diagnostics.bundle.scrubber import Scrubber, pieces_of
+from tillbridge.core.redaction import KnownTexts, parts_of_secret
+from tillbridge.diagnostics.known import Scrubber, personal_of, pieces_of
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _nothing_learnt() -> Iterator[None]:
     """What other tests have made the program learn is not masked here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redaction, "_pattern", None)
+        patch.setattr(redaction, "_known", KnownTexts())
         yield
 
 
@@ -112,9 +111,7 @@ def test_values_keep_their_shape() -> None:
 
 
 def test_an_address_is_secret_whole_and_in_its_parts() -> None:
-    parts = set(
-        parts_of_address("https://u%40x:p%2Fw@hooks.example.net/services/T00x9K/a?k=abc123")
-    )
+    parts = set(parts_of_secret("https://u%40x:p%2Fw@hooks.example.net/services/T00x9K/a?k=abc123"))
     assert {"u@x", "p/w", "u%40x:p%2Fw", "T00x9K", "abc123"} <= parts
     assert not parts & {"services", "hooks.example.net", "a"}
 

@@ -56,8 +56,7 @@ def show(context: typer.Context) -> None:
     import json
 
     from tillbridge.core.redaction import masked_value
-    from tillbridge.diagnostics.bundle.known import known_here
-    from tillbridge.diagnostics.bundle.scrubber import Scrubber
+    from tillbridge.diagnostics.known import Scrubber, known_here
 
     loaded = load_settings(context)
     shown = loaded.settings.model_dump(mode="json")

@@ -20,7 +20,7 @@ from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
-    from tillbridge.diagnostics.bundle.contents import Bundle
+    from tillbridge.diagnostics.bundle import Bundle
 
 
 def support_bundle(
@@ -69,7 +69,7 @@ def support_bundle(
 
 
 def _gathered(loaded: "LoadedSettings") -> "Bundle":
-    from tillbridge.diagnostics.bundle.contents import gather
+    from tillbridge.diagnostics.bundle import gather
 
     doctor = examined(loaded, DoctorProgress().tell)
     return gather(loaded, _status(loaded), doctor, now_ms=Clock().now_ms())

@@ -41,8 +41,7 @@ def reach(
     if file_only and way is None:
         raise typer.BadParameter(_("Name the way: tillbridge reach caddy --file"))
     loaded = load_settings(context)
-    from tillbridge.diagnostics.reach.place import place_of
-    from tillbridge.diagnostics.reach.ways import guidance
+    from tillbridge.diagnostics.reach import guidance, place_of
 
     told = guidance(place_of(loaded.settings, loaded.path))
     chosen = [each for each in told["ways"] if way is None or each["name"] == way]

@@ -10,17 +10,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.adapter import AdapterContext
 from tillbridge.config import LoadedSettings, Settings, StoreSettings
 from tillbridge.config.toml import read_file
 from tillbridge.core.clock import Clock
+from tillbridge.core.daemon_threads import UnwaitedThreads, apart
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.daemon.compose import Composition, service_link
-from tillbridge.diagnostics.apart import UnwaitedThreads, apart
 from tillbridge.diagnostics.checkup import examination
-from tillbridge.diagnostics.subject import StoreSubject, Subject, Telling
+from tillbridge.diagnostics.subject import StoreSubject, Subject
 from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
 from tillbridge.ledger.vault import Vault
 from tillbridge.pos.loader import open_adapter
@@ -33,6 +33,10 @@ from tillbridge.service.tokens import TokenStore
 from tillbridge.stores.vault import VaultTokenStore
 from tillbridge.web.ports import Answer
 from tillbridge.web.stopped import status_from_ledger
+
+if TYPE_CHECKING:
+    from tillbridge.alerts.channels import Channel
+    from tillbridge.alerts.heartbeat import HeartbeatProbe
 
 
 def running_subject(
@@ -135,7 +139,7 @@ async def _status(loaded: LoadedSettings) -> Mapping[str, Any]:
     return await apart(lambda: status_from_ledger(loaded.data_dir, configured))
 
 
-def _telling(settings: Settings, base_dir: Path) -> Sequence[Telling]:
+def _telling(settings: Settings, base_dir: Path) -> "Sequence[Channel | HeartbeatProbe]":
     if not settings.alerts.are_wanted:
         return ()
     from tillbridge.daemon.alerting import probes_of  # noqa: PLC0415 -- only where configured

@@ -49,7 +49,7 @@ from tillbridge.daemon.status_page import (
 )
 from tillbridge.daemon.store_services import StoreServices
 from tillbridge.daemon.watchdog import watchdog_of
-from tillbridge.diagnostics.port_holder import taken_by
+from tillbridge.diagnostics.network import taken_by
 from tillbridge.fleet.report import StatusSender
 from tillbridge.ledger.facts import note_addresses, put_fact
 from tillbridge.ledger.snapshot import FailedStart, forget_failed_start, note_failed_start

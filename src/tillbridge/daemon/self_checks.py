@@ -28,8 +28,8 @@ from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.stores.link import ServiceReach
 
 if TYPE_CHECKING:
+    from tillbridge.diagnostics.checks.public import Judgement
     from tillbridge.diagnostics.checks.service import Asked
-    from tillbridge.diagnostics.outside import Judgement
     from tillbridge.diagnostics.subject import Subject
 
 log = get_logger()
@@ -121,7 +121,7 @@ class DiskCheck:
 
     async def look(self) -> None:
         """Look once."""
-        from tillbridge.diagnostics.apart import apart  # noqa: PLC0415 -- with the first look
+        from tillbridge.core.daemon_threads import apart  # noqa: PLC0415 -- with the first look
 
         found = await apart(partial(disk_problems, self._data_dir))
         if self._tracker.is_open("ledger.unwritable"):  # one cause is one problem
@@ -214,8 +214,7 @@ def wants_probing(public_url: str, base_url: str, every_s: float) -> bool:
 async def look_at(subject: "Subject") -> "Judgement":
     """Send a nonce through the public address and judge what comes of it."""
     # Not before the first probe: a bridge behind no public address never needs it.
-    from tillbridge.diagnostics.checks.public import gather  # noqa: PLC0415 -- see above
-    from tillbridge.diagnostics.outside import judge  # noqa: PLC0415 -- see above
+    from tillbridge.diagnostics.checks.public import gather, judge  # noqa: PLC0415 -- see above
 
     try:
         snapshot = await asyncio.wait_for(subject.snapshot(), 3)

@@ -49,8 +49,8 @@ from tillbridge.web.listener import MerchantReturn, StatusListener
 from tillbridge.web.ports import Answer, Control
 
 if TYPE_CHECKING:
-    from tillbridge.diagnostics.subject import Echo
     from tillbridge.operations.bridge import Bridge
+    from tillbridge.receiver.receiver import Echo
     from tillbridge.setup.draft import Draft, Finding
     from tillbridge.web.site.site import SiteParts
 

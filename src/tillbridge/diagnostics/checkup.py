@@ -16,23 +16,21 @@ from tillbridge.diagnostics.checks.bridge import (
     check_bridge,
     check_nobody_told,
     check_ports,
-    check_telling,
-)
-from tillbridge.diagnostics.checks.ledger import check_disk, check_ledger
-from tillbridge.diagnostics.checks.machine import (
     check_secret_files,
     check_service_manager,
+    check_telling,
     check_time_sync,
     check_versions,
 )
+from tillbridge.diagnostics.checks.ledger import check_disk, check_ledger
 from tillbridge.diagnostics.checks.public import check_names, check_public
-from tillbridge.diagnostics.checks.service import (
-    check_clock,
+from tillbridge.diagnostics.checks.service import check_clock, check_service
+from tillbridge.diagnostics.checks.store import (
     check_consent,
     check_integration,
-    check_service,
+    check_menu,
+    check_till,
 )
-from tillbridge.diagnostics.checks.till import check_menu, check_till
 from tillbridge.diagnostics.checks.tls import check_tls
 from tillbridge.diagnostics.result import Finding, Level, Result, coded, failed, level_of, report
 from tillbridge.diagnostics.subject import StoreSubject, Subject
@@ -194,122 +192,118 @@ def _forget(task: "asyncio.Future[Finding]") -> None:
         task.exception()
 
 
-UNREACHABLE, PUBLIC = "service.unreachable", "public_address.unreachable"
+_UNREACHABLE, _PUBLIC = "service.unreachable", "public_address.unreachable"
 _CALLS_S = 15.0  # a call is tried several times
+
+Look = Callable[[Subject], Awaitable[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A check of the bridge; `code` is the problem that its failure is, "" for one of its own."""
+
+    name: str
+    title: str
+    look: Look
+    limit_s: float = 8.0
+    code: str = ""
+
+
+_BEFORE_THE_STORES: Sequence[_Link] = (
+    _Link("bridge", _("the bridge"), check_bridge),
+    _Link(
+        "dns.service",
+        _("the service's name"),
+        lambda subject: check_names(subject, "service"),
+        code=_UNREACHABLE,
+    ),
+    _Link(
+        "tls.service",
+        _("the service's certificate"),
+        lambda subject: check_tls(subject, "service"),
+        code=_UNREACHABLE,
+    ),
+    _Link("service", _("the ordering service"), check_service, 12, code=_UNREACHABLE),
+    _Link("clock", _("the clock"), check_clock, 15),
+    _Link(
+        "dns.public",
+        _("the public name"),
+        lambda subject: check_names(subject, "public"),
+        code=_PUBLIC,
+    ),
+    _Link(
+        "tls.public",
+        _("the public certificate"),
+        lambda subject: check_tls(subject, "public"),
+        code=_PUBLIC,
+    ),
+    _Link("public", _("the public address"), check_public, 17, code=_PUBLIC),
+)
+_AFTER_THE_STORES: Sequence[_Link] = (
+    _Link("ledger", _("the ledger"), check_ledger, 10),
+    _Link("disk", _("the disk"), check_disk),
+    _Link("ports", _("the ports"), check_ports),
+    _Link("secret_files", _("files with secrets"), check_secret_files),
+    _Link("time_sync", _("the time server"), lambda _subject: check_time_sync(), 5),
+    _Link("manager", _("the service manager"), check_service_manager),
+    _Link("versions", _("the versions"), check_versions),
+)
 
 
 def examination(subject: Subject) -> Checkup:
     """Return the checkup; nothing is looked at before it runs."""
-    checks = [
-        Check("bridge", _("the bridge"), partial(check_bridge, subject)),
-        Check(
-            "dns.service",
-            _("the service's name"),
-            _as(UNREACHABLE, partial(check_names, subject, "service")),
-        ),
-        Check(
-            "tls.service",
-            _("the service's certificate"),
-            _as(UNREACHABLE, partial(check_tls, subject, "service")),
-        ),
-        Check(
-            "service",
-            _("the ordering service"),
-            _as(UNREACHABLE, partial(check_service, subject)),
-            limit_s=12,
-        ),
-        Check("clock", _("the clock"), partial(check_clock, subject), limit_s=15),
-        Check(
-            "dns.public", _("the public name"), _as(PUBLIC, partial(check_names, subject, "public"))
-        ),
-        Check(
-            "tls.public",
-            _("the public certificate"),
-            _as(PUBLIC, partial(check_tls, subject, "public")),
-        ),
-        Check(
-            "public",
-            _("the public address"),
-            _as(PUBLIC, partial(check_public, subject)),
-            limit_s=17,
-        ),
-    ]
+
+    def of_bridge(link: _Link) -> Check:
+        return Check(link.name, link.title, partial(_looked, link, subject), limit_s=link.limit_s)
+
+    checks = [of_bridge(link) for link in _BEFORE_THE_STORES]
     for store in subject.stores.values():
         checks += _of_store(subject, store)
     checks += _of_telling(subject)
-    checks += [
-        Check("ledger", _("the ledger"), partial(check_ledger, subject), limit_s=10),
-        Check("disk", _("the disk"), partial(check_disk, subject)),
-        Check("ports", _("the ports"), partial(check_ports, subject)),
-        Check("secret_files", _("files with secrets"), partial(check_secret_files, subject)),
-        Check("time_sync", _("the time server"), check_time_sync, limit_s=5),
-        Check("manager", _("the service manager"), partial(check_service_manager, subject)),
-        Check("versions", _("the versions"), partial(check_versions, subject)),
-    ]
+    checks += [of_bridge(link) for link in _AFTER_THE_STORES]
     return Checkup(checks, subject.clock, partial(_open_problems, subject))
 
 
-def _as(code: str, work: Callable[[], Awaitable[Finding]]) -> Callable[[], Awaitable[Finding]]:
-    """Return a check whose failure is this problem: it is not told a second time."""
-
-    async def checked() -> Finding:
-        finding = await work()
-        return coded(finding, code) if finding.level is Level.FAILED else finding
-
-    return checked
+async def _looked(link: _Link, subject: Subject) -> Finding:
+    finding = await link.look(subject)
+    # What is a problem already is not reported a second time.
+    return coded(finding, link.code) if finding.level is Level.FAILED and link.code else finding
 
 
 def _of_telling(subject: Subject) -> list[Check]:
     if not subject.telling:
         return [Check("alerts", _("alerts"), check_nobody_told)]
-    return [
-        Check(
-            "heartbeat" if way.name == "heartbeat" else f"alerts.{way.name}",
-            _("the heartbeat")
-            if way.name == "heartbeat"
-            else _("alerts by {way}").format(way=way.name),
-            partial(check_telling, way),
-            limit_s=_CALLS_S,
-        )
-        for way in subject.telling
-    ]
+    found = []
+    for way in subject.telling:
+        name, title = f"alerts.{way.name}", _("alerts by {way}").format(way=way.name)
+        if way.name == "heartbeat":
+            name, title = "heartbeat", _("the heartbeat")
+        found.append(Check(name, title, partial(check_telling, way), limit_s=_CALLS_S))
+    return found
 
 
 def _of_store(subject: Subject, store: StoreSubject) -> list[Check]:
-    name = store.name
-    parts = list(store.tills) or ["pos"]
+    def check(
+        name: str, title: str, work: Callable[[], Awaitable[Finding]], limit_s: float = 8.0
+    ) -> Check:
+        return Check(name, title, work, store.name, limit_s)
+
     if subject.no_secret:
-        link = [
-            Check("consent", _("the consent"), partial(_no_secret, subject), name),
-        ]
+        found = [check("consent", _("the consent"), partial(_no_secret, subject))]
     else:
-        link = [
-            Check(
-                "consent", _("the consent"), partial(check_consent, subject, store), name, _CALLS_S
-            ),
-            Check(
-                "integration",
-                _("the integration"),
-                partial(check_integration, subject, store),
-                name,
-                _CALLS_S,
-            ),
+        consent = partial(check_consent, subject, store)
+        integration = partial(check_integration, subject, store)
+        found = [
+            check("consent", _("the consent"), consent, _CALLS_S),
+            check("integration", _("the integration"), integration, _CALLS_S),
         ]
-    tills = [
-        Check(
-            "till" if part == "pos" else f"till.{part}",
-            _("the till"),
-            partial(check_till, store, part),
-            name,
-        )
-        for part in parts
-    ]
-    exports = [
-        Check("menu", _("the menu's export"), partial(check_menu, store, part), name, _CALLS_S)
-        for part in parts
-        if part in store.tills and store.tills[part].reads_catalogue and part == "pos"
-    ]
-    return [*link, *tills, *exports]
+    for part in store.tills or ("pos",):
+        name = "till" if part == "pos" else f"till.{part}"
+        found.append(check(name, _("the till"), partial(check_till, store, part)))
+    if "pos" in store.tills and store.tills["pos"].reads_catalogue:
+        menu = partial(check_menu, store, "pos")
+        found.append(check("menu", _("the menu's export"), menu, _CALLS_S))
+    return found
 
 
 async def _open_problems(subject: Subject) -> Sequence[Mapping[str, Any]]:

@@ -4,55 +4,21 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.config import Settings, StoreSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.network import system_trust
-from tillbridge.diagnostics.line import Exchange, Resolve, Trust, exchange, resolve
+from tillbridge.diagnostics.network import Exchange, Resolve, Trust, exchange, resolve
 from tillbridge.ledger.snapshot import Snapshot
 from tillbridge.pos.runner import PosRunner
 from tillbridge.service.tokens import TokenKeeper
-from tillbridge.service.types import Integration, Store
 
-Fetch = Callable[..., Exchange]
-
-
-class Echo(Protocol):
-    """Sends a nonce out, and knows its proof when it comes back."""
-
-    def new_nonce(self) -> str:
-        """Return a nonce."""
-        ...
-
-    def proves(self, nonce: str, text: str) -> bool:
-        """Whether a text holds this bridge's proof of the nonce."""
-        ...
-
-
-class Asked(Protocol):
-    """The calls to the service that only read."""
-
-    async def stores(self) -> list[Store]:
-        """Return all stores of the merchant."""
-        ...
-
-    async def integration(self, store_id: str) -> Integration:
-        """Return the store's integration."""
-        ...
-
-
-class Telling(Protocol):
-    """A way of telling people of problems, or the heartbeat."""
-
-    @property
-    def name(self) -> str:
-        """Its name in the configuration."""
-        ...
-
-    async def probe(self) -> None:
-        """Find out whether it would work, telling nobody. Raises BridgeError."""
-        ...
+if TYPE_CHECKING:
+    from tillbridge.alerts.channels import Channel
+    from tillbridge.alerts.heartbeat import HeartbeatProbe
+    from tillbridge.receiver.receiver import Echo
+    from tillbridge.service.client import ServiceClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +28,7 @@ class StoreSubject:
     name: str
     settings: StoreSettings
     tokens: TokenKeeper
-    client: Asked
+    client: "ServiceClient"
     store_id: str | None
     tills: Mapping[str, PosRunner] = field(default_factory=dict)  # "pos"; "orders", "fallback"
     tills_failure: str = ""
@@ -83,11 +49,11 @@ class Subject:
     snapshot: Callable[[], Awaitable[Snapshot]]
     stores: Mapping[str, StoreSubject]
     running: bool = False
-    echo: Echo | None = None
+    echo: "Echo | None" = None
     writable: bool | None = None  # None: not known from here
     hung: bool = False  # a daemon is there and does not answer
     no_secret: str = ""  # why the app's secret cannot be read
-    telling: Sequence[Telling] = ()
+    telling: "Sequence[Channel | HeartbeatProbe]" = ()
     # The status document, so that doctor finds what everything else shows; None: there is none.
     status: Callable[[], Awaitable[Mapping[str, Any]]] | None = None
     names: Resolve = resolve

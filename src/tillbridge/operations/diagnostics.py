@@ -65,7 +65,7 @@ async def latest_result(bridge: "Bridge") -> Answer:
 
     Also `versions` of what runs here, by name.
     """
-    from tillbridge.diagnostics.checks.machine import versions
+    from tillbridge.diagnostics.checks.bridge import versions
     from tillbridge.model.instant import to_iso
 
     checkups = _running(bridge).checkups
@@ -107,8 +107,7 @@ async def reach(bridge: "Bridge") -> Answer:
     `public_url`, `receiver`, `path`, `cautions`, `fits` and `ways`; a way has `name`, `title`,
     `text`, `cautions`, `steps`, `installed` and `running`.
     """
-    from tillbridge.diagnostics.reach.place import place_of
-    from tillbridge.diagnostics.reach.ways import guidance
+    from tillbridge.diagnostics.reach import guidance, place_of
 
     loaded = _running(bridge).loaded
     return await asyncio.to_thread(guidance, place_of(loaded.settings, loaded.path))
@@ -162,7 +161,7 @@ async def bundle_file(bridge: "Bridge") -> Answer:
 
 
 async def _packed(bridge: "Bridge", loaded: "LoadedSettings") -> _Packed:
-    from tillbridge.diagnostics.bundle.contents import gather
+    from tillbridge.diagnostics.bundle import gather
     from tillbridge.model.instant import to_iso
 
     # Whoever ends this does not end the examination for others.

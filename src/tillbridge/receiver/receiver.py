@@ -290,7 +290,7 @@ def receiver_settings(loaded: LoadedSettings) -> ReceiverSettings:
 
 def _holder(failure: OSError, port: int) -> str:
     """Return who has the port that could not be had, where that is why."""
-    from tillbridge.diagnostics.port_holder import taken_by  # noqa: PLC0415 -- a start that fails
+    from tillbridge.diagnostics.network import taken_by  # noqa: PLC0415 -- a start that fails
 
     return taken_by(port) if failure.errno == errno.EADDRINUSE else ""
 

@@ -3,16 +3,17 @@
 import asyncio
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.config import LoadedSettings, Settings
-from tillbridge.diagnostics.checks.public import gather
-from tillbridge.diagnostics.outside import Judgement, judge
-from tillbridge.diagnostics.reach.place import place_of
-from tillbridge.diagnostics.reach.ways import guidance
-from tillbridge.diagnostics.subject import Echo, Subject
+from tillbridge.diagnostics.checks.public import Judgement, gather, judge
+from tillbridge.diagnostics.reach import guidance, place_of
+from tillbridge.diagnostics.subject import Subject
 from tillbridge.ledger.snapshot import take_snapshot
 from tillbridge.setup.file import SetupContext
+
+if TYPE_CHECKING:
+    from tillbridge.receiver.receiver import Echo
 
 LISTEN = "127.0.0.1:8088"
 _SOME_ADDRESS = "https://store.example.com"
@@ -46,7 +47,7 @@ async def ways(place: SetupContext) -> dict[str, Any]:
 
 
 def _subject(
-    settings: Settings, loaded: LoadedSettings, place: SetupContext, echo: Echo
+    settings: Settings, loaded: LoadedSettings, place: SetupContext, echo: "Echo"
 ) -> Subject:
     subject = Subject(
         settings=settings,

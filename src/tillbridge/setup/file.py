@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tillbridge.config import LoadedSettings
 from tillbridge.config.loading import loaded_from
@@ -19,12 +19,14 @@ from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.restart import RestartController, Undo
-from tillbridge.diagnostics.subject import Echo
 from tillbridge.ledger.facts import drop_fact, get_fact, put_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.vault import client_secret_for
 from tillbridge.setup.checking import faults_in
 from tillbridge.setup.draft import Draft, changes_of, draft_of
+
+if TYPE_CHECKING:
+    from tillbridge.receiver.receiver import Echo
 
 _FACT = "setup"
 
@@ -62,8 +64,8 @@ class SetupContext:
     restarts: RestartController
     redirect_uri: str
     changes: ChangeSignal
-    open_receiver: Callable[[LoadedSettings], AbstractAsyncContextManager[Echo]]
-    echo: Echo | None = None
+    open_receiver: Callable[[LoadedSettings], "AbstractAsyncContextManager[Echo]"]
+    echo: "Echo | None" = None
 
     @property
     def base_dir(self) -> Path:

@@ -8,11 +8,11 @@ from typing import Any
 from tillbridge.adapter import AdapterContext, ReadsCatalogue, WritesTickets
 from tillbridge.adapter.conformance.quality import NO_LEVEL
 from tillbridge.adapter.registration import closing
+from tillbridge.core.daemon_threads import apart
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import is_own
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.log import learn_secret
-from tillbridge.diagnostics.apart import apart
 from tillbridge.ledger.database import write_durably
 from tillbridge.model.money import to_major
 from tillbridge.pos.kit import find_quality, trial_of

@@ -15,12 +15,12 @@ from tillbridge.config import AssumptionSettings, Secret, SecretSource, is_loopb
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.config.values import HttpUrl
 from tillbridge.core.clock import Clock
+from tillbridge.core.daemon_threads import apart
 from tillbridge.core.errors import BridgeError, ConfigError, Refused
 from tillbridge.core.i18n import _
 from tillbridge.core.log import learn_secret
-from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.checks.service import answer_verdict
-from tillbridge.diagnostics.line import exchange
+from tillbridge.diagnostics.network import exchange
 from tillbridge.diagnostics.result import Level
 from tillbridge.ledger.vault import StoredClientSecret
 from tillbridge.service.answers import BAD_CLIENT

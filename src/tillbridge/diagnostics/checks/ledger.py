@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tillbridge.core.daemon_threads import apart
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import Found
-from tillbridge.diagnostics.apart import apart
 from tillbridge.diagnostics.result import Finding, coded, failed, of_problem, ok, skipped, warning
 from tillbridge.diagnostics.subject import Subject
 

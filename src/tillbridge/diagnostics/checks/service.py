@@ -1,22 +1,18 @@
-"""Whether the service answers, the merchant's consent holds and the store is integrated."""
+"""Whether the ordering service answers, and this machine's clock agrees with its own."""
 
 import asyncio
 import json
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 
-from tillbridge.core.errors import ConsentLost, ServiceError
+from tillbridge.core.daemon_threads import apart
 from tillbridge.core.i18n import _
 from tillbridge.core.network import system_trust
 from tillbridge.core.problems import Found
-from tillbridge.core.spans import days_left
-from tillbridge.diagnostics.apart import apart
-from tillbridge.diagnostics.line import Exchange, Resolve, Trust, no_trust, resolve
-from tillbridge.diagnostics.line import exchange as fetch
-from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok, skipped, warning
-from tillbridge.diagnostics.subject import StoreSubject, Subject
-from tillbridge.service.answers import NOT_INTEGRATED, problem_of
-from tillbridge.service.types import Integration
+from tillbridge.diagnostics.network import Exchange, Resolve, Trust, no_trust, resolve
+from tillbridge.diagnostics.network import exchange as fetch
+from tillbridge.diagnostics.result import Finding, Level, failed, of_problem, ok, skipped
+from tillbridge.diagnostics.subject import Subject
 
 _PATH = "/pos/stores"
 _SKEW_S = 30.0
@@ -181,133 +177,3 @@ def _span(seconds: float) -> str:
     if seconds < 2 * 86_400:
         return _("{n} hours").format(n=round(seconds / 3600))
     return _("{n} days").format(n=round(seconds / 86_400))
-
-
-_DAY_MS = 86_400_000
-
-
-async def check_consent(subject: Subject, store: StoreSubject) -> Finding:
-    """Ask the service, with the store's token, for what it may always read."""
-    tokens = await store.tokens.tokens()
-    if tokens is None:
-        return of_problem(Found("consent.missing"), store.name)
-    failure = None
-    try:
-        await store.client.stores()
-    except ServiceError as refusal:
-        failure = refusal
-    left_ms = tokens.consent_expires_at_ms - subject.clock.now_ms()
-    warn_days = subject.settings.service.consent_warn_days
-    return consent_verdict(store.name, failure, left_ms / _DAY_MS, warn_days)
-
-
-def consent_verdict(
-    store: str, failure: ServiceError | None, days: float, warn_days: float
-) -> Finding:
-    """Return what is known of the consent; `days` are left by the calendar."""
-    again = _("Ask the merchant to consent again: tillbridge connect {store}").format(store=store)
-    details = {"days_left": round(days, 1)}
-    if isinstance(failure, ConsentLost):
-        lost = problem_of(failure) or "consent.expired"
-        return of_problem(Found(lost), store, **details, code=failure.code)
-    if failure is not None and failure.status in {401, 403}:
-        return failed(
-            _("The service refuses this bridge's token: {text}").format(text=failure.text),
-            _("Check that base_url and client_id are of one environment. Else: {again}").format(
-                again=again
-            ),
-            **details,
-            code=failure.code,
-        )
-    if failure is not None:
-        return failed(
-            _("The token could not be tried: {text}").format(text=failure.text),
-            failure.fix or _("Check the internet connection."),
-            **details,
-            code=failure.code,
-        )
-    if days < warn_days:  # also once none is left: the service takes the token all the same
-        left = {"left": days_left(round(days * _DAY_MS))}
-        return of_problem(Found("consent.ending", detail=left), store, **details)
-    return ok(
-        _("The service takes the token; the consent lasts {days} more days.").format(
-            days=f"{days:.1f}"
-        ),
-        **details,
-    )
-
-
-async def check_integration(subject: Subject, store: StoreSubject) -> Finding:
-    """Read the integration, and compare it with the configuration."""
-    fix = _("Run: tillbridge connect {store}").format(store=store.name)
-    if store.store_id is None:
-        return failed(_("The store is not connected to the service yet."), fix)
-    try:
-        now = await store.client.integration(store.store_id)
-    except ConsentLost:
-        return skipped(_("Without the merchant's consent the integration cannot be read."), fix)
-    except ServiceError as failure:
-        if failure.code == NOT_INTEGRATED:
-            return failed(
-                _("The service has no active integration of this store: no orders arrive."), fix
-            )
-        return failed(
-            _("The integration could not be read: {text}").format(text=failure.text),
-            failure.fix or _("Look at the other checks first."),
-            code=failure.code,
-        )
-    url = f"{subject.settings.receiver.public_url}/webhooks/{store.name}"
-    return integration_verdict(
-        store.name,
-        now,
-        webhook_url=url,
-        direction=store.settings.menu_sync_direction,
-        location_id=store.settings.location_id,
-    )
-
-
-def integration_verdict(
-    store: str, now: Integration, *, webhook_url: str, direction: str, location_id: str
-) -> Finding:
-    """Return what the integration means, given what the configuration wants."""
-    details = {
-        "integration_id": now.integration_id,
-        "status": now.status,
-        "webhook_url": now.webhook_url,
-        "menu_sync_direction": now.menu_sync_direction,
-        "external_store_id": now.external_store_id,
-    }
-    fix = _("Run: tillbridge connect {store}").format(store=store)
-    if now.status not in {None, "active"}:
-        return failed(
-            _("The integration is {status}: no orders arrive.").format(status=now.status),
-            fix,
-            **details,
-        )
-    if now.webhook_url is not None and now.webhook_url.rstrip("/") != webhook_url:
-        return failed(
-            _("The service delivers to {theirs}, but this bridge receives at {ours}.").format(
-                theirs=now.webhook_url, ours=webhook_url
-            ),
-            _("If public_url is right, run: tillbridge connect {store}").format(store=store),
-            **details,
-        )
-    if now.external_store_id not in {None, location_id}:
-        return failed(
-            _("The store is integrated as location {theirs}; location_id says {ours}.").format(
-                theirs=now.external_store_id, ours=location_id
-            ),
-            _("Correct location_id, or run: tillbridge connect {store} --reintegrate").format(
-                store=store
-            ),
-            **details,
-        )
-    if now.menu_sync_direction not in {None, direction}:
-        return warning(
-            _("Menus go {theirs} at the service; menu_sync_direction says {ours}.").format(
-                theirs=now.menu_sync_direction, ours=direction
-            ),
-            fix,
-            **details,
-        )
-    return ok(_("The store is integrated, and deliveries go to this bridge."), **details)

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import Literal
 from urllib.parse import urlsplit
 
+from tillbridge.core.daemon_threads import apart
 from tillbridge.core.i18n import _
-from tillbridge.diagnostics.addresses import is_local_name, is_loopback
-from tillbridge.diagnostics.apart import apart
-from tillbridge.diagnostics.line import (
+from tillbridge.diagnostics.network import (
     Trust,
     connect,
+    is_local_name,
+    is_loopback,
     look_up,
     no_trust,
     port_of,

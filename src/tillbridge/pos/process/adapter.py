@@ -31,8 +31,7 @@ from tillbridge.adapter import (
 from tillbridge.adapter.registration import FILE_ONLY
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.core.redaction import learn_secret
-from tillbridge.core.secret_options import secret_options
+from tillbridge.core.redaction import learn_secret, secret_options
 from tillbridge.model.money import exponent
 from tillbridge.pos.process.child import environment
 from tillbridge.pos.process.supervisor import (

@@ -6,7 +6,6 @@ same form (letters for letters, digits for digits), the same one everywhere. Qui
 a case is about, are left as they are: only these values change in it.
 """
 
-import base64
 import csv
 import hashlib
 import hmac
@@ -18,8 +17,16 @@ import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
-from urllib.parse import quote
 from xml.sax.saxutils import escape
+
+from tillbridge.core.redaction import (
+    EMAIL,
+    JWT,
+    PHONE,
+    KnownTexts,
+    coded_forms,
+    quoted_forms,
+)
 
 _PEOPLE = re.compile(
     r"(?:^|[_\-. ])(?:customer|client|guest|partner|contact|person|employee|staff|driver|waiter|"
@@ -31,11 +38,11 @@ _PEOPLE = re.compile(
     re.IGNORECASE,
 )
 _LOOKS = (
-    re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
-    re.compile(r"(?<![\w.])\+\d[\d ()/.-]{6,18}\d"),
+    EMAIL,
+    PHONE,
+    JWT,
     re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b"),
     re.compile(r"\b\d{4}[ -]\d{4}[ -]\d{4}[ -]\d{4}\b"),
-    re.compile(r"\beyJ[\w-]{6,}\.[\w-]{4,}(?:\.[\w-]*)?"),
 )
 _SHORTEST = 3
 _PLAIN_NUMBER = re.compile(r"[\d.,]{1,6}")
@@ -52,8 +59,7 @@ class Redactor:
         self._secrets: set[str] = set()
         self._people: set[str] = set()
         self._given: dict[str, str] = {}
-        self._pattern: re.Pattern[str] | None = None
-        self._other: dict[str, str] = {}
+        self._known: KnownTexts | None = None
 
     @property
     def count(self) -> int:
@@ -108,8 +114,7 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """Return a text with others for all that was collected."""
-        pattern = self._compiled()
-        return pattern.sub(lambda found: self._other[found[0]], text) if pattern else text
+        return self._collected().replaced(text)
 
     def value(self, value: Any) -> Any:  # noqa: ANN401 -- any JSON value
         """Return a JSON value with others in it; keys stay."""
@@ -133,11 +138,7 @@ class Redactor:
         texts = [decoded(content)[0]]
         if content.startswith(b"PK"):
             texts = [decoded(each)[0] for _name, each in _members(content)]
-        pattern = self._compiled()
-        for text in texts if pattern else ():
-            if pattern and (found := pattern.search(text)):
-                return found[0]
-        return ""
+        return next(filter(None, map(self._collected().first_in, texts)), "")
 
     # -- inside
 
@@ -193,23 +194,16 @@ class Redactor:
                 new.writestr(entry.filename, self.text(text).encode(codec))
         return made.getvalue()
 
-    def _compiled(self) -> re.Pattern[str] | None:
-        if self._pattern is None and (self._secrets or self._people or self._given):
-            parts = [(len(value), re.escape(value)) for value in self._given]
-            self._other.update(self._given)
+    def _collected(self) -> KnownTexts:
+        if self._known is None:
+            self._known = KnownTexts()
+            for value, other in self._given.items():
+                self._known.add(value, other, anywhere=True)
             for value in sorted(self._secrets | self._people, key=len, reverse=True):
-                other = _another(self._salt, value)
-                secret = value in self._secrets
+                other, secret = _another(self._salt, value), value in self._secrets
                 for form, replaced in _forms(value, other, secret=secret).items():
-                    self._other.setdefault(form, replaced)
-                    bound = re.escape(form)
-                    if not secret:
-                        bound = rf"(?<!\w){bound}(?!\w)"
-                    parts.append((len(form), bound))
-            self._pattern = re.compile(
-                "|".join(each for _size, each in sorted(parts, reverse=True))
-            )
-        return self._pattern
+                    self._known.add(form, replaced, anywhere=secret)
+        return self._known
 
 
 def decoded(content: bytes) -> tuple[str, str]:
@@ -253,9 +247,7 @@ def _like(each: str, noise: int) -> str:
 
 def _forms(value: str, other: str, *, secret: bool) -> Mapping[str, str]:
     """Return the ways in which a value is written, each with its other."""
-    forms = {value: other}
-    forms[json.dumps(value)[1:-1]] = json.dumps(other)[1:-1]
-    forms[json.dumps(value, ensure_ascii=False)[1:-1]] = json.dumps(other)[1:-1]
+    forms = dict(zip(quoted_forms(value), quoted_forms(other), strict=True))
     forms[escape(value)] = escape(other)
     forms[value.replace('"', '""')] = other.replace('"', '""')
     if not value.isascii():
@@ -265,13 +257,8 @@ def _forms(value: str, other: str, *, secret: bool) -> Mapping[str, str]:
             except UnicodeEncodeError:
                 continue
     if secret:
-        forms[quote(value, safe="")] = quote(other, safe="")
-        forms[_base64(value)] = _base64(other)
+        forms.update(zip(coded_forms(value), coded_forms(other), strict=True))
     return forms
-
-
-def _base64(text: str) -> str:
-    return base64.b64encode(text.encode()).decode().rstrip("=")
 
 
 def _members(content: bytes) -> Iterator[tuple[str, bytes]]:

@@ -3,16 +3,21 @@
 Blocking, for a thread (`apart`). No token and no cookie goes out, and no redirect is followed.
 """
 
+import contextlib
 import http.client
+import ipaddress
 import socket
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
 from tillbridge import __version__
+from tillbridge.core.i18n import _
 from tillbridge.core.network import system_trust
 
 Resolve = Callable[[str], list[str]]
@@ -169,3 +174,140 @@ def _words(failure: BaseException) -> str:
     if isinstance(failure, OSError) and failure.strerror:
         return failure.strerror
     return str(failure) or type(failure).__name__
+
+
+# Names under which a tunnel's provider answers: never an address of this network.
+_TUNNELS = {
+    ".trycloudflare.com": "Cloudflare Tunnel",
+    ".cfargotunnel.com": "Cloudflare Tunnel",
+    ".ts.net": "Tailscale Funnel",
+    ".ngrok.io": "ngrok",
+    ".ngrok.app": "ngrok",
+    ".ngrok-free.app": "ngrok",
+    ".loca.lt": "localtunnel",
+}
+_LOCAL_NAMES = (".local", ".lan", ".home", ".internal", ".home.arpa", ".localhost", ".intranet")
+
+
+def is_literal(host: str) -> bool:
+    """Whether a host is an address and not a name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host or address is this machine's own."""
+    if host.lower().rstrip(".") == "localhost" or host.lower().endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_public(address: str) -> bool:
+    """Whether the internet can route to an address."""
+    try:
+        return ipaddress.ip_address(address.partition("%")[0]).is_global
+    except ValueError:
+        return False
+
+
+def is_local_name(host: str) -> bool:
+    """Whether a name can only mean something in this network."""
+    plain = host.lower().rstrip(".")
+    if is_literal(plain):
+        return not is_public(plain)
+    return plain == "localhost" or "." not in plain or plain.endswith(_LOCAL_NAMES)
+
+
+def tunnel_of(host: str) -> str:
+    """Return the tunnel's provider that a name belongs to, "" where it is none that is known."""
+    plain = host.lower().rstrip(".")
+    return next((name for end, name in _TUNNELS.items() if plain.endswith(end)), "")
+
+
+def own_addresses() -> frozenset[str]:
+    """Return this machine's addresses, as far as it knows them; sends nothing."""
+    found: set[str] = set()
+    with suppress(OSError):
+        found.update(str(each[4][0]) for each in socket.getaddrinfo(socket.gethostname(), None))
+    for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        # Connecting a datagram socket sends nothing; it tells the address that would be used.
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((target, 9))
+            found.add(str(probe.getsockname()[0]))
+    return frozenset(found)
+
+
+def any_public(addresses: Iterable[str]) -> bool:
+    """Whether one of the addresses is routed in the internet."""
+    return any(is_public(each) for each in addresses)
+
+
+_LISTENS = "0A"
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A program that listens. `command` is how it was started, shortened."""
+
+    pid: int
+    name: str
+    command: str = ""
+
+    def __str__(self) -> str:
+        """Return it in words, to stand after "by"."""
+        told = _("{name}, process {pid}").format(name=self.name, pid=self.pid)
+        return f"{told} ({self.command})" if self.command else told
+
+
+def holder_of(port: int, proc: Path = _PROC) -> Holder | None:
+    """Return who listens on the port; None where the system does not tell this user. Blocks."""
+    sockets = _listening(port, proc)
+    if not sockets:
+        return None
+    for folder in _processes(proc):
+        with contextlib.suppress(OSError):  # another user's, or one that has just ended
+            for handle in (folder / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    if str(handle.readlink()) in sockets:
+                        return _described(folder)
+    return None
+
+
+def taken_by(port: int) -> str:
+    """Return " by NAME, process 12" for a port that is taken; "" where nobody can tell."""
+    holder = holder_of(port)
+    return "" if holder is None else _(" by {holder}").format(holder=holder)
+
+
+def _listening(port: int, proc: Path) -> set[str]:
+    """Return the links of the sockets that listen there: `socket:[inode]`."""
+    found = set()
+    for table in ("net/tcp", "net/tcp6"):
+        with contextlib.suppress(OSError):
+            for line in (proc / table).read_text("ascii", "replace").splitlines()[1:]:
+                parts = line.split()
+                listens = len(parts) > 9 and parts[3] == _LISTENS
+                if listens and int(parts[1].rpartition(":")[2], 16) == port:
+                    found.add(f"socket:[{parts[9]}]")
+    return found
+
+
+def _processes(proc: Path) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return [each for each in proc.iterdir() if each.name.isdigit()]
+    return []
+
+
+def _described(folder: Path) -> Holder:
+    name = (folder / "comm").read_text("utf-8", "replace").strip()
+    words = (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+    # The first words alone: further ones may hold a password.
+    command = " ".join(Path(word).name for word in words[:3] if word and not word.startswith("-"))
+    return Holder(int(folder.name), name, command if command != name else "")

@@ -1,9 +1,10 @@
-"""What is secret or personal on this machine: collected, so that it can be taken out of texts."""
+"""What is secret or personal on this machine: collected, and taken out of what leaves it."""
 
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,22 @@ from pydantic import ValidationError
 from tillbridge.config import AdapterSection, LoadedSettings, SecretSource, StoreSettings, load
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import ConfigError, LedgerError
-from tillbridge.core.secret_options import (
+from tillbridge.core.redaction import (
+    EMAIL,
+    MASK,
+    PHONE,
     SECRET_NAME,
-    parts_of_address,
+    KnownTexts,
+    Rule,
+    by_rules,
+    coded_forms,
+    lowered,
+    masked,
+    parts_of_secret,
+    quoted_forms,
+    redacted,
     secret_options,
+    url_safe,
     userinfo_of,
 )
 from tillbridge.ledger.vault import Vault
@@ -106,10 +119,10 @@ def _configured(loaded: LoadedSettings) -> Iterator[str]:
             secret = resolve_secret(source, key=key, base_dir=loaded.base_dir).get_secret_value()
         except ConfigError:
             continue
-        yield from parts_of_address(secret) if "://" in secret else (secret,)
+        yield from parts_of_secret(secret)
     for address in (settings.alerts.heartbeat_url, settings.fleet.url):
         if address is not None:
-            yield from parts_of_address(str(address))
+            yield from parts_of_secret(str(address))
     for text in _strings(settings.model_dump(mode="json")):
         if "://" in text and "@" in text:
             yield from userinfo_of(text)
@@ -193,7 +206,7 @@ def _environment(variables: Mapping[str, str]) -> Iterator[str]:
         # A path to a key is no key.
         secret = SECRET_NAME.search(name) and not name.startswith(("XDG_", "DBUS_"))
         if secret and len(value) >= _SHORTEST and not value.startswith("/"):
-            yield from parts_of_address(value) if "://" in value else (value,)
+            yield from parts_of_secret(value)
 
 
 def _strings(value: object) -> Iterator[str]:
@@ -219,3 +232,133 @@ def _listed(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except OSError:
         return []
+
+
+PERSONAL = "[personal]"
+_LEAST = 4  # characters; a shorter text cannot be told from others, and stays
+_PIECE = 4
+_SHORT = 24  # characters of a text that is looked at once only
+
+# What looks like a secret, whoever wrote it.
+_RULES: Sequence[Rule] = (
+    (
+        re.compile(r"(?i)\b((?:proxy-)?authorization\\?[\"']?\s*[:=]\s*+)(?!\[)[^\r\n\"'\\,;}\]]+"),
+        rf"\g<1>{MASK}",
+    ),
+    (
+        re.compile(r"(?i)\b((?:set-)?cookie\\?[\"']?\s*[:=]\s*+)(?!\[)[^\r\n\"'\\}\]]+"),
+        rf"\g<1>{MASK}",
+    ),
+    (re.compile(r"(?i)\b(tillbridge_session\s*=\s*)[^\s\"'\\;,]+"), rf"\g<1>{MASK}"),
+    (
+        re.compile(
+            r"(?i)\b(x-[a-z-]*(?:key|token|secret)\\?[\"']?\s*[:=]\s*\\?[\"']?)[^\s\"'\\,;]+"
+        ),
+        rf"\g<1>{MASK}",
+    ),
+    (re.compile(r"\$argon2[a-z]*\$[^\s\"'\\]+"), MASK),
+    (re.compile(r"\bgAAAA[A-Za-z0-9_=-]{20,}"), MASK),  # what Fernet has encrypted
+    (re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@\"'\\]+@", re.IGNORECASE), rf"\g<1>{MASK}@"),
+    (EMAIL, PERSONAL),
+    (PHONE, PERSONAL),
+    (re.compile(r"-----BEGIN [A-Z ]+-----.*?(?:-----END [A-Z ]+-----|\Z)", re.DOTALL), MASK),
+)
+_TOKEN = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{24,}(?![A-Za-z0-9_-])")
+# What identifies and opens nothing: the service's ids, and words put together.
+_HARMLESS = re.compile(
+    r"(?:st|ord|int|app|job|tbl|tax|com|cus|evt|del|whk|str)_[A-Za-z0-9]+|[a-z_-]+"
+)
+
+
+class Scrubber:
+    """Takes out `secrets` and `personal` texts, and what looks like either.
+
+    With `among` (see `pieces_of`) personal texts that cannot stand in those pieces are not even
+    remembered: there are tens of thousands of them, and hardly any is ever found.
+    """
+
+    def __init__(
+        self,
+        secrets: Iterable[str] = (),
+        personal: Iterable[str] = (),
+        *,
+        among: AbstractSet[str] | None = None,
+    ) -> None:
+        self._known = KnownTexts()
+        self._short: dict[str, str] = {}
+        for texts, mask in ((secrets, MASK), (personal, PERSONAL)):
+            pieces = among if mask is PERSONAL else None
+            for text in {each.strip() for each in texts}:
+                if len(text) < _LEAST:
+                    continue
+                for form in quoted_forms(text):
+                    if _may_stand(form, pieces):
+                        self._known.add(form, mask)
+                coded = coded_forms(text)
+                for form in (*coded, *map(url_safe, coded)):
+                    if len(form) >= _SHORTEST and _may_stand(form, pieces):
+                        self._known.add(form, mask, anywhere=True)
+
+    def text(self, text: str) -> str:
+        """Return a text without them, and without what looks like a secret."""
+        if len(text) > _SHORT:
+            return self._scrubbed(text)
+        # Names of fields and of events stand in a log by the thousand.
+        if text not in self._short:
+            self._short[text] = self._scrubbed(text)
+        return self._short[text]
+
+    def _scrubbed(self, text: str) -> str:
+        text = masked(by_rules(self.known(text), _RULES))
+        return self.known(_TOKEN.sub(_token, text))
+
+    def value(self, value: object) -> object:
+        """Return a JSON value without them; keys too, and numbers that are known."""
+        return redacted(value, self.text, number=self._number)
+
+    def _number(self, number: int) -> object:
+        return self.text(str(number)) if self.known(str(number)) != str(number) else number
+
+    def known(self, text: str) -> str:
+        """Return a text without what is known, whatever it looks like."""
+        return self._known.replaced(text)
+
+
+def pieces_of(values: Iterable[object]) -> AbstractSet[str]:
+    """Return all runs of a few characters in the texts of JSON values."""
+    return {
+        low[place : place + _PIECE]
+        for value in values
+        for text in _texts(value)
+        for low in (lowered(text),)
+        for place in range(len(low) - _PIECE + 1)
+    }
+
+
+def _may_stand(form: str, among: AbstractSet[str] | None) -> bool:
+    """Whether a text may stand where these pieces come from."""
+    if among is None:
+        return True
+    low = lowered(form)
+    middle = (len(low) - _PIECE) // 2
+    return all(low[at : at + _PIECE] in among for at in (0, middle, len(low) - _PIECE))
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield str(name)
+            yield from _texts(each)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for each in value:
+            yield from _texts(each)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
+
+
+def _token(found: re.Match[str]) -> str:
+    text = found[0]
+    kinds = (any(map(str.islower, text)), any(map(str.isupper, text)), any(map(str.isdigit, text)))
+    if sum(kinds) < 3 or _HARMLESS.fullmatch(text):
+        return text
+    return MASK

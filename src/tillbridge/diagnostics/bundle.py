@@ -19,10 +19,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from tillbridge.config import LoadedSettings
 from tillbridge.core.i18n import _
 from tillbridge.core.log import LOG_FOLDER
-from tillbridge.core.secret_options import HARMLESS_OPTION
-from tillbridge.diagnostics.bundle.known import adapter_sections, known_here, personal_of
-from tillbridge.diagnostics.bundle.scrubber import Scrubber, pieces_of
-from tillbridge.diagnostics.checks.machine import versions
+from tillbridge.core.redaction import HARMLESS_OPTION
+from tillbridge.diagnostics.checks.bridge import versions
+from tillbridge.diagnostics.known import (
+    Scrubber,
+    adapter_sections,
+    known_here,
+    personal_of,
+    pieces_of,
+)
 from tillbridge.diagnostics.log_lines import LogFilter, latest
 from tillbridge.ledger import audit
 from tillbridge.ledger.database import LEDGER_FILE, reader_engine
