@@ -15,7 +15,7 @@ from sqlalchemy import Connection, insert
 
 from tests.support.bridge_process import free_port
 from tests.support.ledger_house import opened
-from tillbridge.cli.progress import progress
+from tillbridge.cli.say import progress
 from tillbridge.ledger.models import MenuItem, OrderRow
 from tillbridge.ledger.problems import open_problem
 
@@ -287,7 +287,7 @@ def test_the_secrets_of_alerts_are_checked_too(config: Path) -> None:
 
 
 def test_a_command_that_takes_long_says_so_once_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tillbridge.cli.progress.AFTER_S", 0.01)
+    monkeypatch.setattr("tillbridge.cli.say.AFTER_S", 0.01)
     told = io.StringIO()
     monkeypatch.setattr(sys, "stderr", told)
     with progress("Pushing"):
@@ -312,7 +312,7 @@ def test_on_a_terminal_progress_counts_and_wipes_itself_out(
         def isatty(self) -> bool:
             return True
 
-    monkeypatch.setattr("tillbridge.cli.progress.AFTER_S", 0.01)
+    monkeypatch.setattr("tillbridge.cli.say.AFTER_S", 0.01)
     told = Terminal()
     monkeypatch.setattr(sys, "stderr", told)
     with progress("Pushing"):

@@ -6,37 +6,26 @@ from typing import Annotated
 import typer
 
 from tillbridge.cli import (
+    access,
     adapter,
-    alerts,
-    audit,
-    backup,
     community,
     config,
     connect,
-    demo,
     doctor,
     fleet,
-    integration,
-    item,
+    ledger,
     logs,
-    menu,
-    migrate,
     orders,
-    password,
-    problems,
     run,
-    sandbox,
     service,
     setup,
     signup,
     status,
-    store,
-    support,
     tables,
-    token,
     version,
     way_in,
 )
+from tillbridge.cli.commands import group
 from tillbridge.core.i18n import _
 
 app = typer.Typer(
@@ -84,30 +73,30 @@ app.command("run")(run.run)
 app.add_typer(setup.app, name="setup")
 app.command("signup")(signup.signup)
 app.command("connect")(connect.connect)
-app.add_typer(integration.app, name="integration")
+app.add_typer(group("integration", _("The integration of a store: show, change, renew, remove.")))
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.command("reach")(way_in.reach)
 app.command("logs")(logs.logs)
-app.command("support-bundle")(support.support_bundle)
-app.add_typer(problems.app, name="problems")
-app.add_typer(alerts.app, name="alerts")
+app.command("support-bundle")(doctor.support_bundle)
+app.add_typer(group("problems", _("What is wrong, and what to do; stop alerts about it.")))
+app.add_typer(group("alerts", _("Try the ways of telling people of problems.")))
 app.add_typer(fleet.app, name="fleet")
-app.add_typer(menu.app, name="menu")
+app.add_typer(group("menu", _("See, push and approve menu changes.")))
 app.add_typer(orders.app, name="orders")
-app.add_typer(item.app, name="item")
-app.add_typer(store.app, name="store")
+app.add_typer(group("item", _("Take items off sale and put them back.")))
+app.add_typer(group("store", _("Open and pause a store; its settings and taxes.")))
 app.add_typer(tables.app, name="tables")
 app.add_typer(community.app, name="community")
-app.add_typer(token.app, name="token")
+app.add_typer(access.app, name="token")
 app.add_typer(adapter.app, name="adapter")
-app.add_typer(audit.app, name="audit")
+app.add_typer(group("audit", _("Who did what, chained by hash.")))
 app.add_typer(config.app, name="config")
 app.command("version")(version.version)
 app.add_typer(service.app, name="service")
-app.command("migrate")(migrate.migrate)
-app.command("backup")(backup.backup)
-app.command("restore")(backup.restore)
-app.command("password")(password.password)
-app.command("sandbox")(sandbox.sandbox)
-app.command("demo")(demo.demo)
+app.command("migrate")(ledger.migrate)
+app.command("backup")(ledger.backup)
+app.command("restore")(ledger.restore)
+app.command("password")(access.password)
+app.command("sandbox")(run.sandbox)
+app.command("demo")(run.demo)

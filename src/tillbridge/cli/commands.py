@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import complete, say
+from tillbridge.cli.answers import EFFECTS, SHOWN, Arguments
 from tillbridge.cli.control import NotRunning, find_running, os_user
-from tillbridge.cli.progress import progress
 from tillbridge.cli.settings import check_community, load_settings, store_of
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Operation, Parameter
@@ -24,20 +24,24 @@ Store = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help=_("Answer as JSON."))]
-Arguments = Mapping[str, Any]
-# Prints an operation's answer for people; it is given the arguments too.
-Show = Callable[[Answer, Arguments], None]
 
 _ORDINARY = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _NAMED = inspect.Parameter.KEYWORD_ONLY
 
 
-def add_operations(app: typer.Typer, group: str, show: Mapping[str, Show] | None = None) -> None:
-    """Add the operations of a group of commands; without a `show` the answer is its sentence."""
+def add_operations(app: typer.Typer, group: str) -> None:
+    """Add the operations of a group of commands."""
     for each in OPERATIONS.values():
         path, _space, name = each.command.rpartition(" ")
         if path == group and name:
-            app.command(name, help=each.help)(_command(each, (show or {}).get(each.name)))
+            app.command(name, help=each.help)(_command(each))
+
+
+def group(name: str, text: str) -> typer.Typer:
+    """Return a group of commands that are all operations; `text` is its help."""
+    app = typer.Typer(name=name, help=text, no_args_is_help=True)
+    add_operations(app, name)
+    return app
 
 
 def call(loaded: "LoadedSettings", name: str, arguments: Mapping[str, Any]) -> Answer:
@@ -47,7 +51,7 @@ def call(loaded: "LoadedSettings", name: str, arguments: Mapping[str, Any]) -> A
     ledger and does not answer (it is starting or ending).
     """
     running = find_running(loaded.data_dir)
-    with progress():
+    with say.progress():
         if running is not None:
             try:
                 return running.ask("POST", name, body=dict(arguments))
@@ -64,32 +68,60 @@ def _alone(loaded: "LoadedSettings", name: str, arguments: Mapping[str, Any]) ->
     return asyncio.run(daemon.perform_alone(loaded, name, arguments, user=os_user()))
 
 
-def _command(operation: Operation, show: Show | None) -> Callable[..., None]:
-    def command(context: typer.Context, *, as_json: bool = False, **given: Any) -> None:  # noqa: ANN401 -- as declared
+def _command(operation: Operation) -> Callable[..., None]:
+    effects, show = EFFECTS.get(operation.name), SHOWN.get(operation.name)
+
+    def command(
+        context: typer.Context,
+        *,
+        as_json: bool = False,
+        yes: bool = True,
+        **given: Any,  # noqa: ANN401 -- as declared
+    ) -> None:
         loaded = load_settings(context)
         for name, each in operation.parameters.items():
             if each.argument.audit == "store" and given.get(name):
                 store_of(loaded, given[name])
             elif each.argument.audit == "community":
                 check_community(loaded, given[name])
-        answer = call(
-            loaded, operation.name, {name: each for name, each in given.items() if each is not None}
+        if effects is not None and not yes:
+            say.confirm(effects(lambda name: call(loaded, name, given), loaded), yes=yes)
+        perform(
+            loaded,
+            operation.name,
+            {name: each for name, each in given.items() if each is not None},
+            lambda answer: say.answered(answer) if show is None else show(answer, given),
+            as_json=as_json,
         )
-        if as_json or show is None:
-            say.answered(answer, as_json=as_json)
-        else:
-            show(answer, given)
-        if answer.get("ok") is False:
-            raise typer.Exit(1)
 
     found = [inspect.Parameter("context", _ORDINARY, annotation=typer.Context)]
     # What has no help is not for the command line.
     found += [_parameter(each) for each in operation.parameters.values() if each.argument.help]
+    if effects is not None:
+        found.append(inspect.Parameter("yes", _NAMED, default=False, annotation=say.Yes))
     found.append(inspect.Parameter("as_json", _NAMED, default=False, annotation=Json))
     # What typer reads of a function.
     command.__signature__ = inspect.Signature(found)  # type: ignore[attr-defined]  # (as above)
     command.__annotations__ = {each.name: each.annotation for each in found}
     return command
+
+
+def perform(
+    loaded: "LoadedSettings",
+    name: str,
+    arguments: Arguments,
+    show: Callable[[Answer], None],
+    *,
+    as_json: bool,
+) -> None:
+    """Call an operation and show its answer; ends with 1 where it was not done."""
+    answer = call(loaded, name, arguments)
+    if as_json:
+        say.document(answer)
+    else:
+        show(answer)
+    if answer.get("ok") is False:
+        raise typer.Exit(1)
 
 
 def _parameter(found: Parameter) -> inspect.Parameter:

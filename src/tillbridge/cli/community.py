@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.commands import Arguments, Json, add_operations, call
+from tillbridge.cli.commands import Json, add_operations, perform
 from tillbridge.cli.reach import ask
 from tillbridge.cli.settings import check_community, load_settings
 from tillbridge.core.i18n import _
@@ -54,38 +54,7 @@ def show(context: typer.Context, name: Name, as_json: Json = False) -> None:
         say.line("  " + say.clean(problem["fix"]))
 
 
-def _show_items(answer: Answer, _given: Arguments) -> None:
-    say.table(
-        (_("ITEM"), _("TILL"), _("STORE"), _("SOLD"), _("OUR WORD"), _("NAME")),
-        (
-            (
-                each["item_id"],
-                each["external_id"] or "",
-                each["store_name"] or each["store_id"],
-                {True: _("yes"), False: _("no"), None: "?"}[each["available"]],
-                _own(each["own"]),
-                each["name"],
-            )
-            for each in answer["items"]
-        ),
-    )
-
-
-def _show_orders(answer: Answer, _given: Arguments) -> None:
-    if not answer["orders"]:
-        say.line(_("No orders yet."))
-    for order in answer["orders"]:
-        head = f"{order['order_id']}  {order['order_number']}  {order['status']}"
-        say.line(say.clean(f"{head}  {say.local_time(order['received_at'])}"))
-        for child in order["children"]:
-            ours = f"  ({child['store']}: {child['told']})" if child["store"] else ""
-            where = child["store_name"] or child["store_id"]
-            say.line(say.clean(f"  {child['order_id']}  {where}  {child['status']}{ours}"))
-
-
-add_operations(
-    app, "community", {"communities.items": _show_items, "communities.orders": _show_orders}
-)
+add_operations(app, "community")
 
 
 @app.command()
@@ -106,56 +75,26 @@ def hours(
     loaded = load_settings(context)
     check_community(loaded, name)
     operation = "communities.push_hours" if push else "communities.hours"
-    answer = call(loaded, operation, {"community": name})
-    if as_json:
-        say.document(answer)
-    else:
-        if answer["text"]:
-            say.line(say.clean(answer["text"]))
-        for each in answer["stores"]:
-            _show_hours(each)
-    if answer["ok"] is False:
-        raise typer.Exit(1)
+    perform(loaded, operation, {"community": name}, _show_hours, as_json=as_json)
 
 
-def _show_deliveries(answer: Answer, _given: Arguments) -> None:
-    say.table(
-        (_("WHEN"), _("EVENT"), _("DELIVERY"), _("ANSWER"), _("WORDS")),
-        (
-            (
-                say.local_time(each["attempted_at"]),
-                each["event_type"],
-                each["delivery_id"],
-                str(each["response_status"] or _("none")),
-                each["response_body"] or each["error"],
-            )
-            for each in answer["deliveries"]
-        ),
-    )
+add_operations(webhook, "community webhook")
 
 
-add_operations(webhook, "community webhook", {"communities.webhook_deliveries": _show_deliveries})
-
-
-def _show_hours(each: dict[str, Any]) -> None:
-    told = each["hours"]
-    pushed = say.local_time(each["pushed_at"])
-    state = _("pushed {when}").format(when=pushed) if pushed else _("not pushed yet")
-    say.line(say.clean(f"{each['store']} ({told['timezone']}): {state}"))
-    for day, spans in told["weekly"].items():
-        text = ", ".join(f"{span['open']}-{span['close']}" for span in spans)
-        say.line(f"  {day:<10} {text or _('closed')}")
-    for override in told["overrides"]:
-        say.line(say.clean(f"  {override['date']}  {_('closed')}  {override['reason']}").rstrip())
-
-
-def _own(own: dict[str, Any]) -> str:
-    if own["available"]:
-        return "" if own["told"] else _("on sale again (to be told)")
-    text = _("off sale")
-    if own["until"]:
-        text = _("off sale until {until}").format(until=say.local_time(own["until"]))
-    return text if own["told"] else text + " " + _("(to be told)")
+def _show_hours(answer: Answer) -> None:
+    if answer["text"]:
+        say.line(say.clean(answer["text"]))
+    for each in answer["stores"]:
+        told = each["hours"]
+        pushed = say.local_time(each["pushed_at"])
+        state = _("pushed {when}").format(when=pushed) if pushed else _("not pushed yet")
+        say.line(say.clean(f"{each['store']} ({told['timezone']}): {state}"))
+        for day, spans in told["weekly"].items():
+            text = ", ".join(f"{span['open']}-{span['close']}" for span in spans)
+            say.line(f"  {day:<10} {text or _('closed')}")
+        for override in told["overrides"]:
+            text = f"  {override['date']}  {_('closed')}  {override['reason']}"
+            say.line(say.clean(text).rstrip())
 
 
 def _lines(told: dict[str, Any]) -> list[tuple[str, str]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
 from typing import Annotated
 
-from tillbridge.cli.commands import Json, Store
+from tillbridge.cli.commands import Json, Store, perform
 from tillbridge.cli.settings import load_settings, store_of
 
 _POLL_S = 0.5
@@ -64,10 +64,10 @@ def connect_store(loaded: "LoadedSettings", wish: Wish, *, browser: bool) -> Non
         say.document(answer)
         return
     say.answered(answer)
-    if answer.get("rotate"):
-        from tillbridge.cli.integration import rotate_now
-
-        rotate_now(loaded, wish.store)
+    asks = answer.get("rotate") and sys.stdin.isatty()
+    if asks and typer.confirm(_("Get a new webhook secret now?")):
+        arguments = {"store": wish.store}
+        perform(loaded, "integration.rotate_secret", arguments, say.answered, as_json=False)
     if wish.store_id or "chosen" in answer:
         say.line(
             _('So that everybody sees it, put into [stores.{store}]: store_id = "{id}"').format(

@@ -8,9 +8,8 @@ from typing import Annotated, NoReturn
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Arguments, Json, add_operations
+from tillbridge.cli.commands import Json, add_operations
 from tillbridge.core.i18n import _
-from tillbridge.core.operation import Answer
 
 app = typer.Typer(help=_("Many bridges, seen from one place."), no_args_is_help=True)
 
@@ -18,11 +17,7 @@ _ON_ITS_WAY_S = 1.0
 _LEVELS = {"ok": "ok", "warning": "warning"}
 
 
-def _show_key(answer: Answer, _given: Arguments) -> None:
-    say.line(f"{answer['name']} {answer['key']}")
-
-
-add_operations(app, "fleet", {"fleet.key": _show_key})
+add_operations(app, "fleet")
 
 
 @app.command()

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from tillbridge.cli.control import NotRunning, RunningBridge, find_running, os_user
-from tillbridge.cli.progress import progress
+from tillbridge.cli.say import progress
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings

@@ -1,9 +1,12 @@
-"""What commands print: lines, tables, problems, questions, JSON."""
+"""What commands print: lines, tables, problems, questions, JSON, and that one is still at it."""
 
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -63,6 +66,20 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
         typer.echo("  ".join(padded).rstrip())
 
 
+Column = tuple[str, str | Callable[[Any], object]]  # a head, and a key of a row or what reads it
+
+
+def rows(columns: Sequence[Column], items: Iterable[Mapping[str, Any]]) -> None:
+    """Say items in aligned columns."""
+    table(
+        [head for head, _cell in columns],
+        [
+            [str(each[cell] if isinstance(cell, str) else cell(each)) for _head, cell in columns]
+            for each in items
+        ],
+    )
+
+
 def clean(text: object) -> str:
     """Return text from outside without the control characters that could steer a terminal."""
     return "".join(c if c.isprintable() else " " for c in str(text))
@@ -118,8 +135,12 @@ Yes = Annotated[bool, typer.Option("--yes", help=_("Do it without asking."))]
 
 
 def confirm(effects: Iterable[str], *, yes: bool) -> None:
-    """Let a person agree; ends with 1 where they do not. Raises ConfigError without a terminal."""
-    if yes:
+    """Let a person agree to effects; ends with 1 where they do not.
+
+    Without effects nobody is asked. Raises ConfigError without a terminal.
+    """
+    effects = tuple(effects)
+    if yes or not effects:
         return
     for effect in effects:
         typer.echo("- " + clean(effect), err=True)
@@ -130,3 +151,50 @@ def confirm(effects: Iterable[str], *, yes: bool) -> None:
         )
     if not typer.confirm(_("Do it?"), err=True):
         raise typer.Exit(1)
+
+
+AFTER_S = 1.0
+
+
+@contextmanager
+def progress(what: str = "") -> Iterator[None]:
+    """Say on stderr that it takes more than a second.
+
+    On a terminal every second how long it has taken; elsewhere one line, once.
+    """
+    over = threading.Event()
+    text = what or _("Still working")
+    ticking = threading.Thread(target=_tick, args=(text, over), name="progress", daemon=True)
+    ticking.start()
+    try:
+        yield
+    finally:
+        over.set()
+        ticking.join()
+
+
+def _tick(text: str, over: threading.Event) -> None:
+    began = time.monotonic()
+    if over.wait(AFTER_S):
+        return
+    if not sys.stderr.isatty():
+        _write(f"{text} ...\n")
+        return
+    width = 0
+    while True:
+        shown = _("{text}, {seconds} s ...").format(
+            text=text, seconds=int(time.monotonic() - began)
+        )
+        width = max(width, len(shown))
+        _write("\r" + shown.ljust(width))
+        if over.wait(1.0):
+            _write("\r" + " " * width + "\r")
+            return
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (OSError, ValueError):  # closed: then nobody is there to be told
+        return

@@ -89,9 +89,9 @@ def _store_line(told: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """Return the line about a store that takes no orders; none for one that does."""
     if told is None or told["status"] == "active":
         return []
-    from tillbridge.cli.store import standing_line
+    from tillbridge.cli.answers import closure_line
 
-    return [(_("store"), standing_line(told)[0])]
+    return [(_("store"), closure_line(told)[0])]
 
 
 def _lines(store: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -2,19 +2,17 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Arguments, Json, Store, add_operations, call
+from tillbridge.cli.answers import no_tables
+from tillbridge.cli.commands import Json, Store, add_operations, call
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer
-
-if TYPE_CHECKING:
-    from tillbridge.qr_sheets.sheet import QrTable
 
 app = typer.Typer(help=_("The floor plan, and QR codes to print."), no_args_is_help=True)
 
@@ -34,38 +32,7 @@ class PaperSize(StrEnum):
     LETTER = "letter"
 
 
-def _show_list(answer: Answer, given: Arguments) -> None:
-    if not answer["tables"]:
-        say.line(_no_tables(answer, given["store"]))
-        return
-    say.table(
-        (_("ID"), _("NAME"), _("SEATS"), _("ZONE"), _("QR CODE")),
-        (
-            (
-                each["external_id"],
-                each["name"],
-                "" if each["seats"] is None else str(each["seats"]),
-                each["zone"],
-                _qr_cell(each),
-            )
-            for each in answer["tables"]
-        ),
-    )
-    for reason in answer["held"]:
-        say.line(_("A change waits for a person: {reason}").format(reason=say.clean(reason)))
-
-
-def _show_plan(answer: Answer, given: Arguments) -> None:
-    say.line(_head(answer, given["store"]))
-    for reason in answer["held"]:
-        say.line("  ! " + say.clean(reason), level="warning")
-    for line in answer["lines"]:
-        say.line("  " + say.clean(line))
-    for row in answer["bad_rows"]:
-        say.line("  ? " + say.clean(f"{row['place']}: {row['text']} {row['fix']}"), level="warning")
-
-
-add_operations(app, "tables", {"tables.list": _show_list, "tables.plan": _show_plan})
+add_operations(app, "tables")
 
 
 @app.command()
@@ -105,7 +72,7 @@ def qr(
     Example: tillbridge tables qr main --paper letter --per-page 8
     """
     from tillbridge.qr_sheets.files import sheet_name, single_files, write_files
-    from tillbridge.qr_sheets.sheet import Paper, make_sheet
+    from tillbridge.qr_sheets.sheet import Paper, QrTable, make_sheet
 
     loaded = load_settings(context)
     store_of(loaded, store)
@@ -117,7 +84,8 @@ def qr(
             _("The service has given no QR codes for these tables."),
             fix=_("Push the floor plan again: tillbridge tables push {store}").format(store=store),
         )
-    tables, title = [_qr_table(each) for each in coded], answer["title"]
+    tables = [QrTable(e["external_id"], e["name"], e["zone"], e["qr_url"]) for e in coded]
+    title = answer["title"]
     told: dict[str, Any] = {"without_code": [e["name"] for e in there if not e["qr_url"]]}
     if kind is Format.HTML:
         sheet = make_sheet(tables, title, size=Paper(paper.value), per_page=per_page)
@@ -141,7 +109,7 @@ def _chosen(answer: Answer, store: str, zone: str | None) -> list[dict[str, Any]
     if not tables:
         raise BridgeError(
             _("The ordering service has no tables of {store}.").format(store=store),
-            fix=_no_tables(answer, store),
+            fix=no_tables(answer, store),
         )
     if zone is None:
         return tables
@@ -154,45 +122,6 @@ def _chosen(answer: Answer, store: str, zone: str | None) -> list[dict[str, Any]
             fix=_("There are: {zones}.").format(zones=say.clean(zones) or _("none")),
         )
     return chosen
-
-
-def _no_tables(answer: Answer, store: str) -> str:
-    if answer["told"]:
-        return _("No tables yet: push them with: tillbridge tables push {store}").format(
-            store=store
-        )
-    return _(
-        "No tables: name the file of them in [stores.{store}.pos]; see docs/tables.md."
-    ).format(store=store)
-
-
-def _qr_table(each: dict[str, Any]) -> "QrTable":
-    from tillbridge.qr_sheets.sheet import QrTable
-
-    return QrTable(each["external_id"], each["name"], each["zone"], each["qr_url"])
-
-
-def _qr_cell(each: dict[str, Any]) -> str:
-    if not each["qr_url"]:
-        return _("none yet")
-    return f"{each['qr_url']}  {_('(print again)')}" if each["print_again"] else str(each["qr_url"])
-
-
-def _head(answer: Answer, store: str) -> str:
-    if answer["held"] and answer["approved"]:
-        return _("This change is approved, and goes out with the next push:")
-    if answer["held"]:
-        return _(
-            "This change waits for a person (release it with: tillbridge tables approve {store}):"
-        ).format(store=store)
-    if not answer["lines"]:
-        return _("Nothing to push: the service has the tables as the till has them.")
-    count = answer["tables"]
-    return ngettext(
-        "This would be pushed, a floor plan of {n} table:",
-        "This would be pushed, a floor plan of {n} tables:",
-        count,
-    ).format(n=count)
 
 
 def _tell(told: dict[str, Any]) -> None:

@@ -62,9 +62,15 @@ async def plan(bridge: "Bridge", store: StoreName) -> Answer:
     return (await bridge.store(store).integrator.look()).plan.to_json()
 
 
-@operation("integration.apply", role=Role.TECHNICIAN)
+@operation("integration.apply", role=Role.TECHNICIAN, command="integration apply")
 async def apply(bridge: "Bridge", store: StoreName) -> Answer:
-    """Do what the plan says."""
+    """Bring the integration in line with the configuration; only what differs is sent.
+
+    The running bridge does this by itself (integration_changes). Another location, or a webhook
+    secret that is not known here, takes a new integration, and that asks before it begins.
+
+    Example: tillbridge integration apply main
+    """
     from tillbridge.stores.integration_plan import Kind
 
     found = bridge.store(store)
@@ -83,18 +89,26 @@ async def apply(bridge: "Bridge", store: StoreName) -> Answer:
     return await _after(found, done, text)
 
 
-@operation("integration.rotate_secret", role=Role.TECHNICIAN)
+@operation("integration.rotate_secret", role=Role.TECHNICIAN, command="integration rotate-secret")
 async def rotate_secret(bridge: "Bridge", store: StoreName) -> Answer:
-    """Get a new webhook secret."""
+    """Get a new webhook secret; the old one is honoured for old_secret_s, and orders go on.
+
+    Example: tillbridge integration rotate-secret main
+    """
     found = bridge.store(store)
     done = await found.integrator.rotate()
     text = _("The webhook secret is new. Deliveries signed with the old one are still taken.")
     return await _after(found, done, text)
 
 
-@operation("integration.remove", role=Role.TECHNICIAN)
+@operation("integration.remove", role=Role.TECHNICIAN, command="integration remove")
 async def remove(bridge: "Bridge", store: StoreName) -> Answer:
-    """Take the store off this bridge."""
+    """Take a store off this bridge, at the ordering service and here.
+
+    The bridge goes on with its other stores. tillbridge connect brings the store back.
+
+    Example: tillbridge integration remove main
+    """
     found = bridge.store(store)
     await found.integrator.remove()
     found.integrating.look()
@@ -105,9 +119,12 @@ async def remove(bridge: "Bridge", store: StoreName) -> Answer:
     return {"ok": True, "text": text.format(store=store)}
 
 
-@operation("integration.reintegrate", role=Role.TECHNICIAN)
+@operation("integration.reintegrate", role=Role.TECHNICIAN, command="integration reintegrate")
 async def reintegrate(bridge: "Bridge", store: StoreName) -> Answer:
-    """Remove the integration and make it anew."""
+    """Remove the integration and make it anew; no new consent is needed while one lasts.
+
+    Example: tillbridge integration reintegrate main
+    """
     found = bridge.store(store)
     done = await found.integrator.reintegrate()
     return await _after(found, done, _("The store {store} is integrated anew."))

@@ -1,0 +1,491 @@
+"""What a terminal shows of an operation's answer, and what it asks before one; by operation."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tillbridge.cli import say
+from tillbridge.core.i18n import _, ngettext
+from tillbridge.core.operation import Answer
+from tillbridge.operations import items
+
+if TYPE_CHECKING:
+    from tillbridge.config import LoadedSettings
+
+Arguments = Mapping[str, Any]
+# Prints an operation's answer for people; it is given the arguments too.
+Show = Callable[[Answer, Arguments], None]
+# What a person agrees to before an operation, nothing where nobody need be asked. It is given how
+# to ask the bridge about the same store.
+Effects = Callable[[Callable[[str], Answer], "LoadedSettings"], Sequence[str]]
+
+_MOST_LINES = 50
+
+
+def _listed(of: str, empty: str, *columns: say.Column) -> Show:
+    """Return what shows the list `of` an answer as a table, or that it is `empty`."""
+
+    def show(answer: Answer, _given: Arguments) -> None:
+        if answer[of] or not empty:
+            say.rows(columns, answer[of])
+        else:
+            say.line(empty)
+
+    return show
+
+
+def _name(item: Answer) -> str:
+    return f"{item['name']} {item['variant']}".strip()
+
+
+def _yes_or_no(key: str) -> Callable[[Answer], str]:
+    return lambda each: _("yes") if each[key] else _("no")
+
+
+def _at(key: str, missing: str = "") -> Callable[[Answer], str]:
+    return lambda each: say.local_time(each[key]) or missing
+
+
+# -- menu
+
+
+def _pushes(answer: Answer, given: Arguments) -> None:
+    from tillbridge.web.push_words import how_long, told, what
+
+    _listed(
+        "pushes",
+        _("Nothing was ever pushed."),
+        (_("WHEN"), _at("started_at")),
+        (_("WHAT"), what),
+        (_("ENDED"), told),
+        (_("TOOK"), how_long),
+        (_("THE SERVICE SAID"), "message"),
+    )(answer, given)
+
+
+def _menu(answer: Answer, given: Arguments) -> None:
+    _listed(
+        "items",
+        "",
+        (_("ID"), "external_id"),
+        (_("NAME"), _name),
+        (_("PRICE"), lambda each: f"{each['price']} {answer['currency']}"),
+        (_("ON SALE"), _yes_or_no("on_sale")),
+    )(answer, given)
+    count = ngettext("{n} item", "{n} items", answer["items_count"])
+    say.line(
+        _("page {page} of {pages}, {n} in all").format(
+            page=answer["page"],
+            pages=answer["pages"],
+            n=count.format(n=answer["items_count"]),
+        )
+    )
+
+
+def _menu_plan(answer: Answer, _given: Arguments) -> None:
+    calls = len(answer.get("calls", ()))
+    if answer.get("held"):
+        head = (
+            _("This change is approved, and goes out with the next push:")
+            if answer.get("approved")
+            else _("This change waits for a person (release it with: tillbridge menu approve):")
+        )
+    elif not calls:
+        head = _("Nothing to push: the service has the menu as the till has it.")
+    else:
+        head = ngettext(
+            "This would be pushed, in {n} call:", "This would be pushed, in {n} calls:", calls
+        ).format(n=calls)
+    say.line(head)
+    _marked("!", answer.get("held", ()), level="warning")
+    first = answer.get("first_import_lines", ())
+    if first:
+        say.line(_("  The storefront has no menu yet. This one comes to:"))
+    _marked("*", first)
+    lines = answer.get("lines", [])
+    for line in lines[:_MOST_LINES]:
+        say.line("  " + say.clean(line))
+    if (more := len(lines) - _MOST_LINES) > 0:
+        say.line("  " + _("... and {n} more (--json shows all)").format(n=more))
+    _bad_rows(answer.get("bad_rows", ()))
+
+
+def _marked(mark: str, lines: Iterable[str], *, level: str = "") -> None:
+    for line in lines:
+        say.line(f"  {mark} " + say.clean(line), level=level)
+
+
+def _bad_rows(rows: Iterable[Answer]) -> None:
+    _marked("?", (f"{row['place']}: {row['text']} {row['fix']}" for row in rows), level="warning")
+
+
+# -- tables
+
+
+def _tables(answer: Answer, given: Arguments) -> None:
+    _listed(
+        "tables",
+        no_tables(answer, given["store"]),
+        (_("ID"), "external_id"),
+        (_("NAME"), "name"),
+        (_("SEATS"), lambda each: "" if each["seats"] is None else str(each["seats"])),
+        (_("ZONE"), "zone"),
+        (_("QR CODE"), _qr_code),
+    )(answer, given)
+    if answer["tables"]:
+        for reason in answer["held"]:
+            say.line(_("A change waits for a person: {reason}").format(reason=say.clean(reason)))
+
+
+def no_tables(answer: Answer, store: str) -> str:
+    """Return why there are no tables, and what to do."""
+    text = (
+        _("No tables yet: push them with: tillbridge tables push {store}")
+        if answer["told"]
+        else _("No tables: name the file of them in [stores.{store}.pos]; see docs/tables.md.")
+    )
+    return text.format(store=store)
+
+
+def _qr_code(each: Answer) -> str:
+    if not each["qr_url"]:
+        return _("none yet")
+    return f"{each['qr_url']}  {_('(print again)')}" if each["print_again"] else str(each["qr_url"])
+
+
+def _tables_plan(answer: Answer, given: Arguments) -> None:
+    if answer["held"] and answer["approved"]:
+        head = _("This change is approved, and goes out with the next push:")
+    elif answer["held"]:
+        head = _(
+            "This change waits for a person (release it with: tillbridge tables approve {store}):"
+        )
+    elif not answer["lines"]:
+        head = _("Nothing to push: the service has the tables as the till has them.")
+    else:
+        head = ngettext(
+            "This would be pushed, a floor plan of {n} table:",
+            "This would be pushed, a floor plan of {n} tables:",
+            answer["tables"],
+        )
+    say.line(head.format(store=given["store"], n=answer["tables"]))
+    _marked("!", answer["held"], level="warning")
+    for line in answer["lines"]:
+        say.line("  " + say.clean(line))
+    _bad_rows(answer["bad_rows"])
+
+
+# -- stores
+
+
+def _store(answer: Answer, _given: Arguments) -> None:
+    text, level = closure_line(answer)
+    say.line(say.clean(text), level=level)
+    if answer["next_change_at"]:
+        when = say.local_time(answer["next_change_at"])
+        say.line(_("The schedule changes that next at {when}.").format(when=when))
+    settings = answer["settings"]
+    if settings and settings["hours_today"] is not None:
+        hours = ", ".join(settings["hours_today"]) or _("closed")
+        say.line(say.clean(_("Hours today: {hours}").format(hours=hours)))
+    if answer["tax"]["checked_at"]:
+        differences = answer["tax"]["differences"]
+        when = say.local_time(answer["tax"]["checked_at"])
+        text = _("Taxes: compared at {when}").format(when=when)
+        if differences:
+            text += f"; {len(differences)} !"
+        say.line(text, level="warning" if differences else "")
+        _marked("!", differences, level="warning")
+
+
+def closure_line(answer: Mapping[str, Any]) -> tuple[str, str]:
+    """Return in one line whether the store takes orders, and its level."""
+    if answer["status"] == "active":
+        return _("The store takes orders."), "ok"
+    who = {
+        "person": _("{by} paused it").format(by=answer["by"]),
+        "somebody else": _("somebody else closed it at the ordering service"),
+        "bridge": _("the bridge paused it")
+        if answer["reason"]
+        else _("the bridge paused it because the till is away"),
+        "till": _("the till takes no orders"),
+        "schedule": _("the schedule closes it"),
+    }[answer["paused_by"]]
+    reason = f" ({answer['reason']})" if answer["reason"] else ""
+    since = say.local_time(answer["since"])
+    text = _("The store takes no orders: {who}{reason}, since {since}").format(
+        who=who, reason=reason, since=since
+    )
+    if answer["until"]:
+        text += _(", until {until}").format(until=say.local_time(answer["until"]))
+    return text + ".", "warning"
+
+
+def _store_plan(answer: Answer, _given: Arguments) -> None:
+    if answer["body"]:
+        say.line(_("This would be sent ({keys}):").format(keys=", ".join(sorted(answer["body"]))))
+        for line in answer["lines"]:
+            say.line("  " + say.clean(line))
+    else:
+        say.line(_("Nothing to send: the service has what the files say."))
+    if answer["unsaid"]:
+        keys = say.clean(", ".join(answer["unsaid"]))
+        say.line(_("No longer said, and kept by the service: {keys}.").format(keys=keys))
+    for note in answer["notes"]:
+        say.line(_("Note: {note}").format(note=say.clean(note)), level="warning")
+
+
+def _store_tax(answer: Answer, _given: Arguments) -> None:
+    config = answer["config"]
+    if config["enabled"]:
+        modes = {"inclusive": _("prices include tax"), "exclusive": _("tax is added to prices")}
+        head = _("The service taxes by {level}; {mode}:").format(
+            level=config["level"] or "?", mode=modes.get(config["pricing_mode"], "?")
+        )
+        say.line(say.clean(head))
+        for each in config["taxes"]:
+            parts = ", ".join(
+                f"{agency} {rate} %" + (_(" on top of the others") if compound else "")
+                for rate, compound, agency in each["components"]
+            )
+            say.line(say.clean(f"  {each['name'] or each['tax_id']}: {parts or '0 %'}"))
+    else:
+        say.line(_("The service takes no tax."))
+    for difference in answer["differences"]:
+        say.line("! " + say.clean(difference), level="warning")
+    if not answer["differences"]:
+        say.line(_("Till, service and orders agree."), level="ok")
+
+
+# -- integration
+
+_FIELDS = (
+    "webhook_url",
+    "menu_sync_direction",
+    "auto_accept_orders",
+    "external_store_id",
+    "notification_email",
+)
+_STATES = {
+    "integrated": _("The store is integrated with this bridge's app."),
+    "not_integrated": _("The store is not integrated."),
+    "disabled": _("The ordering service has disabled the integration."),
+    "pending": _("The ordering service has not yet made the integration active."),
+}
+_SECRETS = {
+    "known": _("The webhook secret is known here, since {since}."),
+    "unknown": _("The webhook secret is not known here: orders are refused."),
+    "none": _("There is no webhook secret without an integration."),
+}
+_NEXT = {
+    "nothing": _("Nothing to do: the service has it as configured."),
+    "change": _("Apply it with: tillbridge integration apply {store}"),
+    "reintegrate": _(
+        "Another location takes a new integration: tillbridge integration apply {store}"
+    ),
+    "rotate": _("Get a new webhook secret with: tillbridge integration rotate-secret {store}"),
+    "integrate": _("Integrate it with: tillbridge integration reintegrate {store}"),
+    "wait": _("Others must act first; see: tillbridge status"),
+}
+
+
+def _integration(answer: Answer, given: Arguments) -> None:
+    say.line(_STATES[answer["state"]])
+    service, configured = answer["service"] or {}, answer["configured"]
+    say.table(
+        (_("FIELD"), _("AT THE SERVICE"), _("CONFIGURED")),
+        ((each, _value(service.get(each)), _value(configured.get(each))) for each in _FIELDS),
+    )
+    say.line(_SECRETS[answer["secret"]].format(since=say.local_time(answer["secret_since"])))
+    if answer["old_secret_until"]:
+        until = say.local_time(answer["old_secret_until"])
+        say.line(_("Deliveries signed with the one before are taken until {at}.").format(at=until))
+    if answer["removed_since"]:
+        since = say.local_time(answer["removed_since"])
+        say.line(_("It was taken off this bridge at {at}.").format(at=since))
+    if answer["plan"]["kind"] != "nothing":
+        say.line(_NEXT[answer["plan"]["kind"]].format(store=given["store"]))
+
+
+def _integration_plan(answer: Answer, given: Arguments) -> None:
+    for text in answer["lines"]:
+        say.line("  " + say.clean(text))
+    say.line(_NEXT[answer["kind"]].format(store=given["store"]))
+    for text in answer["costs"]:
+        say.line("  " + text)
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    return "-" if value is None else str(value)
+
+
+def _effects_of_apply(ask: Callable[[str], Answer], _loaded: "LoadedSettings") -> Sequence[str]:
+    plan = ask("integration.plan")
+    new_one = plan["kind"] in {"reintegrate", "rotate"}
+    return [*plan["lines"], *plan["costs"]] if new_one else ()
+
+
+def _effects_of_remove(ask: Callable[[str], Answer], loaded: "LoadedSettings") -> Sequence[str]:
+    from tillbridge.core.spans import span
+
+    count = ask("integration.show")["open_orders"]
+    old = span(loaded.settings.receiver.old_secret_s)
+    waiting = ngettext(
+        "{n} order is not over: the kitchen has it or still gets it, but the service is told no "
+        "more of it, and only the merchant's dashboard can finish or cancel it.",
+        "{n} orders are not over: the kitchen has them or still gets them, but the service is "
+        "told no more of them, and only the merchant's dashboard can finish or cancel them.",
+        count,
+    ).format(n=count)
+    return [
+        _("No more orders arrive from the ordering service for this store."),
+        *([waiting] if count else []),
+        _("The menu, sold-out items and tables are no longer pushed; the service refuses them."),
+        _("The ledger keeps orders, menu and history; nothing in the till changes."),
+        _(
+            "Deliveries under way are taken for {span}, then the webhook secret is forgotten."
+        ).format(span=old),
+        _("The merchant's consent stays until it ends; connect brings the store back."),
+    ]
+
+
+def _effects_of_reintegrate(
+    _ask: Callable[[str], Answer], _loaded: "LoadedSettings"
+) -> Sequence[str]:
+    from tillbridge.stores.integration_plan import Kind, costs_of
+
+    return costs_of(Kind.REINTEGRATE)
+
+
+EFFECTS: Mapping[str, Effects] = {
+    "integration.apply": _effects_of_apply,
+    "integration.rotate_secret": lambda ask, _loaded: ask("integration.show")["rotation_costs"],
+    "integration.remove": _effects_of_remove,
+    "integration.reintegrate": _effects_of_reintegrate,
+}
+
+# -- communities
+
+
+def _own(each: Answer) -> str:
+    own = each["own"]
+    if own["available"]:
+        return "" if own["told"] else _("on sale again (to be told)")
+    text = _("off sale")
+    if own["until"]:
+        text = _("off sale until {until}").format(until=say.local_time(own["until"]))
+    return text if own["told"] else text + " " + _("(to be told)")
+
+
+def _community_orders(answer: Answer, _given: Arguments) -> None:
+    if not answer["orders"]:
+        say.line(_("No orders yet."))
+    for order in answer["orders"]:
+        head = f"{order['order_id']}  {order['order_number']}  {order['status']}"
+        say.line(say.clean(f"{head}  {say.local_time(order['received_at'])}"))
+        for child in order["children"]:
+            ours = f"  ({child['store']}: {child['told']})" if child["store"] else ""
+            where = child["store_name"] or child["store_id"]
+            say.line(say.clean(f"  {child['order_id']}  {where}  {child['status']}{ours}"))
+
+
+# -- problems, and who is told of them
+
+
+def _problems(answer: Answer, _given: Arguments) -> None:
+    if not answer["problems"]:
+        say.line(_("No problem is open."), level="ok")
+    for place, problem in enumerate(answer["problems"]):
+        if place:
+            say.line()
+        say.problem(problem)
+
+
+def _problem(answer: Answer, _given: Arguments) -> None:
+    say.line(say.clean(f"{answer['code']} ({answer['severity']})"), level=answer["severity"])
+    say.line(say.clean(answer["text"]))
+    say.line(say.clean(_("What to do: {fix}").format(fix=answer["fix"])))
+    say.line(say.clean(_("Ends: {ends}").format(ends=answer["ends"])))
+    say.line(say.clean(_("More: {docs}").format(docs=answer["docs"])))
+    for problem in answer["open"]:
+        say.line()
+        say.problem(problem)
+    if not answer["open"]:
+        say.line(_("It is not open."))
+
+
+def _alerts_test(answer: Answer, _given: Arguments) -> None:
+    for each in answer["ways"]:
+        say.line(
+            say.clean(f"{each['way']:<10}{each['text']}"), level="ok" if each["ok"] else "down"
+        )
+        if each["fix"]:
+            say.line(say.clean(f"{'':<10}{each['fix']}"))
+    say.line(say.clean(answer["text"]))
+
+
+SHOWN: Mapping[str, Show] = {
+    "alerts.test": _alerts_test,
+    "audit.list": _listed(
+        "entries",
+        _("Nothing has been done by hand yet."),
+        (_("WHEN"), _at("at")),
+        (_("WHO"), "who"),
+        (_("WHAT"), "action"),
+        (_("STORE"), "store"),
+        (_("ON"), "target"),
+        (_("DONE"), lambda each: _("yes") if each["detail"].get("ok", True) else _("no")),
+    ),
+    "communities.items": _listed(
+        "items",
+        "",
+        (_("ITEM"), "item_id"),
+        (_("TILL"), lambda each: each["external_id"] or ""),
+        (_("STORE"), lambda each: each["store_name"] or each["store_id"]),
+        (_("SOLD"), lambda each: {True: _("yes"), False: _("no"), None: "?"}[each["available"]]),
+        (_("OUR WORD"), _own),
+        (_("NAME"), "name"),
+    ),
+    "communities.orders": _community_orders,
+    "communities.webhook_deliveries": _listed(
+        "deliveries",
+        "",
+        (_("WHEN"), _at("attempted_at")),
+        (_("EVENT"), "event_type"),
+        (_("DELIVERY"), "delivery_id"),
+        (_("ANSWER"), lambda each: str(each["response_status"] or _("none"))),
+        (_("WORDS"), lambda each: each["response_body"] or each["error"]),
+    ),
+    "fleet.key": lambda answer, _given: say.line(f"{answer['name']} {answer['key']}"),
+    "integration.plan": _integration_plan,
+    "integration.show": _integration,
+    "items.find": _listed(
+        "items",
+        _("The menu has nothing like that."),
+        (_("ID"), "external_id"),
+        (_("NAME"), _name),
+        (_("PRICE"), lambda each: f"{each['price']} {each['currency']}"),
+        (_("ON SALE"), _yes_or_no("on_sale")),
+    ),
+    "items.off": _listed(
+        "items",
+        _("Everything is on sale."),
+        (_("ID"), "external_id"),
+        (_("NAME"), _name),
+        (_("SINCE"), _at("since", "?")),
+        (_("UNTIL"), _at("until", "-")),
+        (_("BY"), items.taken_off_by),
+        (_("AT THE STOREFRONT"), items.reached),
+    ),
+    "menu.history": _pushes,
+    "menu.items": _menu,
+    "menu.plan": _menu_plan,
+    "problems.list": _problems,
+    "problems.show": _problem,
+    "store.plan": _store_plan,
+    "store.show": _store,
+    "store.tax": _store_tax,
+    "tables.list": _tables,
+    "tables.plan": _tables_plan,
+}
