@@ -9,8 +9,7 @@ from pydantic import SecretStr
 from tests.integration.test_alerts_sent import email_way, webhook_way
 from tests.support.bridge_process import free_port
 from tests.support.mail_house import Hook, mail_server, web_hook
-from tillbridge.alerts.channels import AppriseChannel, NotSent, reach
-from tillbridge.alerts.heartbeat import HeartbeatProbe
+from tillbridge.alerts.channels import AppriseChannel, HeartbeatProbe, NotSent, reach
 from tillbridge.config import AppriseSettings
 from tillbridge.core.errors import ConfigError
 from tillbridge.diagnostics.checks.bridge import check_telling

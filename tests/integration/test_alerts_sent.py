@@ -23,13 +23,12 @@ from tillbridge.alerts.channels import (
     AppriseChannel,
     Channel,
     EmailChannel,
+    Heartbeat,
     NotSent,
     WebhookChannel,
 )
 from tillbridge.alerts.dispatcher import About, AlertDispatcher, Manner
-from tillbridge.alerts.episodes import Rules
-from tillbridge.alerts.heartbeat import Heartbeat
-from tillbridge.alerts.message import Message, trial
+from tillbridge.alerts.episodes import Message, Rules, trial
 from tillbridge.config import AppriseSettings, EmailSettings, WebhookSettings
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError, LedgerError

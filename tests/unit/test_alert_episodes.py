@@ -15,7 +15,9 @@ from tillbridge.alerts.episodes import (
     Due,
     Episode,
     Key,
+    Message,
     Rules,
+    compose,
     due,
     follow,
     given_back,
@@ -23,7 +25,6 @@ from tillbridge.alerts.episodes import (
     next_in_s,
     taken,
 )
-from tillbridge.alerts.message import Message, compose
 from tillbridge.core.problems import OpenProblem, Severity
 
 RULES = Rules(steps_s=(0, 300, 600), settle_s=60)

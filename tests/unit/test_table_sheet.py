@@ -11,19 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.core.errors import BridgeError
-from tillbridge.qr_sheets.codes import code_of, modules_across, png_file
 from tillbridge.qr_sheets.files import sheet_name, single_files, write_files
 from tillbridge.qr_sheets.sheet import (
     MARGIN,
     PADDING,
     Paper,
     QrTable,
+    code_of,
     cut_marks,
     file_stems,
     grid_for,
     in_order,
     make_sheet,
+    modules_across,
     name_size,
+    png_file,
     printable,
 )
 

@@ -13,7 +13,9 @@ from tillbridge.alerts.episodes import (
     Due,
     Episode,
     Key,
+    Message,
     Rules,
+    compose,
     due,
     follow,
     given_back,
@@ -21,7 +23,6 @@ from tillbridge.alerts.episodes import (
     next_in_s,
     taken,
 )
-from tillbridge.alerts.message import Message, compose
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.log import get_logger

@@ -1,6 +1,7 @@
 """`tillbridge fleet ...`: many bridges, seen from one place."""
 
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -74,7 +75,7 @@ def show(
         ) from failure
     well = all(each.level in {"ok", "warning"} for each in seen)
     if as_json:
-        say.document({"bridges": [each.to_json() for each in seen], "text": summary(seen)})
+        say.document({"bridges": [asdict(each) for each in seen], "text": summary(seen)})
     else:
         for each in seen:
             say.line(

@@ -8,10 +8,9 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tillbridge.alerts.channels import Channel, channels_of
+from tillbridge.alerts.channels import Channel, Heartbeat, HeartbeatProbe, channels_of
 from tillbridge.alerts.dispatcher import About, AlertDispatcher, Manner
 from tillbridge.alerts.episodes import Rules
-from tillbridge.alerts.heartbeat import Heartbeat, HeartbeatProbe
 from tillbridge.config import AlertSettings
 from tillbridge.core.log import learn_secret
 from tillbridge.core.problems import Severity

@@ -35,8 +35,7 @@ from tillbridge.web.ports import Answer
 from tillbridge.web.stopped import status_from_ledger
 
 if TYPE_CHECKING:
-    from tillbridge.alerts.channels import Channel
-    from tillbridge.alerts.heartbeat import HeartbeatProbe
+    from tillbridge.alerts.channels import Channel, HeartbeatProbe
 
 
 def running_subject(

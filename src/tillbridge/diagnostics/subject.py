@@ -15,8 +15,7 @@ from tillbridge.pos.runner import PosRunner
 from tillbridge.service.tokens import TokenKeeper
 
 if TYPE_CHECKING:
-    from tillbridge.alerts.channels import Channel
-    from tillbridge.alerts.heartbeat import HeartbeatProbe
+    from tillbridge.alerts.channels import Channel, HeartbeatProbe
     from tillbridge.receiver.receiver import Echo
     from tillbridge.service.client import ServiceClient
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.fleet.minisign import NotSigned, PublicKey
@@ -24,17 +23,6 @@ class Seen:
     age_s: float | None
     version: str = ""
     problems: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for `--json`."""
-        return {
-            "bridge": self.bridge,
-            "level": self.level,
-            "text": self.text,
-            "age_s": self.age_s,
-            "version": self.version,
-            "problems": list(self.problems),
-        }
 
 
 def read_keys(text: str) -> Mapping[str, PublicKey]:

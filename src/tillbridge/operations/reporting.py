@@ -9,7 +9,7 @@ from tillbridge.core.operation import Answer, Argument, operation
 
 if TYPE_CHECKING:
     from tillbridge.alerts.channels import Channel
-    from tillbridge.alerts.message import Message
+    from tillbridge.alerts.episodes import Message
     from tillbridge.operations.bridge import Bridge
 
 
@@ -22,7 +22,7 @@ async def send_test(bridge: "Bridge") -> Answer:
     Example: tillbridge alerts test
     """
     from tillbridge.alerts.channels import channels_of
-    from tillbridge.alerts.message import trial
+    from tillbridge.alerts.episodes import trial
 
     ways = channels_of(bridge.settings.alerts, bridge.base_dir)
     if not ways:

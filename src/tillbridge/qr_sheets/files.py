@@ -7,8 +7,16 @@ from tempfile import NamedTemporaryFile
 
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
-from tillbridge.qr_sheets.codes import code_of, png_file, svg_file
-from tillbridge.qr_sheets.sheet import QrTable, file_stems, in_order, printable, slug
+from tillbridge.qr_sheets.sheet import (
+    QrTable,
+    code_of,
+    file_stems,
+    in_order,
+    png_file,
+    printable,
+    slug,
+    svg_file,
+)
 
 
 def sheet_name(store: str, zone: str | None) -> str:

@@ -27,8 +27,7 @@ from tillbridge.diagnostics.subject import Subject
 from tillbridge.model.instant import to_iso
 
 if TYPE_CHECKING:
-    from tillbridge.alerts.channels import Channel
-    from tillbridge.alerts.heartbeat import HeartbeatProbe
+    from tillbridge.alerts.channels import Channel, HeartbeatProbe
 
 _SLOW_LOOP_S = 1.0
 _OLD_ORDER_S = 300.0
