@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json, call
+from tillbridge.cli.commands import Json, argument, call, option
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
@@ -18,10 +18,8 @@ _ROLES = ("look", "staff", "technician")
 
 
 def password(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=_("Who will sign in."))],
-    role: Annotated[
-        str, typer.Option("--role", metavar="ROLE", help=_("look, staff or technician."))
-    ] = "technician",
+    name: Annotated[str, argument("NAME", _("Who will sign in."))],
+    role: Annotated[str, option("--role", _("look, staff or technician."), "ROLE")] = "technician",
     as_json: Json = False,
 ) -> None:
     """Ask twice for a password, and print the lines for bridge.toml: a hash, never the password.
@@ -82,11 +80,7 @@ def reporting(
     context: typer.Context,
     scope: Annotated[
         list[Scope] | None,
-        typer.Option(
-            "--scope",
-            metavar="SCOPE",
-            help=_("reports.read (without it), catalogue.write; or both."),
-        ),
+        option("--scope", _("reports.read (without it), catalogue.write; or both."), "SCOPE"),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from tillbridge.cli import say
 from tillbridge.cli.adapter_till import Name, record_adapter, try_adapter, write_modifiers
-from tillbridge.cli.commands import Json
+from tillbridge.cli.commands import Json, argument, option
 from tillbridge.cli.exits import Exit
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _, ngettext
@@ -57,15 +57,15 @@ def check(
     name: Name,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="CHECK", help=_("Run this check alone; may be repeated.")),
+        option("--only", _("Run this check alone; may be repeated."), "CHECK"),
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE", help=_("Write the report there too, as JSON.")),
+        option("--report", _("Write the report there too, as JSON."), "FILE"),
     ] = None,
     junit: Annotated[
         Path | None,
-        typer.Option("--junit", metavar="FILE", help=_("Write it there too, as JUnit XML.")),
+        option("--junit", _("Write it there too, as JUnit XML."), "FILE"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -124,10 +124,10 @@ app.command("modifiers")(write_modifiers)
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=_("Small letters, digits and _."))],
+    name: Annotated[str, argument("NAME", _("Small letters, digits and _."))],
     folder: Annotated[
         Path,
-        typer.Option("--in", metavar="FOLDER", help=_("Where the package's folder is made.")),
+        option("--in", _("Where the package's folder is made."), "FOLDER"),
     ] = Path("adapters"),
     as_json: Json = False,
 ) -> None:
@@ -153,16 +153,14 @@ app.command("record")(record_adapter)
 
 @app.command()
 def replay(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help=_("A case folder."))],
+    folder: Annotated[Path, argument("FOLDER", _("A case folder."))],
     adapter: Annotated[
         str | None,
-        typer.Option("--adapter", metavar="NAME", help=_("Read it with this adapter.")),
+        option("--adapter", _("Read it with this adapter."), "NAME"),
     ] = None,
     accept: Annotated[
         bool,
-        typer.Option(
-            "--accept", help=_("What is read is right: write it into the case, as expected.")
-        ),
+        option("--accept", _("What is read is right: write it into the case, as expected.")),
     ] = False,
     as_json: Json = False,
 ) -> None:

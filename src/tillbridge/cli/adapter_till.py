@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.commands import Json
+from tillbridge.cli.commands import Json, argument, option
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
@@ -21,26 +21,17 @@ from tillbridge.core.i18n import ngettext
 
 Name = Annotated[
     str,
-    typer.Argument(
-        metavar="NAME", help=_("An installed adapter, module:ATTR, or the folder of its package.")
-    ),
+    argument("NAME", _("An installed adapter, module:ATTR, or the folder of its package.")),
 ]
 Store = Annotated[
     str | None,
-    typer.Option(
-        "--store",
-        metavar="STORE",
-        help=_("Use this store's options."),
-        autocompletion=complete.stores,
-    ),
+    option("--store", _("Use this store's options."), "STORE", autocompletion=complete.stores),
 ]
 Sample = Annotated[
     Path | None,
-    typer.Option("--sample", metavar="FILE", help=_("Use the options of a TOML file.")),
+    option("--sample", _("Use the options of a TOML file."), "FILE"),
 ]
-Currency = Annotated[
-    str, typer.Option("--currency", metavar="CODE", help=_("The currency, with a sample."))
-]
+Currency = Annotated[str, option("--currency", _("The currency, with a sample."), "CODE")]
 _SHOWN = 20
 
 
@@ -51,7 +42,7 @@ def try_adapter(
     sample: Sample = None,
     currency: Currency = "EUR",
     once: Annotated[
-        bool, typer.Option("--once", help=_("Read once, and end; else again when it changes."))
+        bool, option("--once", _("Read once, and end; else again when it changes."))
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -88,19 +79,13 @@ def try_adapter(
 def record_adapter(
     context: typer.Context,
     name: Name,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help=_("The case folder that is made."))
-    ],
+    out: Annotated[Path, option("--out", _("The case folder that is made."), "FOLDER")],
     store: Store = None,
     sample: Sample = None,
     currency: Currency = "EUR",
     more: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--with",
-            metavar="FILE",
-            help=_("A file or folder that it reads besides; may be repeated."),
-        ),
+        option("--with", _("A file or folder that it reads besides; may be repeated."), "FILE"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -250,18 +235,14 @@ def write_modifiers(
     context: typer.Context,
     store: Annotated[
         str,
-        typer.Argument(
-            metavar="STORE",
-            help=_("The store as it is called here."),
-            autocompletion=complete.stores,
-        ),
+        argument("STORE", _("The store as it is called here."), autocompletion=complete.stores),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--out",
-            metavar="FILE",
-            help=_("Write it there; else where the option modifiers says, or to modifiers.csv."),
+            _("Write it there; else where the option modifiers says, or to modifiers.csv."),
+            "FILE",
         ),
     ] = None,
     as_json: Json = False,

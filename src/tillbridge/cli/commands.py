@@ -17,13 +17,30 @@ from tillbridge.operations import OPERATIONS
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
 
+
+def option(
+    name: str,
+    text: str,
+    metavar: str = "",
+    *,
+    short: str = "",
+    **more: Any,  # noqa: ANN401 -- typer's
+) -> Any:  # noqa: ANN401 -- typer has no name for it
+    """Return an option with its help; it is a flag without a `metavar`."""
+    names = (name, short) if short else (name,)
+    return typer.Option(*names, help=text, metavar=metavar or None, **more)
+
+
+def argument(metavar: str, text: str, **more: Any) -> Any:  # noqa: ANN401 -- (as above)
+    """Return an argument with its help."""
+    return typer.Argument(metavar=metavar, help=text, **more)
+
+
 Store = Annotated[
     str,
-    typer.Argument(
-        metavar="STORE", help=_("The store's name in bridge.toml."), autocompletion=complete.stores
-    ),
+    argument("STORE", _("The store's name in bridge.toml."), autocompletion=complete.stores),
 ]
-Json = Annotated[bool, typer.Option("--json", help=_("Answer as JSON."))]
+Json = Annotated[bool, option("--json", _("Answer as JSON."))]
 
 _ORDINARY = inspect.Parameter.POSITIONAL_OR_KEYWORD
 _NAMED = inspect.Parameter.KEYWORD_ONLY

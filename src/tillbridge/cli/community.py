@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.commands import Json, add_operations, perform
+from tillbridge.cli.commands import Json, add_operations, argument, option, perform
 from tillbridge.cli.reach import ask
 from tillbridge.cli.settings import check_community, load_settings
 from tillbridge.core.i18n import _
@@ -22,10 +22,8 @@ app.add_typer(webhook, name="webhook")
 
 Name = Annotated[
     str,
-    typer.Argument(
-        metavar="COMMUNITY",
-        help=_("The community's name in bridge.toml."),
-        autocompletion=complete.communities,
+    argument(
+        "COMMUNITY", _("The community's name in bridge.toml."), autocompletion=complete.communities
     ),
 ]
 
@@ -62,7 +60,7 @@ def hours(
     context: typer.Context,
     name: Name,
     push: Annotated[
-        bool, typer.Option("--push", help=_("Push them now, whether they have changed or not."))
+        bool, option("--push", _("Push them now, whether they have changed or not."))
     ] = False,
     as_json: Json = False,
 ) -> None:

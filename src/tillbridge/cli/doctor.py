@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json
+from tillbridge.cli.commands import Json, option
 from tillbridge.cli.control import NotRunning, RunningBridge, find_running
 from tillbridge.cli.exits import CommandFailed
 from tillbridge.cli.settings import load_settings
@@ -126,12 +126,10 @@ def support_bundle(
     context: typer.Context,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help=_("The zip file; else one in this folder.")),
+        option("--output", _("The zip file; else one in this folder."), "FILE"),
     ] = None,
-    preview: Annotated[
-        bool, typer.Option("--preview", help=_("Only show what would be in it."))
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help=_("Write it without asking."))] = False,
+    preview: Annotated[bool, option("--preview", _("Only show what would be in it."))] = False,
+    yes: Annotated[bool, option("--yes", _("Write it without asking."))] = False,
     as_json: Json = False,
 ) -> None:
     """Write one zip file for support: versions, settings, status, doctor, log; nothing secret.

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json, add_operations
+from tillbridge.cli.commands import Json, add_operations, argument, option
 from tillbridge.core.i18n import _
 
 app = typer.Typer(help=_("Many bridges, seen from one place."), no_args_is_help=True)
@@ -23,20 +23,18 @@ add_operations(app, "fleet")
 
 @app.command()
 def show(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help=_("Where the reports are collected."))
-    ],
+    folder: Annotated[Path, argument("FOLDER", _("Where the reports are collected."))],
     keys: Annotated[
         Path,
-        typer.Option("--keys", metavar="FILE", help=_("Lines NAME KEY (tillbridge fleet key).")),
+        option("--keys", _("Lines NAME KEY (tillbridge fleet key)."), "FILE"),
     ],
     silent_after: Annotated[
         float,
-        typer.Option(
+        option(
             "--silent-after",
-            metavar="SECONDS",
+            _("A report that is older means that the bridge is silent."),
+            "SECONDS",
             min=1,
-            help=_("A report that is older means that the bridge is silent."),
         ),
     ] = 300,
     as_json: Json = False,

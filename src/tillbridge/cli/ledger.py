@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json
+from tillbridge.cli.commands import Json, argument, option
 from tillbridge.cli.say import Yes, confirm
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
@@ -20,10 +20,10 @@ def backup(
     context: typer.Context,
     to: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--to",
-            metavar="FOLDER",
-            help=_("Put it there, and keep whatever is there; else into the data folder."),
+            _("Put it there, and keep whatever is there; else into the data folder."),
+            "FOLDER",
         ),
     ] = None,
     as_json: Json = False,
@@ -48,7 +48,7 @@ def restore(
     context: typer.Context,
     saved: Annotated[
         Path | None,
-        typer.Argument(metavar="BACKUP", help=_("The back-up; else the newest one.")),
+        argument("BACKUP", _("The back-up; else the newest one.")),
     ] = None,
     yes: Yes = False,
     as_json: Json = False,
@@ -148,7 +148,7 @@ def migrate(
     context: typer.Context,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help=_("Try it on a copy, and change nothing.")),
+        option("--dry-run", _("Try it on a copy, and change nothing.")),
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.commands import Json
+from tillbridge.cli.commands import Json, option
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import ConfigError
@@ -38,49 +38,31 @@ def logs(  # noqa: PLR0913, PLR0917 -- one for each option of the command
     context: typer.Context,
     level: Annotated[
         LogLevel | None,
-        typer.Option(
-            "--level", metavar="LEVEL", help=_("Only lines as severe: debug, info, warning, error.")
-        ),
+        option("--level", _("Only lines as severe: debug, info, warning, error."), "LEVEL"),
     ] = None,
     event: Annotated[
         str,
-        typer.Option("--event", metavar="NAME", help=_("Only events that begin so, as order.")),
+        option("--event", _("Only events that begin so, as order."), "NAME"),
     ] = "",
-    text: Annotated[
-        str, typer.Option("--text", metavar="TEXT", help=_("Only lines with this text in them."))
-    ] = "",
+    text: Annotated[str, option("--text", _("Only lines with this text in them."), "TEXT")] = "",
     store: Annotated[
         str | None,
-        typer.Option(
-            "--store",
-            metavar="STORE",
-            help=_("Only this store's lines."),
-            autocompletion=complete.stores,
-        ),
+        option("--store", _("Only this store's lines."), "STORE", autocompletion=complete.stores),
     ] = None,
     order: Annotated[
         str,
-        typer.Option(
-            "--order",
-            metavar="ID",
-            help=_("Only this order's lines."),
-            autocompletion=complete.orders,
-        ),
+        option("--order", _("Only this order's lines."), "ID", autocompletion=complete.orders),
     ] = "",
     since: Annotated[
         str,
-        typer.Option(
-            "--since", metavar="TIME", help=_("Only lines since then: 2h, 18:30, today, ISO 8601.")
-        ),
+        option("--since", _("Only lines since then: 2h, 18:30, today, ISO 8601."), "TIME"),
     ] = "",
     limit: Annotated[
         int,
-        typer.Option(
-            "--limit", metavar="N", min=1, max=100_000, help=_("How many, the last ones.")
-        ),
+        option("--limit", _("How many, the last ones."), "N", min=1, max=100_000),
     ] = 200,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help=_("Go on with new lines, until Ctrl-C."))
+        bool, option("--follow", _("Go on with new lines, until Ctrl-C."), short="-f")
     ] = False,
     as_json: Json = False,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.commands import Json, add_operations
+from tillbridge.cli.commands import Json, add_operations, argument, option
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.i18n import _
 
@@ -19,11 +19,7 @@ app = typer.Typer(help=_("Look at orders, try one again, cancel one."), no_args_
 
 OrderId = Annotated[
     str,
-    typer.Argument(
-        metavar="ID",
-        help=_("The order's number, or its id (ord_...)."),
-        autocompletion=complete.orders,
-    ),
+    argument("ID", _("The order's number, or its id (ord_...)."), autocompletion=complete.orders),
 ]
 
 
@@ -32,18 +28,11 @@ def list_orders(
     context: typer.Context,
     store: Annotated[
         str | None,
-        typer.Option(
-            "--store",
-            metavar="STORE",
-            help=_("Only this store's orders."),
-            autocompletion=complete.stores,
-        ),
+        option("--store", _("Only this store's orders."), "STORE", autocompletion=complete.stores),
     ] = None,
     limit: Annotated[
         int,
-        typer.Option(
-            "--limit", metavar="N", min=1, max=10_000, help=_("How many, the newest first.")
-        ),
+        option("--limit", _("How many, the newest first."), "N", min=1, max=10_000),
     ] = 20,
     as_json: Json = False,
 ) -> None:
@@ -91,12 +80,7 @@ def figures(
     context: typer.Context,
     store: Annotated[
         str | None,
-        typer.Option(
-            "--store",
-            metavar="STORE",
-            help=_("Only this store's figures."),
-            autocompletion=complete.stores,
-        ),
+        option("--store", _("Only this store's figures."), "STORE", autocompletion=complete.stores),
     ] = None,
     as_json: Json = False,
 ) -> None:

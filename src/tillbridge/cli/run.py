@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tillbridge.cli import say
+from tillbridge.cli.commands import option
 from tillbridge.cli.exits import Exit
 from tillbridge.cli.settings import config_path, set_up_kept_log
 from tillbridge.core.i18n import _
@@ -36,15 +37,11 @@ def run(context: typer.Context) -> None:
 def sandbox(
     host: Annotated[
         str,
-        typer.Option(
-            "--host", metavar="HOST", help=_("The address to listen on; keep it this machine's.")
-        ),
+        option("--host", _("The address to listen on; keep it this machine's."), "HOST"),
     ] = "127.0.0.1",
     port: Annotated[
         int,
-        typer.Option(
-            "--port", metavar="PORT", min=0, max=65_535, help=_("The port; 0 takes a free one.")
-        ),
+        option("--port", _("The port; 0 takes a free one."), "PORT", min=0, max=65_535),
     ] = 9000,
 ) -> None:
     """Run a strict ordering service on this machine, with a storefront to order from.
@@ -86,14 +83,14 @@ def _ready(running: "RunningSandbox") -> None:
 def demo(
     once: Annotated[
         bool,
-        typer.Option("--once", help=_("Play the scenario once, tell what happened, and end.")),
+        option("--once", _("Play the scenario once, tell what happened, and end.")),
     ] = False,
     till: Annotated[
         str,
-        typer.Option(
+        option(
             "--till",
-            metavar="NAME",
-            help=_("Play it with the till of this adapter: clover, square, ... or a folder's."),
+            _("Play it with the till of this adapter: clover, square, ... or a folder's."),
+            "NAME",
         ),
     ] = "folder",
 ) -> None:

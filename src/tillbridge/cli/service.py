@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json
+from tillbridge.cli.commands import Json, option
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
@@ -20,11 +20,9 @@ app = typer.Typer(help=_("The bridge as a service of this machine."), no_args_is
 
 Name = Annotated[
     str,
-    typer.Option("--name", metavar="NAME", help=_("Which of several bridges on this machine.")),
+    option("--name", _("Which of several bridges on this machine."), "NAME"),
 ]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help=_("Say what would be done, and do nothing."))
-]
+DryRun = Annotated[bool, option("--dry-run", _("Say what would be done, and do nothing."))]
 
 
 @app.command()
@@ -32,7 +30,7 @@ def install(
     context: typer.Context,
     name: Name = "",
     no_start: Annotated[
-        bool, typer.Option("--no-start", help=_("Let it start with the machine, not now."))
+        bool, option("--no-start", _("Let it start with the machine, not now."))
     ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,

@@ -8,7 +8,7 @@ import typer
 
 from tillbridge.cli import say
 from tillbridge.cli.answers import no_tables
-from tillbridge.cli.commands import Json, Store, add_operations, call
+from tillbridge.cli.commands import Json, Store, add_operations, call, option
 from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
@@ -39,28 +39,20 @@ add_operations(app, "tables")
 def qr(
     context: typer.Context,
     store: Store,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="DIR", help=_("The folder to write to."))
-    ] = Path(),
+    out: Annotated[Path, option("--out", _("The folder to write to."), "DIR")] = Path(),
     kind: Annotated[
         Format,
-        typer.Option(
-            "--format",
-            metavar="KIND",
-            help=_("html: a sheet to print; svg or png: a file a table."),
-        ),
+        option("--format", _("html: a sheet to print; svg or png: a file a table."), "KIND"),
     ] = Format.HTML,
     paper: Annotated[
-        PaperSize, typer.Option("--paper", metavar="SIZE", help=_("The sheet's paper: a4, letter."))
+        PaperSize, option("--paper", _("The sheet's paper: a4, letter."), "SIZE")
     ] = PaperSize.A4,
     per_page: Annotated[
         int,
-        typer.Option(
-            "--per-page", metavar="N", min=1, max=30, help=_("How many codes on a page, up to 30.")
-        ),
+        option("--per-page", _("How many codes on a page, up to 30."), "N", min=1, max=30),
     ] = 6,
     zone: Annotated[
-        str | None, typer.Option("--zone", metavar="ZONE", help=_("Only the tables of this zone."))
+        str | None, option("--zone", _("Only the tables of this zone."), "ZONE")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.commands import Json
+from tillbridge.cli.commands import Json, argument, option
 from tillbridge.cli.settings import load_settings
 from tillbridge.core.i18n import _
 
@@ -25,10 +25,10 @@ def reach(
     context: typer.Context,
     way: Annotated[
         WayName | None,
-        typer.Argument(metavar="[WAY]", help=_("Which way; without one all four are compared.")),
+        argument("[WAY]", _("Which way; without one all four are compared.")),
     ] = None,
     file_only: Annotated[
-        bool, typer.Option("--file", help=_("Print the way's file and nothing else."))
+        bool, option("--file", _("Print the way's file and nothing else."))
     ] = False,
     as_json: Json = False,
 ) -> None:
