@@ -1,6 +1,5 @@
 """The bridge's own health: examine every link, read the log, put a support bundle together."""
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,8 @@ from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
 
 if TYPE_CHECKING:
+    import asyncio
+
     from tillbridge.config import LoadedSettings
     from tillbridge.diagnostics.checkup import Checkup
     from tillbridge.diagnostics.subject import Subject
@@ -91,6 +92,8 @@ async def logs(
 
     A line has `at`, `level`, `event` and fields of its own; `exception` is a traceback.
     """
+    import asyncio
+
     from tillbridge.core.log import LOG_FOLDER
     from tillbridge.diagnostics.log_lines import LogFilter, latest
 
@@ -107,6 +110,8 @@ async def reach(bridge: "Bridge") -> Answer:
     `public_url`, `receiver`, `path`, `cautions`, `fits` and `ways`; a way has `name`, `title`,
     `text`, `cautions`, `steps`, `installed` and `running`.
     """
+    import asyncio
+
     from tillbridge.diagnostics.reach import guidance, place_of
 
     loaded = _running(bridge).loaded
@@ -116,6 +121,8 @@ async def reach(bridge: "Bridge") -> Answer:
 @operation("diagnostics.bundle", role=Role.TECHNICIAN)
 async def bundle(bridge: "Bridge") -> Answer:
     """Begin to put a support bundle together, or join who has begun."""
+    import asyncio
+
     found = _running(bridge)
     if found.packing is None or found.packing.done():
         found.packing = asyncio.create_task(_packed(bridge, found.loaded), name="support_bundle")
@@ -161,6 +168,8 @@ async def bundle_file(bridge: "Bridge") -> Answer:
 
 
 async def _packed(bridge: "Bridge", loaded: "LoadedSettings") -> _Packed:
+    import asyncio
+
     from tillbridge.diagnostics.bundle import gather
     from tillbridge.model.instant import to_iso
 
@@ -180,6 +189,7 @@ async def _packed(bridge: "Bridge", loaded: "LoadedSettings") -> _Packed:
 
 def _begun(bridge: "Bridge") -> "tuple[str, asyncio.Task[Answer]]":
     """Return the examination under way; begin one where there is none."""
+    import asyncio
     import secrets
 
     from tillbridge.diagnostics.checkup import examination
