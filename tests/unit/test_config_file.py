@@ -41,7 +41,7 @@ def faults(tmp_path: Path, text: str) -> dict[str, str]:
     """Each fault of the file by its key."""
     with pytest.raises(ConfigFaults) as caught:
         load(written(tmp_path, text))
-    return {fault.key: fault.told("bridge.toml") for fault in caught.value.faults}
+    return {fault.key: fault.sentence("bridge.toml") for fault in caught.value.faults}
 
 
 def changed(old: str, new: str) -> str:

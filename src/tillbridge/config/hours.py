@@ -24,7 +24,7 @@ from pydantic import (
 
 from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read_named_file
 from tillbridge.config.translate import did_you_mean, faults_of
-from tillbridge.config.values import Section, Text, slip
+from tillbridge.config.values import Section, Text, invalid
 from tillbridge.core.i18n import _
 from tillbridge.model.hours import (
     DAY_MINUTES,
@@ -53,10 +53,10 @@ _LOOSE = re.compile(
 
 def _span(written: object, info: ValidationInfo) -> Span:
     if not isinstance(written, str):
-        raise slip(_("must be text."), _('Write for example "12:00-15:00".'))
+        raise invalid(_("must be text."), _('Write for example "12:00-15:00".'))
     found = _SPAN.fullmatch(written.strip())
     if found is None:
-        raise slip(
+        raise invalid(
             _("{written} is no time from HH:MM to HH:MM.").format(written=f'"{written}"'),
             _instead(written),
         )
@@ -66,17 +66,17 @@ def _span(written: object, info: ValidationInfo) -> Span:
     )
     day, following = _day_names(info)
     if max(opens, closes) > DAY_MINUTES or opens == DAY_MINUTES:
-        raise slip(
+        raise invalid(
             _('"{written}" goes past the end of the day, which is 24:00.').format(written=written),
             _over_midnight(opens % DAY_MINUTES, closes % DAY_MINUTES, day, following),
         )
     if opens == closes:
-        raise slip(
+        raise invalid(
             _('"{written}" ends when it begins.').format(written=written),
             _('A whole day is "00:00-24:00"; a day without hours is [].'),
         )
     if closes < opens:
-        raise slip(
+        raise invalid(
             _('"{written}" ends before it begins.').format(written=written),
             _over_midnight(opens, closes, day, following),
         )
@@ -124,7 +124,7 @@ def _minutes(hours: str, minutes: str | None, half: str | None) -> int | None:
 
 def _times(value: object, info: ValidationInfo) -> object:
     if not isinstance(value, list):
-        raise slip(
+        raise invalid(
             _("must be a list of times."),
             _('Write for example {key} = ["12:00-15:00", "18:00-23:00"].').format(
                 key=info.field_name
@@ -138,7 +138,7 @@ def _in_order(spans: list[Span]) -> list[Span]:
     for before, after in pairwise(spans):
         if after.opens < before.closes:
             joined = Span(before.opens, max(before.closes, after.closes))
-            raise slip(
+            raise invalid(
                 _("{span} overlaps {other}.").format(span=after, other=before),
                 _('Make one of them, "{joined}", or correct a time.').format(joined=joined),
             )
@@ -188,7 +188,7 @@ def _zone(name: str | None, info: ValidationInfo) -> str | None:
     configured = (info.context or {}).get("timezone")
     if name is None:
         if configured is None:
-            raise slip(
+            raise invalid(
                 _("is missing."),
                 _('Write the place\'s IANA name, for example timezone = "Europe/Prague".'),
             )
@@ -196,12 +196,12 @@ def _zone(name: str | None, info: ValidationInfo) -> str | None:
     try:
         ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise slip(
+        raise invalid(
             _('"{name}" is no time zone.').format(name=name),
             _nearest_zone(name) or _('Write an IANA name, for example "Europe/Prague".'),
         ) from None
     if configured is not None and configured != name:
-        raise slip(
+        raise invalid(
             _('is not that of the store in bridge.toml, "{other}".').format(other=configured),
             _("Let both be the same."),
         )
@@ -219,14 +219,14 @@ def _nearest_zone(name: str) -> str:
 
 
 def _date(value: object) -> date:
-    if type(value) is date:  # a time beside it (datetime) is a slip
+    if type(value) is date:  # a time beside it (datetime) is a mistake
         return value
     if isinstance(value, str):
         try:
             return date.fromisoformat(value.strip())
         except ValueError:
             pass
-    raise slip(_("is no date that exists."), _HOW_TO_WRITE_A_DATE)
+    raise invalid(_("is no date that exists."), _HOW_TO_WRITE_A_DATE)
 
 
 _HOW_TO_WRITE_A_DATE = _("Write year-month-day, for example date = 2026-12-25.")
@@ -244,12 +244,12 @@ class _Override(Section):
     @model_validator(mode="after")
     def _open_or_closed(self) -> Self:
         if self.closed and self.hours:
-            raise slip(
+            raise invalid(
                 _("says closed, and hours says when it is open."),
                 _("Remove one of the two lines."),
             )
         if not self.closed and self.hours is None:
-            raise slip(
+            raise invalid(
                 _("says neither closed nor hours."),
                 _('Write closed = true, or hours = ["12:00-15:00"].'),
             )
@@ -290,7 +290,7 @@ def read_hours_file(path: Path, *, timezone: str | None, today: date) -> HoursFi
     )
     if faults := [*_repeated_dates(hours), *_skipped_dates(hours, today)]:
         raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults])
-    notes = [fault.placed(lines).told(str(path)) for fault in _skipped_weekly(hours, today)]
+    notes = [fault.placed(lines).sentence(str(path)) for fault in _skipped_weekly(hours, today)]
     return HoursFile(hours, tuple(notes))
 
 

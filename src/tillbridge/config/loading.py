@@ -15,7 +15,7 @@ from pydantic import SecretStr, ValidationError
 
 from tillbridge.config.alerts import EmailSettings
 from tillbridge.config.bridge import BridgeSettings, Settings, StatusPageSettings
-from tillbridge.config.secrets import Kept, resolve_secret
+from tillbridge.config.secrets import FromVault, resolve_secret
 from tillbridge.config.store import StoreSettings
 from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read_file
 from tillbridge.config.translate import faults_of, unknown_key
@@ -87,8 +87,8 @@ class LoadedSettings:
         """The folder of the ledger, absolute."""
         return self.settings.bridge.data_dir
 
-    def client_secret(self, kept: Kept | None = None) -> SecretStr:
-        """Return the app's secret, read now; `kept` looks into the vault.
+    def client_secret(self, from_vault: FromVault | None = None) -> SecretStr:
+        """Return the app's secret, read now; `from_vault` looks into the vault.
 
         Raises ConfigError where it cannot be had.
         """
@@ -96,7 +96,7 @@ class LoadedSettings:
             self.settings.service.client_secret,
             key="service.client_secret",
             base_dir=self.base_dir,
-            kept=kept,
+            from_vault=from_vault,
         )
 
     def line_of(self, *path: str | int) -> int:

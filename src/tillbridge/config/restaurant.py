@@ -20,7 +20,7 @@ from tillbridge.config.hours import Week, read_hours_file
 from tillbridge.config.store import StoreSettings
 from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read_named_file
 from tillbridge.config.translate import faults_of
-from tillbridge.config.values import FilledText, Section, Text, slip
+from tillbridge.config.values import FilledText, Section, Text, invalid
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.hours import OpeningHours, Span
@@ -33,14 +33,6 @@ _PHONE = re.compile(r"\+?[0-9][0-9 ()./-]{3,24}")
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s.]+")
 
 
-@dataclass(frozen=True, slots=True)
-class StoreFile:
-    """What the file says; `weekly` only where its hours stand there, Monday first."""
-
-    restaurant: Restaurant
-    weekly: tuple[tuple[Span, ...], ...] | None = None
-
-
 def _image(image: str) -> str:
     try:
         parts = urlsplit(image)
@@ -48,7 +40,7 @@ def _image(image: str) -> str:
     except ValueError:
         fine = False
     if image and (not fine or any(each.isspace() for each in image)):
-        raise slip(
+        raise invalid(
             _("is no https:// URL: the storefront shows pictures from the internet only."),
             _("Put the picture on a web server and write its https:// address."),
         )
@@ -58,7 +50,7 @@ def _image(image: str) -> str:
 def _matching(form: re.Pattern[str], kind: str, example: str) -> AfterValidator:
     def check(text: str) -> str:
         if not form.fullmatch(text):
-            raise slip(
+            raise invalid(
                 _("is not {kind}.").format(kind=kind),
                 _('Write it as in "{example}".').format(example=example),
             )
@@ -75,15 +67,15 @@ def _money(value: object, info: ValidationInfo) -> int:
         currency=currency, key=info.field_name, example="15" if whole else "15.00"
     )
     if isinstance(value, bool) or not isinstance(value, int | Decimal | str):
-        raise slip(_("must be an amount of money."), fix)
+        raise invalid(_("must be an amount of money."), fix)
     try:
         minor = to_minor(value if isinstance(value, str) else Decimal(value), currency)
     except ArithmeticError:
-        raise slip(_("is more than any money."), fix) from None
+        raise invalid(_("is more than any money."), fix) from None
     except ValueError as wrong:
-        raise slip(_("is wrong: {slip}.").format(slip=wrong), fix) from None
+        raise invalid(_("is wrong: {slip}.").format(slip=wrong), fix) from None
     if minor < 0:
-        raise slip(_("must not be less than nothing."), fix)
+        raise invalid(_("must not be less than nothing."), fix)
     return minor
 
 
@@ -94,7 +86,7 @@ def _radius(value: object) -> str:
         or not Decimal(value).is_finite()
         or not 0 <= value <= _FARTHEST_KM
     ):
-        raise slip(
+        raise invalid(
             _("must be a distance in kilometres, from 0 to {most}.").format(most=_FARTHEST_KM),
             _("Write for example radius_km = 4.5, without quotes."),
         )
@@ -113,7 +105,7 @@ def _json(value: Any) -> Any:  # noqa: ANN401 -- any TOML value
         case list():
             return [_json(each) for each in value]
         case _:
-            raise slip(
+            raise invalid(
                 _("cannot be written in JSON, which the service reads."),
                 _("Put it in quotes, in the form that the service wants."),
             )
@@ -157,10 +149,12 @@ class _StoreFileBody(Section):
     pass_through: dict[str, Annotated[Any, AfterValidator(_json)]] = Field(default_factory=dict)
 
 
-def read_store_file(path: Path, *, currency: str, has_hours_file: bool) -> StoreFile:
-    """Return what the file says; money in minor units of `currency`.
+def _read_settings(
+    path: Path, *, currency: str, has_hours_file: bool
+) -> tuple[Restaurant, tuple[tuple[Span, ...], ...] | None]:
+    """Return what the file says, and its weekly hours (Monday first) if they stand there.
 
-    Raises ConfigFaults with all that is wrong.
+    Money is in minor units of `currency`. Raises ConfigFaults with all that is wrong.
     """
     text, _floats = read_named_file(path, "settings_file")
     document = tomllib.loads(text, parse_float=Decimal)
@@ -170,29 +164,27 @@ def read_store_file(path: Path, *, currency: str, has_hours_file: bool) -> Store
     except ValidationError as error:
         faults = list(faults_of(error, document, _StoreFileBody))
         raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults]) from None
-    if faults := list(_said_twice(body, has_hours_file=has_hours_file)):
+    if faults := list(_repeated(body, has_hours_file=has_hours_file)):
         raise ConfigFaults(str(path), [fault.placed(lines) for fault in faults])
-    return StoreFile(
-        Restaurant(
-            name=body.name,
-            description=body.description,
-            image=body.image,
-            phone=body.phone,
-            email=body.email,
-            address=Address(**dict(body.address)),
-            delivery=DeliveryTerms(**dict(body.delivery)),
-            pass_through=body.pass_through,
-        ),
-        body.hours.spans() if body.hours else None,
+    restaurant = Restaurant(
+        name=body.name,
+        description=body.description,
+        image=body.image,
+        phone=body.phone,
+        email=body.email,
+        address=Address(**dict(body.address)),
+        delivery=DeliveryTerms(**dict(body.delivery)),
+        pass_through=body.pass_through,
     )
+    return restaurant, body.hours.spans() if body.hours else None
 
 
-def _said_twice(body: _StoreFileBody, *, has_hours_file: bool) -> Iterator[Fault]:
-    """Return a fault for what stands in two places."""
+def _repeated(body: _StoreFileBody, *, has_hours_file: bool) -> Iterator[Fault]:
+    """Yield a fault for what stands in two places."""
     if has_hours_file and body.hours is not None:
         yield Fault(
             ("hours",),
-            _("are told twice: there is an hours_file too."),
+            _("are found twice: there is an hours_file too."),
             _("Remove this table, or hours_file from bridge.toml."),
         )
     address, delivery = body.address, body.delivery
@@ -261,25 +253,27 @@ class StoreFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreWords:
-    """What the files say; `notes` are sentences about days that come."""
+class StoreDetails:
+    """What the files hold; `notes` are sentences about days that come."""
 
     restaurant: Restaurant | None = None
     hours: OpeningHours | None = None
     notes: tuple[str, ...] = ()
 
 
-def read_store_files(files: StoreFiles, *, today: date) -> StoreWords:
+def read_store_files(files: StoreFiles, *, today: date) -> StoreDetails:
     """Return what the files say. Raises ConfigError with all that is wrong in all of them."""
     wrong: list[ConfigError] = []
-    told = StoreFile(Restaurant())
+    restaurant: Restaurant | None = None
     hours: OpeningHours | None = None
     notes: tuple[str, ...] = ()
     if files.settings is not None:
+        has_hours_file = files.hours is not None
         try:
-            told = read_store_file(
-                files.settings, currency=files.currency, has_hours_file=files.hours is not None
+            restaurant, weekly = _read_settings(
+                files.settings, currency=files.currency, has_hours_file=has_hours_file
             )
+            hours = weekly and OpeningHours(files.timezone or "", weekly)
         except ConfigError as fault:
             wrong.append(fault)
     if files.hours is not None:
@@ -290,10 +284,7 @@ def read_store_files(files: StoreFiles, *, today: date) -> StoreWords:
             wrong.append(fault)
     if wrong:
         raise _together(wrong)
-    if told.weekly is not None:
-        hours = OpeningHours(files.timezone or "", told.weekly)
-    restaurant = told.restaurant if files.settings is not None else None
-    return StoreWords(restaurant, hours, notes)
+    return StoreDetails(restaurant, hours, notes)
 
 
 def _together(wrong: list[ConfigError]) -> ConfigError:
@@ -302,7 +293,7 @@ def _together(wrong: list[ConfigError]) -> ConfigError:
     lines = []
     for each in wrong:
         if isinstance(each, ConfigFaults):
-            lines += [fault.told(each.file) for fault in each.faults]
+            lines += [fault.sentence(each.file) for fault in each.faults]
         else:
             lines.append(str(each))
     head = _("{count} things are wrong").format(count=len(lines))

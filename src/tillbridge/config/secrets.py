@@ -12,8 +12,8 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import claim_file
 from tillbridge.core.i18n import _
 
-# Returns what the vault keeps; None for nothing.
-Kept = Callable[[], str | None]
+# Returns what the vault holds; None for nothing.
+FromVault = Callable[[], str | None]
 
 
 class SecretSource(Section):
@@ -50,9 +50,13 @@ Secret = Annotated[
 
 
 def resolve_secret(
-    source: SecretStr | SecretSource, *, key: str, base_dir: Path, kept: Kept | None = None
+    source: SecretStr | SecretSource,
+    *,
+    key: str,
+    base_dir: Path,
+    from_vault: FromVault | None = None,
 ) -> SecretStr:
-    """Return the secret that `key` names; `kept` looks into the vault, where it may be.
+    """Return the secret that `key` names; `from_vault` looks into the vault, where it may be.
 
     White space around it is dropped: editors end files with a new line. Raises ConfigError, which
     says where it was looked for, and never holds the secret.
@@ -60,7 +64,7 @@ def resolve_secret(
     if isinstance(source, SecretStr):
         return source
     if source.vault:
-        return _from_vault(kept, key)
+        return _in_vault(from_vault, key)
     if source.env is not None:
         return _checked(_from_environment(source.env, key), f"${source.env}", key)
     if source.credential is not None:
@@ -70,13 +74,13 @@ def resolve_secret(
     return _checked(_from_file(path, key), str(path), key)
 
 
-def _from_vault(kept: Kept | None, key: str) -> SecretStr:
-    if kept is None:
+def _in_vault(from_vault: FromVault | None, key: str) -> SecretStr:
+    if from_vault is None:
         raise ConfigError(
             _("{key}: the vault keeps nothing but the client_secret of [service].").format(key=key),
             fix=_("Use file = ... instead."),
         )
-    value = kept()
+    value = from_vault()
     if value is None:
         raise ConfigError(
             _("{key}: the vault does not hold it.").format(key=key),

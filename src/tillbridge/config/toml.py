@@ -40,7 +40,7 @@ class Fault:
                 return replace(self, line=line)
         return self
 
-    def told(self, file: str) -> str:
+    def sentence(self, file: str) -> str:
         """Return the fault as one line for a person."""
         place = f"{file}, line {self.line}: " if self.line else f"{file}: "
         subject = f"{self.key} " if self.key else ""
@@ -53,13 +53,13 @@ class ConfigFaults(ConfigError):
     def __init__(self, file: str, faults: Iterable[Fault]) -> None:
         self.file = file
         self.faults = tuple(sorted(faults, key=lambda fault: (fault.line, fault.key)))
-        told = [fault.told(file) for fault in self.faults]
-        if len(told) > 1:
-            count = len(told)
+        lines = [fault.sentence(file) for fault in self.faults]
+        if len(lines) > 1:
+            count = len(lines)
             head = ngettext("{count} thing is wrong", "{count} things are wrong", count)
-            told = [head.format(count=count) + ":", *(f"  {line}" for line in told)]
+            lines = [head.format(count=count) + ":", *(f"  {line}" for line in lines)]
         super().__init__(
-            "\n".join(told), fix=_("Mend them and try again.") if len(told) > 1 else ""
+            "\n".join(lines), fix=_("Mend them and try again.") if len(lines) > 1 else ""
         )
 
 
@@ -70,7 +70,7 @@ _SLIP_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$
 
 
 def read_file(path: Path) -> tuple[str, dict[str, Any]]:
-    """Return the file's text and what it says. Raises ConfigError, with the line of a slip."""
+    """Return the file's text and what it says. Raises ConfigError, with the line of a mistake."""
     claim_file(path)
     try:
         text = path.read_bytes().decode("utf-8-sig")
@@ -84,8 +84,8 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
         ) from None
     try:
         return text, tomllib.loads(text)
-    except tomllib.TOMLDecodeError as slip:
-        raise ConfigFaults(str(path), [_slip(str(slip), text)]) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigFaults(str(path), [_syntax_fault(str(error), text)]) from None
     except RecursionError:
         fault = Fault(
             (), _("is nested too deeply."), _("Look for brackets that stand for nothing.")
@@ -93,7 +93,7 @@ def read_file(path: Path) -> tuple[str, dict[str, Any]]:
         raise ConfigFaults(str(path), [fault]) from None
 
 
-def _slip(message: str, text: str) -> Fault:
+def _syntax_fault(message: str, text: str) -> Fault:
     found = _SLIP_PLACE.search(message)
     line = int(found[1]) if found and found[1] else text.count("\n") + 1
     words = message[: found.start()] if found else message

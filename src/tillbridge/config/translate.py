@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from tillbridge.config.bridge import PageUser, Settings
 from tillbridge.config.secrets import SecretSource
 from tillbridge.config.toml import Fault, KeyPath, dotted
-from tillbridge.config.values import SLIP
+from tillbridge.config.values import INVALID
 from tillbridge.core.errors import nearest
 from tillbridge.core.i18n import _
 
@@ -134,7 +134,7 @@ def _fault(found: ErrorDetails, path: KeyPath, document: Mapping[str, Any], root
         return Fault(path, _("is missing."), _how_to_add(path, root))
     if kind == "extra_forbidden":
         return unknown_key(path, root)
-    if kind == SLIP:
+    if kind == INVALID:
         return Fault(path, context["text"], context["fix"])
     if kind == "value_error":
         return Fault(path, f"{context['error']}.", _how(path, root))

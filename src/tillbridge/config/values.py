@@ -90,12 +90,12 @@ def _quiet_hours(text: str) -> str:
 
 
 # The kind of error that carries its own sentence and remedy.
-SLIP = "slip"
+INVALID = "invalid"
 
 
-def slip(text: str, fix: str) -> PydanticCustomError:
+def invalid(text: str, fix: str) -> PydanticCustomError:
     """Return what a validator raises to say what is wrong and what to write instead."""
-    return PydanticCustomError(SLIP, "{text}", {"text": text, "fix": fix})
+    return PydanticCustomError(INVALID, "{text}", {"text": text, "fix": fix})
 
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True)]
@@ -112,7 +112,7 @@ Percent = Annotated[float, Field(ge=0, le=100)]
 class Section(BaseModel):
     """A table of the file: unknown keys are errors, values never change and never show in errors.
 
-    Strict: `"150"` is no number and `1` is no true, so that a slip is told rather than guessed at.
+    Strict: `"150"` is no number and `1` is no true, so that a mistake is reported and not guessed.
     """
 
     model_config = ConfigDict(

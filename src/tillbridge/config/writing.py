@@ -110,7 +110,7 @@ def difference(old: str, new: str) -> list[str]:
     No secret is in them, and nothing of what stays.
     """
     before, after = old.splitlines(), new.splitlines()
-    told: list[str] = []
+    lines: list[str] = []
     shown = ""
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for kind, old_from, old_to, new_from, new_to in matcher.get_opcodes():
@@ -119,11 +119,11 @@ def difference(old: str, new: str) -> list[str]:
         header = _header(after, new_from)
         first = next((line for line in after[new_from:new_to] if line.strip()), "")
         if header not in {"", shown} and not _HEADER.match(first):
-            told.append(f" {header}")
-        told += [f"-{_masked(line)}" for line in before[old_from:old_to] if line.strip()]
-        told += [f"+{_masked(line)}" for line in after[new_from:new_to] if line.strip()]
+            lines.append(f" {header}")
+        lines += [f"-{_masked(line)}" for line in before[old_from:old_to] if line.strip()]
+        lines += [f"+{_masked(line)}" for line in after[new_from:new_to] if line.strip()]
         shown = _header(after, new_to)
-    return told
+    return lines
 
 
 def _header(lines: list[str], end: int) -> str:
@@ -147,11 +147,11 @@ def replace_file(path: Path, text: str) -> Path | None:
     target = path.resolve()  # what a link names is changed, not the link
     beside = target.with_name(f".{target.name}.new")
     try:
-        copy = _kept_copy(target)
+        copy = _back_up(target)
         _write(beside, text.encode())
         if copy is not None:
             shutil.copymode(target, beside)
-            _keep_owner(target, beside)
+            _copy_owner(target, beside)
         beside.replace(target)
         _sync_folder(target.parent)
     except OSError as failure:
@@ -176,7 +176,7 @@ def put_back(path: Path, copy: Path) -> None:
     try:
         shutil.copy2(copy, beside)
         if target.exists():
-            _keep_owner(target, beside)
+            _copy_owner(target, beside)
         beside.replace(target)
     except OSError as failure:
         raise ConfigError(
@@ -185,7 +185,7 @@ def put_back(path: Path, copy: Path) -> None:
         ) from failure
 
 
-def _kept_copy(target: Path) -> Path | None:
+def _back_up(target: Path) -> Path | None:
     if not target.exists():
         return None
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(time.time()))
@@ -195,7 +195,7 @@ def _kept_copy(target: Path) -> Path | None:
         number += 1
         copy = target.with_name(f"{target.name}.{stamp}-{number}.bak")
     shutil.copy2(target, copy)  # its mode too: it may hold secrets
-    _keep_owner(target, copy)
+    _copy_owner(target, copy)
     return copy
 
 
@@ -208,7 +208,7 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(stream.fileno())
 
 
-def _keep_owner(target: Path, beside: Path) -> None:
+def _copy_owner(target: Path, beside: Path) -> None:
     if sys.platform != "win32":
         owner = target.stat()
         mine = beside.stat()

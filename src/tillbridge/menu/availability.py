@@ -122,8 +122,7 @@ class AvailabilitySync(SyncLane[None]):
             await self._send(found.store_id, [each.after for each in toggled.values()], since)
         # A person is asked whether most of the menu is sold out, but the answer is not waited for:
         # a kitchen that closes early looks just like an export that has lost a column.
-        mostly = is_most(found.off, found.known, most)
-        ctx.report(MOSTLY_SOLD_OUT, {"count": found.off, "known": found.known} if mostly else None)
+        ctx.report(MOSTLY_SOLD_OUT, found.mostly_off)
         self.succeeded()
 
     async def _send(self, store_id: str, items: Sequence[Item], since: float | None) -> None:
@@ -151,13 +150,12 @@ def is_most(off: int, known: int, max_percent: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the ledger has: `off` of `known` items are off sale by the till, overrides apart."""
+    """What the ledger has; `mostly_off`: so much is off sale by the till, overrides apart."""
 
     store_id: str | None
     comparison: Comparison
     ended_overrides: Sequence[str]
-    off: int
-    known: int
+    mostly_off: Mapping[str, int] | None
 
 
 def _look(
@@ -170,23 +168,21 @@ def _look(
 ) -> _Found:
     store_id = get_fact(connection, store, "service_store_id")
     known = menu.item_count(connection, store)
-    off = menu.count_off_by_pos(connection, store)
     off_by_pos = {key for key, each in (overlay.by_pos or {}).items() if not each.available}
-    if off_by_pos and is_most(off + len(off_by_pos), known, max_percent):
+    off = menu.count_off_by_pos(connection, store) + len(off_by_pos)
+    if off_by_pos and is_most(off, known, max_percent):  # then count each item once
         ids = {*menu.items_off_by_pos(connection, store), *off_by_pos}
         off = len(menu.accepted_ids(connection, store, ids))
-    else:
-        off += len(off_by_pos)
+    ended = [
+        key
+        for key, each in get_overrides(connection, store).items()
+        if each.until is not None and each.until <= overlay.now_ms
+    ]
     return _Found(
         store_id if isinstance(store_id, str) else None,
         compare_availability(connection, store, overlay, unconfirmed=unconfirmed),
-        [
-            key
-            for key, each in get_overrides(connection, store).items()
-            if each.until is not None and each.until <= overlay.now_ms
-        ],
-        off,
-        known,
+        ended,
+        {"count": off, "known": known} if is_most(off, known, max_percent) else None,
     )
 
 

@@ -232,43 +232,39 @@ class Pusher:
             return await self._send(step, is_last=is_last)
 
     async def _send(self, step: Step, *, is_last: bool) -> Sent:
-        async with recorded(self.ctx, step) as record:
-            reply = await exchange(self.ctx, self.store_id, record, step, self.records)
+        """Record the call, make it, and acknowledge what was taken of it.
+
+        An approval stands for what is left of its plan.
+        """
+        ctx, left, records = self.ctx, self.left, self.records
+        async with recorded(ctx, step) as record:
+            reply = await exchange(ctx, self.store_id, record, step, records)
             if isinstance(reply, Sent):
                 return reply
             sent = judge(reply, step)
-            await self._acknowledge(record, step, sent, is_last=is_last)
-            return sent
-
-    async def _acknowledge(
-        self, record: PushRecord, step: Step, sent: Sent, *, is_last: bool
-    ) -> None:
-        """Acknowledge what was taken of a step; an approval stands for what is left of its plan."""
-        taken, left, records = taken_of(step, sent), self.left, self.records
-        content, at = PushContent(), self.ctx.clock.now_ms()
-        if taken is not None and taken.kind != "availability":
-            content = await asyncio.to_thread(content_of, taken, records)
-        if taken is not None and left is not None:
-            left.accepted(taken.ids)
-        simply_taken = sent.state == "success" and not sent.missing
-        finishes = is_last and simply_taken and not self.result.refused and self.result.is_complete
-
-        def also(connection: Connection) -> None:
-            store = self.ctx.store
-            if taken is not None and taken.kind == "availability":
-                items = {each.external_id: each for each in taken.items}
-                acknowledge_availability(connection, store, items, records, at=at)
+            taken, content, at = taken_of(step, sent), PushContent(), ctx.clock.now_ms()
+            if taken is not None and taken.kind != "availability":
+                content = await asyncio.to_thread(content_of, taken, records)
             if taken is not None and left is not None:
-                if left.text:
-                    pushes.carry_approval(connection, store, left.text)
-                else:
-                    pushes.drop_hold(connection, store)
-            if finishes and self.finish is not None:
-                self.finish(connection, store, self.result)
+                left.accepted(taken.ids)
+            finish = None
+            if is_last and taken is step and self.result.is_complete and not self.result.refused:
+                finish, self.finish = self.finish, None
 
-        await record.accepted(content, sent.state, sent.message, also)
-        if finishes:
-            self.finish = None
+            def also(connection: Connection) -> None:
+                if taken is not None and taken.kind == "availability":
+                    items = {each.external_id: each for each in taken.items}
+                    acknowledge_availability(connection, ctx.store, items, records, at=at)
+                if taken is not None and left is not None:
+                    if left.text:
+                        pushes.carry_approval(connection, ctx.store, left.text)
+                    else:
+                        pushes.drop_hold(connection, ctx.store)
+                if finish is not None:
+                    finish(connection, ctx.store, self.result)
+
+            await record.accepted(content, sent.state, sent.message, also)
+            return sent
 
     async def end(self) -> None:
         """Record what the service refused item by item, which is not sent again as it is."""

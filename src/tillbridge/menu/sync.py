@@ -4,10 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
 
+from tillbridge.core.clock import Clock
 from tillbridge.core.log import get_logger
 from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.facts import get_fact, put_fact
@@ -254,10 +256,7 @@ class MenuSync(SyncLane[Assessment]):
     async def _push(self, store_id: str, assessment: Assessment, since: float | None) -> None:
         """Push the plan, for an export changed at `since`, and report what came of it."""
         ctx, started = self.ctx, time.perf_counter()
-
-        def finish(connection: Connection, store: str, result: PushResult) -> None:
-            record_push(connection, store, assessment, result, at=ctx.clock.now_ms())
-
+        finish = partial(record_push, assessment=assessment, clock=ctx.clock)
         result = await push(ctx, store_id, assessment, finish)
         self.export.forget()
         await self._report(assessment, result)
@@ -357,9 +356,10 @@ async def record_hold(ctx: MenuContext, assessment: Assessment) -> None:
 
 
 def record_push(
-    connection: Connection, store: str, assessment: Assessment, result: PushResult, *, at: int
+    connection: Connection, store: str, result: PushResult, *, assessment: Assessment, clock: Clock
 ) -> None:
     """Record that the service has what was planned, apart from what it refused item by item."""
+    at = clock.now_ms()
     put_fact(connection, store, "last_synced_at", at, at=at)
     if assessment.plan.kind == "full":
         whole_is_done(connection, store)

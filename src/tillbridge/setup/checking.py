@@ -13,7 +13,7 @@ from tillbridge.adapter import AdapterContext, MarksTickets, WritesTickets
 from tillbridge.adapter.registration import closing
 from tillbridge.config import LoadedSettings, host_and_port
 from tillbridge.config.restaurant import StoreFiles, read_store_files
-from tillbridge.config.secrets import Kept, resolve_secret
+from tillbridge.config.secrets import FromVault, resolve_secret
 from tillbridge.core.errors import ConfigError, LedgerError
 from tillbridge.core.i18n import _
 from tillbridge.ledger.vault import Vault, client_secret_for
@@ -23,7 +23,7 @@ from tillbridge.pos.store_pos import check_duties
 _NOT_OURS = {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}
 
 
-def faults_in(loaded: LoadedSettings, kept: Kept, notes: list[str]) -> list[ConfigError]:
+def faults_in(loaded: LoadedSettings, kept: FromVault, notes: list[str]) -> list[ConfigError]:
     """Return all that is wrong; `notes` is given what is right and yet worth a look."""
     return [
         *_address_faults(loaded),
@@ -33,7 +33,7 @@ def faults_in(loaded: LoadedSettings, kept: Kept, notes: list[str]) -> list[Conf
     ]
 
 
-def kept_by(loaded: LoadedSettings) -> Kept:
+def kept_by(loaded: LoadedSettings) -> FromVault:
     """Return what looks into the vault of a bridge that need not run; nothing is made."""
 
     def kept() -> str | None:
@@ -60,7 +60,7 @@ def _address_faults(loaded: LoadedSettings) -> list[ConfigError]:
     return faults
 
 
-def _secret_faults(loaded: LoadedSettings, kept: Kept) -> list[ConfigError]:
+def _secret_faults(loaded: LoadedSettings, kept: FromVault) -> list[ConfigError]:
     faults = []
     for path, source in loaded.settings.secrets():
         in_vault: Callable[[], str | None] | None = (
@@ -68,7 +68,7 @@ def _secret_faults(loaded: LoadedSettings, kept: Kept) -> list[ConfigError]:
         )
         key = ".".join(map(str, path))
         try:
-            resolve_secret(source, key=key, base_dir=loaded.base_dir, kept=in_vault)
+            resolve_secret(source, key=key, base_dir=loaded.base_dir, from_vault=in_vault)
         except ConfigError as fault:
             faults.append(_placed(loaded, fault, loaded.line_of(*path)))
     return faults

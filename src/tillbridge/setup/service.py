@@ -236,7 +236,10 @@ class SignIn:
                 _("client_secret in the file is not right."), fix=_("Enter it under Sign-in.")
             ) from None
         found = resolve_secret(
-            source, key="service.client_secret", base_dir=self._place.base_dir, kept=lambda: None
+            source,
+            key="service.client_secret",
+            base_dir=self._place.base_dir,
+            from_vault=lambda: None,
         )
         learn_secret(found.get_secret_value())
         return found.get_secret_value()

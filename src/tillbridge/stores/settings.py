@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from tillbridge.config import ScheduleSettings
 from tillbridge.config.hours import read_pauses
-from tillbridge.config.restaurant import StoreFiles, StoreWords, read_store_files
+from tillbridge.config.restaurant import StoreDetails, StoreFiles, read_store_files
 from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import (
     ConfigError,
@@ -239,7 +239,7 @@ class SettingsFlow:
         self._ledger = context.bridge.ledger
         self._problems = context.bridge.problems
         self._clock = context.bridge.clock
-        self._words = StoreWords()
+        self._words = StoreDetails()
         self._failures = 0
         self._lock = asyncio.Lock()
         self._on_schedule = on_schedule
@@ -276,7 +276,7 @@ class SettingsFlow:
         """Take up the hours of the last run, and let the schedule be followed."""
         kept = await self._ledger.read(lambda db: get_fact(db, self._store, "store_hours"))
         if self._words.hours is None and self._rules.files.paths():
-            self._words = StoreWords(hours=hours_from_json(kept))
+            self._words = StoreDetails(hours=hours_from_json(kept))
         self._on_schedule(partial(planned_at, self.schedule))
 
     async def plan(self, *, full: bool = False) -> SettingsPlan:
@@ -310,11 +310,11 @@ class SettingsFlow:
                 return self._after(failure)
             return None
 
-    async def _read(self) -> StoreWords:
+    async def _read(self) -> StoreDetails:
         today = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).date()
         return await asyncio.to_thread(read_store_files, self._rules.files, today=today)
 
-    async def _take(self, words: StoreWords) -> None:
+    async def _take(self, words: StoreDetails) -> None:
         """Let the words count from now on, and keep the hours for the next life."""
         if words.hours != self._words.hours and words.hours is not None:
             kept, at = hours_to_json(words.hours), self._clock.now_ms()
@@ -327,7 +327,7 @@ class SettingsFlow:
             log.info("store.files_read", store=self._store)
         self._words = words
 
-    async def _plan(self, words: StoreWords, *, full: bool = False) -> SettingsPlan:
+    async def _plan(self, words: StoreDetails, *, full: bool = False) -> SettingsPlan:
         weekly = None if words.hours is None else words.hours.weekly
         body = settings_body(words.restaurant, weekly, end_of_day=self._rules.end_of_day)
         fact = await self._ledger.read(lambda db: get_fact(db, self._store, "store_settings"))
