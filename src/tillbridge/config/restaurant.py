@@ -273,7 +273,8 @@ def read_store_files(files: StoreFiles, *, today: date) -> StoreDetails:
             restaurant, weekly = _read_settings(
                 files.settings, currency=files.currency, has_hours_file=has_hours_file
             )
-            hours = weekly and OpeningHours(files.timezone or "", weekly)
+            if weekly is not None:
+                hours = OpeningHours(files.timezone or "", weekly)
         except ConfigError as fault:
             wrong.append(fault)
     if files.hours is not None:
