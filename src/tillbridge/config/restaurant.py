@@ -184,7 +184,7 @@ def _repeated(body: _StoreFileBody, *, has_hours_file: bool) -> Iterator[Fault]:
     if has_hours_file and body.hours is not None:
         yield Fault(
             ("hours",),
-            _("are found twice: there is an hours_file too."),
+            _("are told twice: there is an hours_file too."),
             _("Remove this table, or hours_file from bridge.toml."),
         )
     address, delivery = body.address, body.delivery

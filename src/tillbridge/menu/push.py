@@ -126,33 +126,20 @@ async def send_availability(ctx: MenuContext, store_id: str, items: Sequence[Ite
     """
     step = Step("availability", tuple(items))
     with ctx.calls.availability(step.availability) as clashed:
-        async with recorded(ctx, step) as record:
-            reply = await exchange(ctx, store_id, record, step, {})
-            if isinstance(reply, Sent):
-                return reply
-            left_out = reply.missing | clashed
-            sent = {each.external_id: each for each in items if each.external_id not in left_out}
-            at = ctx.clock.now_ms()
-            await record.accepted(
-                PushContent(),
-                "success",
-                reply.message,
-                lambda connection: acknowledge_availability(connection, ctx.store, sent, at=at),
-            )
-            ctx.calls.sent.update((key, availability_of(each)) for key, each in sent.items())
-            return Sent("success", reply.message, frozenset(clashed), reply.missing)
+        sent = await Pusher(ctx, store_id, None).send_recorded(step, clashed)
+        return replace(sent, named=frozenset(clashed)) if sent.state == "success" else sent
 
 
 @dataclass(slots=True)
 class Pusher:
-    """Carries out one plan. `left` is the digest of what is left of an approved difference.
+    """Carries out one plan: `records` are where its items come from (None: availability alone).
 
-    `finish` is None once it is done.
+    `left` is the digest of what is left of an approved difference. `finish` is None once done.
     """
 
     ctx: MenuContext
     store_id: str
-    records: Records = field(default_factory=dict)
+    records: Records | None
     left: ContentDigest | None = None
     finish: Finish | None = None
     result: PushResult = field(default_factory=PushResult)
@@ -226,13 +213,15 @@ class Pusher:
                         at = ctx.clock.now_ms()
                         await ctx.write(acknowledge_availability, already, self.records, at=at)
                         step = step.only(frozenset(step.ids) - already.keys())
-                    return (
-                        await self._send(step, is_last=is_last) if step.items else Sent("success")
-                    )
-            return await self._send(step, is_last=is_last)
+                    if not step.items:
+                        return Sent("success")
+                    return await self.send_recorded(step, is_last=is_last)
+            return await self.send_recorded(step, is_last=is_last)
 
-    async def _send(self, step: Step, *, is_last: bool) -> Sent:
-        """Record the call, make it, and acknowledge what was taken of it.
+    async def send_recorded(
+        self, step: Step, clashed: AbstractSet[str] = frozenset(), *, is_last: bool = False
+    ) -> Sent:
+        """Record the call, make it, and acknowledge what was taken of it, `clashed` items apart.
 
         An approval stands for what is left of its plan.
         """
@@ -243,7 +232,9 @@ class Pusher:
                 return reply
             sent = judge(reply, step)
             taken, content, at = taken_of(step, sent), PushContent(), ctx.clock.now_ms()
-            if taken is not None and taken.kind != "availability":
+            if taken is not None and clashed:
+                taken = taken.only(set(taken.ids) - clashed)
+            if taken is not None and records is not None and taken.kind != "availability":
                 content = await asyncio.to_thread(content_of, taken, records)
             if taken is not None and left is not None:
                 left.accepted(taken.ids)
@@ -264,11 +255,15 @@ class Pusher:
                     finish(connection, ctx.store, self.result)
 
             await record.accepted(content, sent.state, sent.message, also)
+            if taken is not None and records is None:  # news to the menu's plan
+                ctx.calls.sent.update(
+                    (each.external_id, availability_of(each)) for each in taken.items
+                )
             return sent
 
     async def end(self) -> None:
         """Record what the service refused item by item, which is not sent again as it is."""
-        records, result, at = self.records, self.result, self.ctx.clock.now_ms()
+        records, result, at = self.records or {}, self.result, self.ctx.clock.now_ms()
         refusals = {
             key: menu.Refusal(records[key].fingerprint or 0, why, records[key].from_export.name)
             for key, why in result.refused.items()
@@ -291,7 +286,7 @@ class Pusher:
 
 
 async def exchange(
-    ctx: MenuContext, store_id: str, record: PushRecord, step: Step, records: Records
+    ctx: MenuContext, store_id: str, record: PushRecord, step: Step, records: Records | None
 ) -> Reply | Sent:
     """Make the call; where nothing of it is to be acknowledged, its record has ended."""
     try:
@@ -315,7 +310,7 @@ async def exchange(
 
 
 async def _call(
-    ctx: MenuContext, store_id: str, record: PushRecord, step: Step, records: Records
+    ctx: MenuContext, store_id: str, record: PushRecord, step: Step, records: Records | None
 ) -> Reply | Sent:
     service = ctx.service
     match step.kind:
@@ -340,7 +335,7 @@ async def _call(
     pushed = await service.push_menus(store_id, body)
     if not isinstance(pushed, PushAccepted):
         return Reply(pushed.status, pushed.message, pushed.counts.items)
-    content = await asyncio.to_thread(content_of, step, records)
+    content = await asyncio.to_thread(content_of, step, records or {})
     end = await record.became_job(store_id, pushed, content)
     if end.status == "success":
         whole = end.count is None or end.count >= len(step.items)
