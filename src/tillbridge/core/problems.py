@@ -157,6 +157,11 @@ class OpenProblem:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """What tells it from other open problems: code, store and subject."""
+        return (self.code, self.store, self.subject)
+
+    @property
     def kind(self) -> ProblemKind:
         """What kind it is. KeyError for a code that this version does not know."""
         return PROBLEMS[self.code]

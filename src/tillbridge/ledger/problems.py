@@ -7,7 +7,7 @@ Problems that follow from what is in the ledger are reported in the transaction 
 import asyncio
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -40,52 +40,58 @@ def past_problems(connection: Connection, *, ended_after: int) -> list[PastProbl
     return all_rows(connection, query.order_by(col(PastProblem.since)))
 
 
-# -- problems that follow from what is in the ledger: reported in the transaction that changes it
+# -- reports: what is open within a scope becomes exactly what is found
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemsChanged:
     """What a report has changed: what is open or has another detail now, and what is over."""
 
-    present: tuple[OpenProblem, ...]
-    over: tuple[OpenProblem, ...]
+    present: tuple[OpenProblem, ...] = ()
+    over: tuple[OpenProblem, ...] = ()
+
+
+def changes(
+    scope: Scope, found: Iterable[Found], before: Iterable[OpenProblem], at: int
+) -> ProblemsChanged:
+    """Return what a report at `at` (ms) changes in what was open `before`. Pure.
+
+    What stays open keeps its `since`. ValueError for a problem outside the scope, KeyError for an
+    unknown code.
+    """
+    now: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    for each in found:
+        if not scope.covers(each.code, scope.store, each.subject):
+            msg = f"{each.code} of {each.subject!r} is outside the scope of the report"
+            raise ValueError(msg)
+        key = (PROBLEMS[each.code].code, scope.store, _storable(each.subject))
+        now[key] = json.loads(json_text(each.detail))
+    known = {each.key: each for each in before if scope.covers(*each.key)}
+    present = tuple(
+        OpenProblem(*key, known[key].since if key in known else at, detail)
+        for key, detail in now.items()
+        if key not in known or known[key].detail != detail
+    )
+    over = tuple(each for key, each in known.items() if key not in now)
+    return ProblemsChanged(present, over)
 
 
 def report(connection: Connection, scope: Scope, found: Iterable[Found], at: int) -> None:
     """Make what is open within the scope exactly what is found, at `at` (ms).
 
-    Call it in the transaction that changed the state from which the problems follow. What stays
-    open keeps its `since`. Whoever watches the ledger hears of the change after the commit
-    (`ProblemsChanged`). ValueError for a problem outside the scope, KeyError for an unknown code.
+    Call it in the transaction that changed the state from which the problems follow. Raises as
+    `changes`. Whoever watches the ledger hears of the change after the commit (`ProblemsChanged`).
     """
-    now = {}
-    for each in found:
-        if not scope.covers(each.code, scope.store, each.subject):
-            msg = f"{each.code} of {each.subject!r} is outside the scope of the report"
-            raise ValueError(msg)
-        now[each.code, each.subject] = json.loads(json_text(each.detail))
-    before = {(each.code, each.subject): each for each in _in_scope(connection, scope)}
-    over = tuple(problem for key, problem in before.items() if key not in now)
-    for gone in over:
-        close_problem(connection, gone.code, gone.store, gone.subject)
-        store_past(connection, _over(gone, at))
-    present = []
-    for (code, subject), detail in now.items():
-        known = before.get((code, subject))
-        if known is None or known.detail != detail:
-            since = at if known is None else known.since
-            open_problem(connection, code, scope.store, subject, detail, since)
-            present.append(OpenProblem(code, scope.store, subject, since, detail))
-    if present or over:
-        published(connection).append(ProblemsChanged(tuple(present), over))
-
-
-def _in_scope(connection: Connection, scope: Scope) -> list[OpenProblem]:
     query = select(ProblemRow).filter_by(store=scope.store)
     query = query.where(col(ProblemRow.code).in_(sorted(scope.codes)))
-    if scope.subject is not None:
-        query = query.filter_by(subject=scope.subject)
-    return _open(connection, query)
+    changed = changes(scope, found, _open(connection, query), at)
+    for each in changed.over:
+        close_problem(connection, *each.key)
+        store_past(connection, _over(each, at))
+    for each in changed.present:
+        open_problem(connection, *each.key, each.detail, each.since)
+    if changed.present or changed.over:
+        published(connection).append(changed)
 
 
 def _open(connection: Connection, query: Select[ProblemRow]) -> list[OpenProblem]:
@@ -96,25 +102,15 @@ def _open(connection: Connection, query: Select[ProblemRow]) -> list[OpenProblem
 
 
 def _over(problem: OpenProblem, at: int) -> PastProblem:
-    return PastProblem(
-        code=problem.code,
-        store=problem.store,
-        subject=problem.subject,
-        since=problem.since,
-        until=at,
-    )
+    code, store, subject = problem.key
+    return PastProblem(code=code, store=store, subject=subject, since=problem.since, until=at)
 
 
 def open_problem(
     connection: Connection, code: str, store: str, subject: str, detail: Mapping[str, Any], at: int
 ) -> None:
-    """Open the problem; of one that is open already only the detail changes.
-
-    KeyError for a code that the registry does not know.
-    """
-    row = ProblemRow(
-        code=PROBLEMS[code].code, store=store, subject=subject, since=at, detail=detail
-    )
+    """Open the problem; of one that is open already only the detail changes."""
+    row = ProblemRow(code=code, store=store, subject=subject, since=at, detail=detail)
     connection.execute(upsert(ProblemRow, "detail"), dict(row))
 
 
@@ -172,7 +168,7 @@ class ProblemTracker:
         """Use `start`, which reads what is known."""
         self._ledger = ledger
         self._clock = clock
-        self._open = {(each.code, each.store, each.subject): each for each in known}
+        self._open = {each.key: each for each in known}
         self._unwritten: set[_Key] = set()
         self._past: list[PastProblem] = []
         self._writing: asyncio.Task[None] | None = None
@@ -192,47 +188,26 @@ class ProblemTracker:
     def report(self, scope: Scope, found: Iterable[Found]) -> None:
         """Make what is open within the scope exactly what is found now.
 
-        For state that is in memory (a probe, a clock, a file that was read). What stays open keeps
-        its `since`. ValueError for a problem outside the scope, KeyError for an unknown code.
+        For state that is in memory (a probe, a clock, a file that was read). Raises as `changes`.
         """
-        now = {(each.code, _storable(each.subject)): each for each in found}
-        outside = [
-            each for each in now.values() if not scope.covers(each.code, scope.store, each.subject)
-        ]
-        if outside:
-            msg = f"{outside[0].code} is outside the scope of the report"
-            raise ValueError(msg)
-        for code, store, subject in tuple(self._open):
-            if scope.covers(code, store, subject) and (code, subject) not in now:
-                self.close(code, store, subject)
-        for each in now.values():
-            self.open(each.code, scope.store, each.subject, **each.detail)
+        now_ms = self._clock.now_ms()
+        changed = changes(scope, found, self._open.values(), now_ms)
+        self._past += [_over(each, now_ms) for each in changed.over]
+        if self._take_over(changed):
+            self.noticed()
+        for each in (*changed.over, *changed.present):
+            self._write_down(each.key)
 
     def open(self, code: str, store: str = "", subject: str = "", **detail: object) -> None:
         """Report a problem; of one that is open only the detail changes. KeyError: no such code."""
-        key = (PROBLEMS[code].code, store, _storable(subject))
-        before = self._open.get(key)
-        if before is None:
-            self._open[key] = OpenProblem(*key, self._clock.now_ms(), detail)
-            _log_opened(self._open[key])
-            self.noticed()
-        elif before.detail == detail:
-            return
-        else:
-            self._open[key] = replace(before, detail=detail)
-        self._write_down(key)
+        found = Found(code, _storable(subject), detail)
+        self.report(Scope(store, frozenset({code}), found.subject), [found])
 
     def close(self, code: str, store: str = "", subject: str = "") -> None:
         """Report that a problem is over; nothing where it was not open. KeyError: no such code."""
-        kind = PROBLEMS[code]
-        key = (kind.code, store, _storable(subject))
-        over = self._open.pop(key, None)
-        if over is not None:
-            until = self._clock.now_ms()
-            self._past.append(_over(over, until))
-            log.info("problem.closed", code=code, store=store, subject=subject)
-            self.noticed()
-            self._write_down(key)
+        scope = Scope(store, frozenset({PROBLEMS[code].code}), _storable(subject))
+        if self.is_open(code, store, subject):
+            self.report(scope, ())
 
     def is_open(self, code: str, store: str = "", subject: str = "") -> bool:
         """Whether this problem is open."""
@@ -261,16 +236,29 @@ class ProblemTracker:
 
     def _follow(self, event: object) -> None:
         """Take over what a committed write has reported."""
-        if not isinstance(event, ProblemsChanged):
-            return
-        for each in event.over:
-            if self._open.pop(_key(each), None) is not None:
+        if isinstance(event, ProblemsChanged):
+            self._take_over(event)
+            self.noticed()
+
+    def _take_over(self, changed: ProblemsChanged) -> bool:
+        """Know and log what has changed; return whether a problem has come or gone."""
+        transitions = False
+        for each in changed.over:
+            if self._open.pop(each.key, None) is not None:
+                transitions = True
                 log.info("problem.closed", code=each.code, store=each.store, subject=each.subject)
-        for each in event.present:
-            if _key(each) not in self._open:
-                _log_opened(each)
-            self._open[_key(each)] = each
-        self.noticed()
+        for each in changed.present:
+            if each.key not in self._open:
+                transitions = True
+                log.warning(
+                    "problem.opened",
+                    code=each.code,
+                    severity=each.kind.severity,
+                    store=each.store,
+                    subject=each.subject,
+                )
+            self._open[each.key] = each
+        return transitions
 
     # -- writing it down
 
@@ -301,20 +289,6 @@ class ProblemTracker:
         self.close("ledger.unwritable")
         for key in tuple(self._unwritten):
             self._write_down(key)
-
-
-def _key(problem: OpenProblem) -> _Key:
-    return (problem.code, problem.store, problem.subject)
-
-
-def _log_opened(problem: OpenProblem) -> None:
-    log.warning(
-        "problem.opened",
-        code=problem.code,
-        severity=problem.kind.severity,
-        store=problem.store,
-        subject=problem.subject,
-    )
 
 
 def _storable(subject: str) -> str:

@@ -54,20 +54,21 @@ _ORDERS_WAITING = (
     "SELECT store, count(*), min(received_at) FROM orders WHERE closed_at IS NULL"
     " AND ticket IN ('waiting', 'writing') AND wanted <> 'cancelled' GROUP BY store"
 )
-_ORDERS_UNTOLD = (
-    "SELECT store, count(*) FROM orders WHERE closed_at IS NULL AND wanted <> told"
-    # The service itself says when an order that is ready is completed.
-    " AND NOT (wanted = 'completed' AND told = 'ready') GROUP BY store"
-)
-_DELIVERIES_OPEN = "SELECT store, count(*) FROM inbox WHERE handled_at IS NULL GROUP BY store"
-_ITEMS = "SELECT store, count(*) FROM menu_items GROUP BY store"
-_ITEMS_REFUSED = "SELECT store, count(*) FROM menu_refused GROUP BY store"
 _HOLDS = (
     "SELECT store, since, reasons, digest FROM holds"
     " WHERE approved_digest IS NULL OR approved_digest <> digest"
 )
-_TABLES = "SELECT store, count(*) FROM tables GROUP BY store"
-_PUSHES_RUNNING = "SELECT store, count(*) FROM pushes WHERE state = 'running' GROUP BY store"
+# Counts of each store, by the field of `StoreSnapshot`.
+_COUNTS = {
+    "untold": "orders WHERE closed_at IS NULL AND wanted <> told"
+    # The service itself says when an order that is ready is completed.
+    " AND NOT (wanted = 'completed' AND told = 'ready')",
+    "unhandled": "inbox WHERE handled_at IS NULL",
+    "acknowledged_items": "menu_items",
+    "refused_items": "menu_refused",
+    "tables": "tables",
+    "pushes_running": "pushes WHERE state = 'running'",
+}
 _PROBLEMS = "SELECT code, store, subject, since, detail FROM problems ORDER BY since, code"
 _LAST_DELIVERY = "SELECT received_at FROM inbox ORDER BY id DESC LIMIT 1"
 _FACTS = "SELECT store, name, value FROM facts"
@@ -165,20 +166,11 @@ def _snapshot(query: _Query) -> Snapshot:
     for store, count, oldest in query(_ORDERS_WAITING):
         of(store).waiting = count
         of(store).oldest_waiting_at = oldest
-    for store, count in query(_ORDERS_UNTOLD):
-        of(store).untold = count
-    for store, count in query(_DELIVERIES_OPEN):
-        of(store).unhandled = count
-    for store, count in query(_ITEMS):
-        of(store).acknowledged_items = count
-    for store, count in query(_ITEMS_REFUSED):
-        of(store).refused_items = count
+    for name, rows in _COUNTS.items():
+        for store, count in query(f"SELECT store, count(*) FROM {rows} GROUP BY store"):  # noqa: S608 -- our own words
+            setattr(of(store), name, count)
     for store, since, reasons, digest in query(_HOLDS):
         of(store).held = Held(since, tuple(json.loads(reasons)), digest)
-    for store, count in query(_TABLES):
-        of(store).tables = count
-    for store, count in query(_PUSHES_RUNNING):
-        of(store).pushes_running = count
     bridge: dict[str, Any] = {}
     for store, name, value in query(_FACTS):
         (of(store).facts if store else bridge)[name] = json.loads(value)

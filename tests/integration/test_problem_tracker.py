@@ -1,4 +1,4 @@
-"""The problem desk: transitions, memory, and what happens while nothing can be written."""
+"""The problem tracker: transitions, memory, and what happens while nothing can be written."""
 
 from pathlib import Path
 
