@@ -4,22 +4,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.model.order import Order, ReasonCode, parse_order
-from tillbridge.orders.checks import (
+from tillbridge.orders.intake import (
     Findings,
     MenuThen,
     OnFinding,
-    findings,
-    in_short,
-    named_ids,
-    unseen_of,
-    verdict,
-)
-from tillbridge.orders.intake import (
     OrderCreated,
     OrderDelivered,
     OtherEvent,
     Unreadable,
+    findings,
+    in_short,
+    named_ids,
     read_event,
+    unseen_of,
+    verdict,
 )
 
 MENU = MenuThen(

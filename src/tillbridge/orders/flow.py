@@ -26,9 +26,8 @@ from tillbridge.model.order import OrderState, ReasonCode
 from tillbridge.orders import tickets
 from tillbridge.orders.intake import Intake, TakenIn
 from tillbridge.orders.notifier import ServiceNotifier
-from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import ByPerson, cancellation
-from tillbridge.orders.reconciler import TicketReconciler, UpdateReader
+from tillbridge.orders.reconciler import PosPresence, TicketReconciler, UpdateReader
 from tillbridge.orders.repository import (
     OF_ONE,
     OF_SEVERAL,
@@ -178,14 +177,10 @@ class OrdersFlow:
             log.info("orders.taken_up", store=self._orders.store, count=len(rows))
 
     async def _taken_in(self, taken: TakenIn) -> None:
-        """Bring about what follows from a delivery elsewhere; a failure must not cost the order."""
-
-        async def effects() -> None:
-            if taken.cancelled is not None:
-                await self._presence.cancelled(taken.cancelled)
-            self._effects.taken_in(taken)
-
-        await self._orders.supervisor.attempt("effects", effects)
+        """Bring about elsewhere what follows from a delivery."""
+        if taken.cancelled is not None:
+            await self._presence.cancelled(taken.cancelled)
+        self._effects.taken_in(taken)
 
     # -- what a person asks for
 

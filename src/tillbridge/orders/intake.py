@@ -11,6 +11,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
 
 from sqlalchemy import Connection
 
@@ -25,10 +27,18 @@ from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.menu_past import prices_around
 from tillbridge.ledger.models import Delivery, OrderRow, TicketState
 from tillbridge.ledger.problems import report
+from tillbridge.model.money import to_major
 from tillbridge.model.numbers import parse_finite_float
-from tillbridge.model.order import Order, OrderState, parse_order, unclear_quantities
-from tillbridge.orders.checks import Findings, MenuThen, findings, named_ids, unseen_of, verdict
-from tillbridge.orders.reasons import Cancellation, cancellation
+from tillbridge.model.order import (
+    Order,
+    OrderLine,
+    OrderOption,
+    OrderState,
+    ReasonCode,
+    parse_order,
+    unclear_quantities,
+)
+from tillbridge.orders.reasons import Cancellation, ChecksFailed, cancellation
 from tillbridge.orders.repository import (
     OrderRepository,
     SetAside,
@@ -40,6 +50,7 @@ from tillbridge.orders.state import CANCELLED_UNSEEN, Change, Delivered, Entry
 
 log = get_logger()
 
+OnFinding = Literal["write_and_warn", "cancel"]
 BATCH = 64
 UNREADABLE = "order.unreadable"
 _NONE: AbstractSet[int] = frozenset()
@@ -135,6 +146,150 @@ def for_ticket(order: Order) -> Order:
     # Behind what the guest says: some tills read the table at its head.
     note = " ".join(filter(None, [order.special_instructions, ask]))
     return replace(order, special_instructions=note)
+
+
+# -- whether its lines are those of the menu that was shown when it was placed
+#
+# Nothing here refuses an order: the checks say what they found, and the store's policy decides
+# whether it is written with a warning or cancelled (settings `unknown_item` and `price_differs`).
+
+
+@dataclass(frozen=True, slots=True)
+class MenuThen:
+    """The menu as it was when an order was placed.
+
+    `prices` holds, by external id of an item, variant or add-on, what was shown, in minor units:
+    all of them where a change was so fresh that either may have been seen, none where the thing is
+    known and its price is not.
+    """
+
+    prices: Mapping[str, frozenset[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What does not fit, one plain phrase each, without the customer's data.
+
+    `currency` is the order's where it is not the store's, else "".
+    """
+
+    unknown_items: tuple[str, ...] = ()
+    prices: tuple[str, ...] = ()
+    currency: str = ""
+    quantities: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.unknown_items or self.prices or self.currency or self.quantities)
+
+    def entry(self) -> dict[str, object]:
+        """Return all that was found, for the order's log."""
+        always = {"unknown_items": self.unknown_items, "prices": self.prices}
+        found = {"currency": self.currency, "quantities": self.quantities}
+        return {**always, **{name: what for name, what in found.items() if what}}
+
+
+def named_ids(order: Order) -> frozenset[str]:
+    """Return every external id that the order names."""
+    ids: set[str | None] = set()
+    for line in order.lines:
+        ids.update((line.external_id, line.variant_external_id))
+        ids.update(option.external_id for option in line.options)
+    return frozenset(each for each in ids if each and each.isprintable())
+
+
+def findings(order: Order, menu: MenuThen | None, currency: str) -> Findings:
+    """Return what does not fit the menu; without one (a fresh ledger) only the currency can."""
+    prices: list[str] = []
+    unknown: list[str] = []
+    if menu is not None:
+        for line in order.lines:
+            not_there, other_prices = _check_line(line, menu, currency)
+            unknown += not_there
+            prices += other_prices
+    other = _short(order.currency) if order.currency not in {"", currency} else ""
+    return Findings(
+        tuple(unknown), tuple(prices), other, tuple(map(_short, unclear_quantities(order)))
+    )
+
+
+def unseen_of(found: Findings, currency: str, now_ms: int) -> dict[str, dict[str, object]]:
+    """Return what a person has to see of the findings, by problem code."""
+    unseen: dict[str, dict[str, object]] = {}
+    for code, phrases in (
+        ("order.unknown_item", found.unknown_items),
+        ("order.price_differs", found.prices),
+        ("order.quantity_unclear", found.quantities),
+    ):
+        if phrases:
+            unseen[code] = {"at": now_ms, "detail": in_short(phrases)}
+    if found.currency:
+        unseen["order.other_currency"] = {
+            "at": now_ms,
+            "theirs": found.currency,
+            "ours": currency,
+        }
+    return unseen
+
+
+def verdict(
+    found: Findings, unknown_item: OnFinding, price_differs: OnFinding
+) -> ChecksFailed | None:
+    """Return why the policy cancels the order, or None where it is written."""
+    if found.unknown_items and unknown_item == "cancel":
+        return ChecksFailed(ReasonCode.ITEM_OUT_OF_STOCK, in_short(found.unknown_items))
+    if (found.prices or found.currency) and price_differs == "cancel":
+        other = (_("the order is in {currency}").format(currency=found.currency),)
+        return ChecksFailed(ReasonCode.PRICE_MISMATCH, in_short(found.prices or other))
+    return None
+
+
+def in_short(phrases: tuple[str, ...]) -> str:
+    """Return the first of several phrases, and how many more there are."""
+    more = len(phrases) - 1
+    return (
+        phrases[0]
+        if not more
+        else _("{first} (and {count} more)").format(first=phrases[0], count=more)
+    )
+
+
+def _check_line(line: OrderLine, menu: MenuThen, currency: str) -> tuple[list[str], list[str]]:
+    """Return what of the line is not on the menu, and what has another price there."""
+    unknown, prices = [], []
+    things: list[tuple[OrderLine | OrderOption, str | None]] = [
+        (line, line.variant_external_id or line.external_id)
+    ]
+    things += [(option, option.external_id) for option in line.options]
+    for thing, priced_by in things:
+        name, external_id = _short(thing.product_name), thing.external_id
+        if external_id is None:
+            unknown.append(_("{name} (no external_id)").format(name=name))
+        elif external_id not in menu.prices:
+            unknown.append(f"{name} ({_short(external_id)})")
+        shown = menu.prices.get(priced_by or "", frozenset())
+        if thing.unit_price is not None and shown and thing.unit_price not in shown:
+            differs = _("{name} ({id}) was ordered for {ordered}, the menu said {shown}").format(
+                name=name,
+                id=_short(priced_by or ""),
+                ordered=_money(thing.unit_price, currency),
+                shown=" / ".join(_money(price, currency) for price in sorted(shown)),
+            )
+            prices.append(differs)
+    variant = line.variant_external_id
+    if variant is not None and variant not in menu.prices:
+        unknown.append(f"{_short(line.product_name)} ({_short(variant)})")
+    return unknown, prices
+
+
+def _money(minor: int, currency: str) -> str:
+    try:
+        return to_major(minor, currency)
+    except ArithmeticError:  # more digits than any money has
+        return _short(str(minor))
+
+
+def _short(text: str) -> str:
+    return "".join(each if each.isprintable() else " " for each in text)[:60]
 
 
 # -- the transaction
@@ -341,7 +496,8 @@ class Intake:
                         getattr(log, level)(event, store=self._orders.store, **each.logged)
                     if each.change is not None:
                         self._orders.publish(each.change)
-                    await self._on_taken(each)
+                    # A failure of it must not cost the order.
+                    await self._orders.supervisor.attempt("effects", partial(self._on_taken, each))
         finally:
             # What raises is tried again; that nothing gets on meanwhile ends no process.
             self.behind_since = None

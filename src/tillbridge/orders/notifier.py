@@ -35,6 +35,7 @@ from tillbridge.orders.state import (
     CallRefused,
     Change,
     ReportsTooLate,
+    Retried,
     ServiceClosed,
     ServiceKnows,
     call_for,
@@ -219,7 +220,7 @@ class ServiceNotifier:
             self._due.pop(row.order_id, None)
             self._no_longer_waiting(report)
             return
-        if change.is_retry:
+        if isinstance(change.event, Retried):
             report.due = -math.inf
         self._due[row.order_id] = report
         self._wake()
@@ -277,11 +278,12 @@ class ServiceNotifier:
         row, call = report.row, report.call
         if call is None:
             return
-        if call is not Call.CANCEL and await self._is_too_late(row):
+        late = self._orders.clock.now_ms() - row.updated_at > self._late_report_ms
+        if call is not Call.CANCEL and late and await self._waited_for_integration(row):
             minutes = (self._orders.clock.now_ms() - row.updated_at) // 60_000
             words = _("it waited {minutes} minutes for the store's integration")
-            late = ReportsTooLate(words.format(minutes=minutes))
-            await self._orders.commit(row.order_id, late, minutes=minutes)
+            too_late = ReportsTooLate(words.format(minutes=minutes))
+            await self._orders.commit(row.order_id, too_late, minutes=minutes)
             return
         started = self._orders.clock.monotonic()
         try:
@@ -349,13 +351,11 @@ class ServiceNotifier:
         detail = {"why": "order.closed_by_service", "call": call.value, "code": failure.code}
         await self._orders.commit(row.order_id, ServiceClosed(detail), status=failure.status)
 
-    async def _is_too_late(self, row: OrderRow) -> bool:
-        """Return whether the report waited for an integration until it is wrong to make it.
+    async def _waited_for_integration(self, row: OrderRow) -> bool:
+        """Return whether an old report waited for an integration: it is wrong to make it now.
 
-        The ledger tells, so that a restart makes no difference. It is asked of old reports alone.
+        The ledger tells, so that a restart makes no difference.
         """
-        if self._orders.clock.now_ms() - row.updated_at <= self._late_report_ms:
-            return False
         return any(
             each.event == _UNREPORTED
             and each.at >= row.updated_at

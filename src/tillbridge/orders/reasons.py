@@ -22,12 +22,38 @@ from tillbridge.model.order import ReasonCode
 
 _LONGEST_MESSAGE = 300
 
-_BY_FAILURE: tuple[tuple[type[PosFailure], ReasonCode], ...] = (
-    (ItemUnavailable, ReasonCode.ITEM_OUT_OF_STOCK),
-    (StoreClosed, ReasonCode.STORE_CLOSED),
-    (PosOffline, ReasonCode.POS_OFFLINE),
-    (AtCapacity, ReasonCode.CAPACITY),
-    (PriceMismatch, ReasonCode.PRICE_MISMATCH),
+
+class AfterFailure(StrEnum):
+    """What follows when the POS did not take a ticket."""
+
+    RETRY = "retry"  # until the deadline
+    CANCEL = "cancel"  # the POS said no: at once
+
+
+@dataclass(frozen=True, slots=True)
+class _FailureKind:
+    """What a failure of a write means. `note` is what the ledger stores of its kind.
+
+    `is_answer`: the kitchen cannot, so the customer gets the money back, and paper does not help.
+    """
+
+    failure: type[PosFailure]
+    note: str
+    code: ReasonCode
+    after: AfterFailure = AfterFailure.CANCEL
+    is_answer: bool = False
+
+
+# A POS that is off, or did not answer, may take the order yet; one that said no has decided.
+# Failures an adapter should not have (the runner says which) never come here: they are tried again.
+_FAILURES = (
+    _FailureKind(ItemUnavailable, "item_unavailable", ReasonCode.ITEM_OUT_OF_STOCK, is_answer=True),
+    _FailureKind(StoreClosed, "store_closed", ReasonCode.STORE_CLOSED, is_answer=True),
+    _FailureKind(AtCapacity, "capacity", ReasonCode.CAPACITY, is_answer=True),
+    _FailureKind(PriceMismatch, "price_mismatch", ReasonCode.PRICE_MISMATCH, is_answer=True),
+    _FailureKind(PosOffline, "offline", ReasonCode.POS_OFFLINE, AfterFailure.RETRY),
+    _FailureKind(TicketOutcomeUnknown, "no_answer", ReasonCode.OTHER, AfterFailure.RETRY),
+    _FailureKind(PosFailure, "refused", ReasonCode.OTHER),
 )
 _BY_REJECTION = {
     RejectReason.ITEM_UNAVAILABLE: ReasonCode.ITEM_OUT_OF_STOCK,
@@ -128,14 +154,13 @@ Cause = PosFailure | TicketUpdate | Lapsed | ChecksFailed | ByPerson
 class Cancellation:
     """What a cancel says, and what follows from it in the bridge.
 
-    `reason` is shown to the customer, `message` goes to support. `items_out` are external ids to
-    be taken off sale; `price_mismatch`, `pos_offline` and `lost_to_absence` have the menu, the
-    POS's presence and the store's pause react. `cause` is a key of `CAUSES`, "" where a person
+    `message` goes to support; the customer reads `customer_text(code)`. `items_out` are external
+    ids to be taken off sale; `price_mismatch`, `pos_offline` and `lost_to_absence` have the menu,
+    the POS's presence and the store's pause react. `cause` is a key of `CAUSES`, "" where a person
     asks for it.
     """
 
     code: ReasonCode
-    reason: str
     message: str
     cause: str = ""
     items_out: tuple[str, ...] = ()
@@ -158,7 +183,6 @@ def cancellation(cause: Cause) -> Cancellation:
     from_pos = isinstance(cause, PosFailure | TicketUpdate)
     return Cancellation(
         code=code,
-        reason=customer_text(code),
         message=_trimmed(message),
         cause=_cause_name(cause, code),
         items_out=items,
@@ -168,20 +192,24 @@ def cancellation(cause: Cause) -> Cancellation:
     )
 
 
-_NOTES: tuple[tuple[type[PosFailure], str], ...] = (
-    (ItemUnavailable, "item_unavailable"),
-    (StoreClosed, "store_closed"),
-    (PosOffline, "offline"),
-    (AtCapacity, "capacity"),
-    (PriceMismatch, "price_mismatch"),
-    (TicketOutcomeUnknown, "no_answer"),
-)
+def _kind_of(failure: PosFailure) -> _FailureKind:
+    return next(each for each in _FAILURES if isinstance(failure, each.failure))
 
 
 def failure_note(failure: PosFailure) -> str:
     """Return what the ledger keeps of a failure: its kind, and the POS's own words."""
-    kind = next((note for kind, note in _NOTES if isinstance(failure, kind)), "refused")
-    return f"{kind}: {_trimmed(failure.message)}" if failure.message else kind
+    note = _kind_of(failure).note
+    return f"{note}: {_trimmed(failure.message)}" if failure.message else note
+
+
+def after_failure(failure: PosFailure) -> AfterFailure:
+    """Return whether an order is tried again after `failure`."""
+    return _kind_of(failure).after
+
+
+def may_stand_in(failure: PosFailure) -> bool:
+    """Return whether paper helps: the POS did not say that the kitchen cannot."""
+    return not _kind_of(failure).is_answer
 
 
 def was_offline(note: str) -> bool:
@@ -206,9 +234,7 @@ def _cause_name(cause: Cause, code: ReasonCode) -> str:
 def _code_and_message(cause: Cause) -> tuple[ReasonCode, str]:
     match cause:
         case PosFailure():
-            code = next(
-                (code for kind, code in _BY_FAILURE if isinstance(cause, kind)), ReasonCode.OTHER
-            )
+            code = _kind_of(cause).code
             return code, cause.message or _("The POS refused the order without saying why.")
         case TicketUpdate():
             code = _BY_REJECTION[cause.reason] if cause.reason else ReasonCode.OTHER
@@ -231,36 +257,3 @@ def _trimmed(message: str) -> str:
     printable = "".join(each if each.isprintable() else " " for each in message)
     line = " ".join(printable.split())
     return line if len(line) <= _LONGEST_MESSAGE else line[: _LONGEST_MESSAGE - 1].rstrip() + "…"
-
-
-# -- what follows from a failed write
-
-
-class AfterFailure(StrEnum):
-    """What follows when the POS did not take a ticket."""
-
-    RETRY = "retry"  # until the deadline
-    CANCEL = "cancel"  # the POS said no: at once
-
-
-def may_stand_in(failure: PosFailure) -> bool:
-    """Return whether paper helps: the POS did not take it, and did not say that the kitchen cannot.
-
-    Sold out, closed, full and another price are answers; the customer gets the money back.
-    """
-    return not isinstance(failure, ItemUnavailable | StoreClosed | AtCapacity | PriceMismatch)
-
-
-def after_failure(failure: PosFailure) -> AfterFailure:
-    """Return whether an order is tried again after `failure`.
-
-    A POS that is off, or did not answer, may take it yet; one that said no has decided. Failures an
-    adapter should not have (the runner says which) never come here: they are tried again.
-    """
-    match failure:
-        case ItemUnavailable() | StoreClosed() | AtCapacity() | PriceMismatch():
-            return AfterFailure.CANCEL
-        case PosOffline() | TicketOutcomeUnknown():
-            return AfterFailure.RETRY
-        case _:
-            return AfterFailure.CANCEL

@@ -207,6 +207,8 @@ def problems_of(row: OrderRow) -> list[Found]:
     for code, what in row.unseen.items():
         if code in OF_ONE:
             found[code] = {name: each for name, each in what.items() if name != "at"}
+    if not found:
+        return []
     name = called(row)
     # In a command the order is named by nothing that a shell would read otherwise.
     known = {"order": name, "id": name if _PLAIN.fullmatch(name) else row.order_id}

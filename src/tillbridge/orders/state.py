@@ -56,6 +56,7 @@ HowWithdrawn = Literal["never_written", "taken_back", "left_to_person"]
 # What a person has done: typed the order into the till, or settled it in some other way.
 ByHand = Literal["typed", "settled"]
 
+_BY_ACCEPTS = {True: OrderState.ACCEPTED, False: OrderState.CREATED}  # the least it has to be
 _STATE_OF = {
     TicketStatus.ACCEPTED: OrderState.ACCEPTED,
     TicketStatus.PREPARING: OrderState.PREPARING,
@@ -269,11 +270,6 @@ class Change:
     event: Event | None = field(default=None, compare=False)
     order: Order | None = field(default=None, compare=False)
 
-    @property
-    def is_retry(self) -> bool:
-        """Whether a person wants what is left to do to be tried at once."""
-        return isinstance(self.event, Retried)
-
 
 def decide(row: OrderRow, event: Event, now_ms: int) -> Change:
     """Return what `event` makes of the order. Total: one that comes too late changes nothing."""
@@ -296,7 +292,7 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
                 ticket=TicketState.WRITTEN if waits else row.ticket,
                 ticket_reference=reference or row.ticket_reference,
                 written_at=row.written_at or now_ms,
-                desired_state=_accepted(row, accepts=accepts),
+                desired_state=merged(row.desired_state, _BY_ACCEPTS[accepts]),
                 last_failure="",
             )
             return after, [("order.written", {"reference": reference})] if waits else []
@@ -305,7 +301,7 @@ def _next(row: OrderRow, event: Event, now_ms: int) -> _Next:  # noqa: C901, PLR
                 ticket=TicketState.WRITTEN,
                 ticket_reference=reference,
                 written_at=now_ms,
-                desired_state=_accepted(row, accepts=accepts),
+                desired_state=merged(row.desired_state, _BY_ACCEPTS[accepts]),
             )
             return after, [("order.on_paper", {"why": why})]
         case WriteFailed(note, counts) if waits:
@@ -444,14 +440,14 @@ def _handled(row: OrderRow, how: ByHand, now_ms: int) -> OrderRow:
     row = row.replace(unseen={}, refused=row.refused if typed else {})
     if is_on_paper(row):
         closed = row.closed_at if typed or row.closed_at is not None else now_ms
-        desired = _accepted(row, accepts=typed)
+        desired = merged(row.desired_state, _BY_ACCEPTS[typed])
         return row.replace(ticket_reference=BY_HAND, desired_state=desired, closed_at=closed)
     if typed and row.ticket in UNWRITTEN and row.closed_at is None:
         return row.replace(
             ticket=TicketState.WRITTEN,
             ticket_reference=BY_HAND,
             written_at=now_ms,
-            desired_state=_accepted(row, accepts=True),
+            desired_state=merged(row.desired_state, OrderState.ACCEPTED),
         )
     return row.replace(closed_at=row.closed_at or now_ms, refused={})
 
@@ -486,10 +482,6 @@ def merged(desired: OrderState, news: OrderState) -> OrderState:
     if desired in FINAL or news is OrderState.CANCELLED:
         return desired if desired in FINAL else news
     return max(desired, news, key=RANK.__getitem__)
-
-
-def _accepted(row: OrderRow, *, accepts: bool) -> OrderState:
-    return merged(row.desired_state, OrderState.ACCEPTED) if accepts else row.desired_state
 
 
 def _unseen(row: OrderRow, code: str, now_ms: int, **detail: object) -> Mapping[str, Any]:
@@ -548,19 +540,19 @@ def next_call(
         return None
     if desired is OrderState.CANCELLED:
         return None if Call.CANCEL in refused else Call.CANCEL
-    return next((each for each in _calls_between(at, desired) if each not in refused), None)
+    ahead = (call for call, state in LEAVES.items() if RANK[at] <= RANK[state] < RANK[desired])
+    return next((call for call in ahead if call not in refused), None)
 
 
 def reports_due(row: OrderRow) -> list[Call]:
     """Return the calls, but for a cancel, that are still to be made, in order."""
-    if OrderState.CANCELLED in {row.service_state, row.desired_state}:
-        return []
-    calls = _calls_between(row.service_state, row.desired_state)
-    return [call for call in calls if call not in row.refused]
-
-
-def _calls_between(at: OrderState, desired: OrderState) -> list[Call]:
-    return [call for state, call in FORWARD.items() if RANK[at] <= RANK[state] < RANK[desired]]
+    at, calls = row.service_state, list[Call]()
+    while row.desired_state is not OrderState.CANCELLED and (
+        call := next_call(at, row.desired_state, row.refused)
+    ):
+        calls.append(call)
+        at = LEADS_TO[call]
+    return calls
 
 
 def can_be_written(row: OrderRow) -> bool:

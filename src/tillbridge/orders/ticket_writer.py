@@ -19,7 +19,6 @@ from tillbridge.core.worker import Worker
 from tillbridge.ledger.models import OrderRow, TicketState
 from tillbridge.ledger.orders import ON_PAPER, PERHAPS_ON_PAPER_ONLY
 from tillbridge.orders.intake import order_of
-from tillbridge.orders.presence import PosPresence
 from tillbridge.orders.reasons import (
     AfterFailure,
     Cause,
@@ -31,11 +30,13 @@ from tillbridge.orders.reasons import (
     may_stand_in,
     was_offline,
 )
+from tillbridge.orders.reconciler import PosPresence
 from tillbridge.orders.repository import OrderRepository
 from tillbridge.orders.state import (
     Change,
     Phase,
     Printed,
+    Retried,
     Withdrawn,
     WriteBegun,
     WriteFailed,
@@ -96,11 +97,11 @@ class TicketWriter:
             self._queue.drop(row.order_id)
             return
         known = self._queue.get(row.order_id)
-        now, age_ms = clock.monotonic(), clock.now_ms() - row.received_at
-        if known is not None and not change.is_retry:
+        now, retried = clock.monotonic(), isinstance(change.event, Retried)
+        if known is not None and not retried:
             self._queue.add(row, phase, known.deadline)
         else:
-            age_ms = 0 if change.is_retry else age_ms
+            age_ms = 0 if retried else clock.now_ms() - row.received_at
             deadline = now + remaining_s(age_ms, self._settings.accept_within_s)
             entry = self._queue.add(row, phase, deadline)
             entry.order = change.order or entry.order
