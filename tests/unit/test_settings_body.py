@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tillbridge.model.hours import Span
 from tillbridge.model.restaurant import Address, DeliveryTerms, Restaurant
-from tillbridge.stores.settings import changed_part, no_longer_said, settings_body
+from tillbridge.stores.settings import changed_part, no_longer_given, settings_body
 
 FULL = Restaurant(
     name="Trattoria",
@@ -67,10 +67,10 @@ def test_a_days_end_is_written_as_the_service_wants_it() -> None:
     assert body["availability"]["saturday"] == [{"open": "18:30", "close": "23:59"}]
 
 
-def test_what_is_no_longer_said_is_known() -> None:
+def test_what_is_no_longer_given_is_known() -> None:
     before = settings_body(FULL, WEEK)
     after = settings_body(Restaurant(name="Trattoria", phone="+39 02 1234"), WEEK)
-    assert set(no_longer_said(after, before)) == {
+    assert set(no_longer_given(after, before)) == {
         "description",
         "imageUrl",
         "address",

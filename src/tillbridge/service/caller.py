@@ -56,7 +56,7 @@ class Gate:
         self._numbers = itertools.count()
         self._closed_until = 0.0
         self._closings = 0  # an answer to a call from before the last one opens nothing
-        self._probing = False
+        self._probing = False  # since it was closed: no call has been answered yet
         self._timer: asyncio.TimerHandle | None = None
 
     def closed_for_s(self) -> float:
@@ -91,8 +91,7 @@ class Gate:
 
     async def _turn(self, priority: Priority, patience_s: float) -> int:
         """Wait, and return how often the gate was closed until then."""
-        closed_for = self.closed_for_s()
-        if closed_for > patience_s:
+        if self._probing and (closed_for := self.closed_for_s()) > patience_s:
             raise _closed(closed_for)
         turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         heapq.heappush(self._queue, (priority, next(self._numbers), turn))
@@ -116,7 +115,7 @@ class Gate:
             if turn.done():  # gave up meanwhile
                 heapq.heappop(self._queue)
                 continue
-            if (closed_for := self.closed_for_s()) > 0:
+            if self._probing and (closed_for := self.closed_for_s()) > 0:
                 if self._timer is not None:
                     self._timer.cancel()
                 self._timer = asyncio.get_running_loop().call_later(closed_for, self._admit)

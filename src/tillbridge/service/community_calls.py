@@ -143,7 +143,7 @@ class CommunityCalls:
         """Make a subscription; the answer shows its signing secret, this once.
 
         POST /communities/{communityId}/webhooks. There is no list of subscriptions, so nothing
-        tells whether one was made whose answer is lost: OutcomeUnknown, and it is not repeated.
+        shows whether one was made whose answer is lost: OutcomeUnknown, and it is not repeated.
         """
         operation = "communities.subscribe"
 
@@ -211,7 +211,7 @@ class CommunityCalls:
                 raise
 
     async def test_subscription(self, webhook_id: str) -> str:
-        """Let the service send a test delivery; return its id, "" where it is not told.
+        """Let the service send a test delivery; return its id, "" where none is given.
 
         POST /webhooks/{id}/test.
         """

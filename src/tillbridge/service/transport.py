@@ -55,16 +55,16 @@ class Origin:
         path = "/".join(quote(segment, safe="") for segment in segments)
         return f"{self._root}{self._base.path}/{path}"
 
-    def poll_url(self, told: str) -> str:
+    def poll_url(self, path_or_url: str) -> str:
         """Return the URL for a `poll_url`: a path below the root, with or without its prefix.
 
         An absolute URL is taken where its origin is the service's own. Raises Refused (code
         `answer.foreign_url`) for everything else: it might carry the token to a stranger.
         """
-        if len(told) > _LONGEST or not _PLAIN.fullmatch(told):
+        if len(path_or_url) > _LONGEST or not _PLAIN.fullmatch(path_or_url):
             raise _foreign()
         try:
-            parts = urlsplit(told)
+            parts = urlsplit(path_or_url)
             own = not (parts.scheme or parts.netloc) or self._is_own(parts)
         except ValueError:
             raise _foreign() from None
@@ -182,7 +182,7 @@ class Request:
 class Answer:
     """A 2xx answer; `body` is the JSON value, None where there was no body.
 
-    `settled` where it is what the state showed, not what the service said.
+    `settled` where it is what the state showed, not the service's answer.
     """
 
     operation: str

@@ -4,7 +4,8 @@ Instants are milliseconds since the epoch. What the service left out is None. A 
 shows in a `repr`.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeVar
@@ -135,25 +136,20 @@ def need(body: Mapping[str, Any], name: str, operation: str) -> str:
     return found
 
 
+# Made when the first such answer comes.
+_adapter: Callable[[Any], TypeAdapter[Any]] = functools.cache(TypeAdapter)
+
+
 def read(kind: type[T], body: object, operation: str) -> T:
     """Return the answer as a value of this kind. Raises as `mapping` does."""
     try:
-        value: T = _adapter(kind).validate_python(mapping(body, operation))
+        answer = body if isinstance(body, Mapping) else mapping(body, operation)
+        value: T = _adapter(kind).validate_python(answer)
     except ValidationError as invalid:
         place = invalid.errors(include_url=False, include_input=False)[0]["loc"]
         name = next((each for each in reversed(place) if isinstance(each, str)), "?")
         raise unreadable(operation, _("it has no {field}").format(field=name)) from None
     return value
-
-
-def _adapter(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 -- any of the values below
-    """Return what reads this kind, made when the first such answer comes."""
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
-
-
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 # -- the values
@@ -273,7 +269,7 @@ class PushDone:
 class PushAccepted:
     """A full push that runs as a background job.
 
-    `synced_before` is `last_synced_at` as it was before the push (ms), None where it was not told.
+    `synced_before` is `last_synced_at` as it was before the push (ms), None where it was not given.
     """
 
     job_id: Needed
@@ -306,7 +302,7 @@ class MenuJob:
 
 @dataclass(frozen=True, slots=True)
 class MenuStatus:
-    """Specification: Menu sync status. `last_synced_at` None: never synced, or not told."""
+    """Specification: Menu sync status. `last_synced_at` None: never synced, or not given."""
 
     menu_sync_direction: Text = None
     integration_status: Text = None

@@ -1,4 +1,4 @@
-"""The merchant's consent, from the link that is shown to the tokens that are kept.
+"""The merchant's consent, from the link that is shown to the tokens that are stored.
 
 Specification: Authentication, rules 2 and 4. One consent is in flight per store; its state is good
 once and for ten minutes, and compared in constant time.
@@ -38,7 +38,7 @@ log = get_logger()
 
 
 class ConsentRefused(BridgeError):
-    """The redirect brought no consent: a foreign or old state, or the merchant said no."""
+    """The redirect brought no consent: a foreign or old state, or the merchant refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,9 @@ class ConsentFlow:
         `Signup.url`.
         """
         state = self._open(store, SIGNUP_LIFETIME_S)
-        told = await self._link.signup().url(wanted, state)
-        log.info("signup.begun", store=store, as_login=told.as_login)
-        return ConsentRequest(store, told.url, state, as_login=told.as_login)
+        begun = await self._link.signup().url(wanted, state)
+        log.info("signup.begun", store=store, as_login=begun.as_login)
+        return ConsentRequest(store, begun.url, state, as_login=begun.as_login)
 
     def _open(self, store: str, lifetime_s: float) -> str:
         state = new_state()
@@ -101,10 +101,10 @@ class ConsentFlow:
         return state
 
     async def finish(self, *, code: str, state: str) -> str:
-        """Exchange the code, keep the tokens, and return the store that consented.
+        """Exchange the code, store the tokens, and return the store that consented.
 
         Raises ConsentRefused for a state that is not ours, ServiceError where the code is not
-        taken, LedgerUnwritable where the tokens cannot be kept.
+        taken, LedgerUnwritable where the tokens cannot be stored.
         """
         store = self._take(state)
         tokens = await self._link.oauth.exchange(code)
@@ -117,13 +117,13 @@ class ConsentFlow:
         """Return what to tell when the redirect brought an error; raises it for a foreign state."""
         store = self._take(state)
         log.info("consent.declined", store=store)
-        said = (
+        text = (
             _("The merchant did not consent.")
             if error == "access_denied"
             else _("The ordering service did not ask the merchant for consent.")
         )
         return ConsentRefused(
-            said, fix=_("Begin again: tillbridge connect {store}").format(store=store)
+            text, fix=_("Begin again: tillbridge connect {store}").format(store=store)
         )
 
     def awaits(self, state: str) -> bool:
@@ -159,7 +159,7 @@ async def note_consent(ledger: Ledger, store: str, tokens: Tokens, *, at_ms: int
     try:
         await ledger.write(lambda db: put_fact(db, store, "consent", fact, at=at_ms))
     except LedgerError:
-        # The tokens are kept, and they tell the same at the next start.
+        # The tokens are stored, and say the same at the next start.
         log.warning("consent.not_noted", store=store)
 
 
@@ -249,22 +249,22 @@ def _is_loopback(host: str) -> bool:
 
 @asynccontextmanager
 async def listening(redirect_uri: str, flow: ConsentFlow) -> AsyncIterator[asyncio.Future[str]]:
-    """Listen on the redirect's address; the future tells the store, or the BridgeError.
+    """Listen on the redirect's address; the future holds the store, or the BridgeError.
 
     An answer with a foreign state gets a page that says so, and the listener goes on waiting.
     Raises BridgeError where the address is not loopback or already in use.
     """
     place = callback_place(redirect_uri)
-    told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    finished: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def handle(request: web.Request) -> web.Response:
         ours = flow.awaits(request.query.get("state", ""))
         answer = await answer_callback(flow, request.query)
-        if ours and not told.done():
+        if ours and not finished.done():
             if answer.store is not None:
-                told.set_result(answer.store)
+                finished.set_result(answer.store)
             elif answer.failure is not None:
-                told.set_exception(answer.failure)
+                finished.set_exception(answer.failure)
         return web.Response(
             status=answer.status, text=answer.page, content_type="text/html", headers=HEADERS
         )
@@ -275,10 +275,10 @@ async def listening(redirect_uri: str, flow: ConsentFlow) -> AsyncIterator[async
     await runner.setup()
     try:
         await _bind(runner, place)
-        yield told
+        yield finished
     finally:
-        if not told.cancel() and not told.cancelled():
-            told.exception()  # asked for, so that nobody hears of it twice
+        if not finished.cancel() and not finished.cancelled():
+            finished.exception()  # asked for, so that nobody hears of it twice
         await runner.cleanup()
 
 
@@ -375,24 +375,24 @@ def faults_of(values: Mapping[str, str]) -> tuple[FormFault, ...]:
 def request_of(values: Mapping[str, str], *, location_id: str, flow_type: str) -> SignupRequest:
     """Return what is sent for a form without faults."""
 
-    def said(name: str) -> str:
+    def value(name: str) -> str:
         return " ".join(values.get(name, "").split())
 
     return SignupRequest(
-        email=said("email"),
-        store_name=said("store-name"),
+        email=value("email"),
+        store_name=value("store-name"),
         location_id=location_id,
-        first_name=said("first-name"),
-        last_name=said("last-name"),
-        business_phone=_digits(said("phone")),
+        first_name=value("first-name"),
+        last_name=value("last-name"),
+        business_phone=_digits(value("phone")),
         address=SignupAddress(
-            street_address=said("street"),
-            city=said("city"),
-            state=said("state"),
-            country=said("country"),
-            zip=said("zip"),
+            street_address=value("street"),
+            city=value("city"),
+            state=value("state"),
+            country=value("country"),
+            zip=value("zip"),
         ),
-        locale=_locale(said("locale")),
+        locale=_locale(value("locale")),
         flow_type=flow_type,
     )
 

@@ -58,12 +58,12 @@ def settings_body(
     if restaurant is not None:
         address, delivery = restaurant.address, restaurant.delivery
         radius = None if delivery.radius_km is None else _number(delivery.radius_km)
-        body = _told(
+        body = _given(
             {
                 "name": restaurant.name,
                 "description": restaurant.description,
                 "imageUrl": restaurant.image,
-                "address": _told(
+                "address": _given(
                     {
                         "street_address": address.street,
                         "city": address.city,
@@ -72,7 +72,7 @@ def settings_body(
                         "zip": address.zip,
                     }
                 ),
-                "deliverySettings": _told(
+                "deliverySettings": _given(
                     {
                         "enabled": delivery.enabled,
                         "min_order_amount": delivery.minimum,
@@ -80,7 +80,7 @@ def settings_body(
                         "radius_km": radius,
                     }
                 ),
-                "contactDetails": _told({"phone": restaurant.phone, "email": restaurant.email}),
+                "contactDetails": _given({"phone": restaurant.phone, "email": restaurant.email}),
             }
         )
     if weekly is not None:
@@ -100,7 +100,7 @@ def changed_part(body: Body, acknowledged: Mapping[str, Any] | None) -> Body:
     }
 
 
-def no_longer_said(body: Body, acknowledged: Mapping[str, Any] | None) -> tuple[str, ...]:
+def no_longer_given(body: Body, acknowledged: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return what was accepted once and stands in no file now: the service keeps it."""
     gone = []
     for key, before in (acknowledged or {}).items():
@@ -116,8 +116,8 @@ def _same(one: object, other: object) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
-def _told(values: Mapping[str, Any]) -> Body:
-    """Leave out what is not said, and objects of which nothing is."""
+def _given(values: Mapping[str, Any]) -> Body:
+    """Leave out what is not given, and objects of which nothing is."""
     return {key: value for key, value in values.items() if value is not None and value != {}}
 
 
@@ -130,7 +130,9 @@ def _add(body: Body, more: Mapping[str, Any], path: str) -> None:
             _add(body[key], value, place)
         else:
             raise ConfigError(
-                _("{place} says again what the file says in words of its own.").format(place=place),
+                _("{place} says again what the file says in details of its own.").format(
+                    place=place
+                ),
                 fix=_("Remove one of the two."),
             )
 
@@ -172,8 +174,7 @@ def _week(week: Mapping[str, Any], before: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _day(spans: Any) -> str:  # noqa: ANN401 -- what was accepted once
-    told = [f"{each['open']}-{each['close']}" for each in spans]
-    return ", ".join(told) or _("closed")
+    return ", ".join(f"{each['open']}-{each['close']}" for each in spans) or _("closed")
 
 
 def _line(key: str, value: object, before: object, currency: str) -> str:
@@ -211,7 +212,7 @@ class SettingsRules:
 class SettingsPlan:
     """What would be sent: `part` of `body`; `accepted` is what the service took before.
 
-    `unsaid` names what was accepted once and is said no more; `notes` are sentences.
+    `unsaid` names what was accepted once and is given no more; `notes` are sentences.
     """
 
     body: Body
@@ -222,7 +223,7 @@ class SettingsPlan:
 
 
 class SettingsFlow:
-    """One store. `on_schedule` is told each new schedule; `service_store_id` as in `keeper`."""
+    """One store. `on_schedule` takes each new schedule; `service_store_id` as in `reconciler`."""
 
     def __init__(
         self,
@@ -239,7 +240,7 @@ class SettingsFlow:
         self._ledger = context.bridge.ledger
         self._problems = context.bridge.problems
         self._clock = context.bridge.clock
-        self._words = StoreDetails()
+        self._details = StoreDetails()
         self._failures = 0
         self._lock = asyncio.Lock()
         self._on_schedule = on_schedule
@@ -253,18 +254,19 @@ class SettingsFlow:
 
     @property
     def hours(self) -> OpeningHours | None:
-        """The hours in force; None where no file tells any."""
-        return self._words.hours
+        """The hours in force; None where no file gives any."""
+        return self._details.hours
 
     @property
     def schedule(self) -> Schedule:
         """The schedule in force."""
         chosen = self._rules.schedule
         return Schedule(
-            self._words.hours if chosen.follow_hours else None,
+            self._details.hours if chosen.follow_hours else None,
             tuple(read_pauses(chosen.pauses)),
             chosen.last_orders_min,
-            self._rules.files.timezone or (self._words.hours.timezone if self._words.hours else ""),
+            self._rules.files.timezone
+            or (self._details.hours.timezone if self._details.hours else ""),
         )
 
     def changed(self) -> None:
@@ -274,9 +276,9 @@ class SettingsFlow:
 
     async def recall(self) -> None:
         """Take up the hours of the last run, and let the schedule be followed."""
-        kept = await self._ledger.read(lambda db: get_fact(db, self._store, "store_hours"))
-        if self._words.hours is None and self._rules.files.paths():
-            self._words = StoreDetails(hours=hours_from_json(kept))
+        stored = await self._ledger.read(lambda db: get_fact(db, self._store, "store_hours"))
+        if self._details.hours is None and self._rules.files.paths():
+            self._details = StoreDetails(hours=hours_from_json(stored))
         self._on_schedule(partial(planned_at, self.schedule))
 
     async def plan(self, *, full: bool = False) -> SettingsPlan:
@@ -296,16 +298,16 @@ class SettingsFlow:
         """Read, follow, send. Return after how many seconds to try again; None for no timer."""
         async with self._lock:
             try:
-                words = await self._read()
+                details = await self._read()
             except ConfigError as fault:
                 log.warning("store.file_unreadable", store=self._store, detail=str(fault))
                 self._problems.open("store.file_unreadable", self._store, detail=str(fault))
                 return None
             self._problems.close("store.file_unreadable", self._store)
             try:
-                await self._take(words)
+                await self._take(details)
                 self._on_schedule(partial(planned_at, self.schedule))
-                await self._send(await self._plan(words))
+                await self._send(await self._plan(details))
             except (ServiceError, LedgerError) as failure:
                 return self._after(failure)
             return None
@@ -314,40 +316,40 @@ class SettingsFlow:
         today = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).date()
         return await asyncio.to_thread(read_store_files, self._rules.files, today=today)
 
-    async def _take(self, words: StoreDetails) -> None:
-        """Let the words count from now on, and keep the hours for the next life."""
-        if words.hours != self._words.hours and words.hours is not None:
-            kept, at = hours_to_json(words.hours), self._clock.now_ms()
+    async def _take(self, details: StoreDetails) -> None:
+        """Let the details count from now on, and store the hours for the next start."""
+        if details.hours != self._details.hours and details.hours is not None:
+            hours, at = hours_to_json(details.hours), self._clock.now_ms()
             await self._ledger.write(
-                lambda db: put_fact(db, self._store, "store_hours", kept, at=at)
+                lambda db: put_fact(db, self._store, "store_hours", hours, at=at)
             )
-        if words != self._words:
-            for note in words.notes:
+        if details != self._details:
+            for note in details.notes:
                 log.info("store.file_note", store=self._store, note=note)
             log.info("store.files_read", store=self._store)
-        self._words = words
+        self._details = details
 
-    async def _plan(self, words: StoreDetails, *, full: bool = False) -> SettingsPlan:
-        weekly = None if words.hours is None else words.hours.weekly
-        body = settings_body(words.restaurant, weekly, end_of_day=self._rules.end_of_day)
+    async def _plan(self, details: StoreDetails, *, full: bool = False) -> SettingsPlan:
+        weekly = None if details.hours is None else details.hours.weekly
+        body = settings_body(details.restaurant, weekly, end_of_day=self._rules.end_of_day)
         fact = await self._ledger.read(lambda db: get_fact(db, self._store, "store_settings"))
         accepted: Body = fact["body"] if isinstance(fact, dict) else {}
         part = body if full else changed_part(body, accepted)
-        return SettingsPlan(body, part, accepted, no_longer_said(body, accepted), words.notes)
+        return SettingsPlan(body, part, accepted, no_longer_given(body, accepted), details.notes)
 
     async def _send(self, plan: SettingsPlan) -> None:
         store_id = self._service_store_id()
         if plan.part and store_id is not None:
-            await self._keep(plan.accepted, pending=plan.part)
+            await self._store_accepted(plan.accepted, pending=plan.part)
             await self._client.put_settings(store_id, plan.part)
-            await self._keep({**plan.accepted, **plan.part}, sent=True)
+            await self._store_accepted({**plan.accepted, **plan.part}, sent=True)
             log.info("store.settings_sent", store=self._store, keys=sorted(plan.part))
         elif store_id is not None:
-            await self._keep(plan.accepted)
+            await self._store_accepted(plan.accepted)
         self._failures = 0
         self._problems.close("store.settings_not_sent", self._store)
 
-    async def _keep(
+    async def _store_accepted(
         self, accepted: Body, pending: Body | None = None, *, sent: bool = False
     ) -> None:
         at = self._clock.now_ms()

@@ -9,7 +9,7 @@ the latest orders were taxed.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -19,10 +19,11 @@ from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import BridgeError, LedgerError, ServiceError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.log import get_logger
+from tillbridge.core.problems import Found, Scope
 from tillbridge.core.worker import Worker
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu import all_items
-from tillbridge.service.types import Tax, TaxConfig
+from tillbridge.service.types import TaxConfig
 
 _LATEST = 5  # orders that are compared: a fault that was mended is over after so many
 _AGAIN_S = 900.0
@@ -48,7 +49,7 @@ class Levied:
 
 @dataclass(frozen=True, slots=True)
 class Taxes:
-    """How the service taxes a store. `inclusive` None where it is not told."""
+    """How the service taxes a store. `inclusive` None where it is not given."""
 
     enabled: bool
     level: str
@@ -135,7 +136,7 @@ def _against(taxes: Taxes, item: TaxedItem) -> list[Levied]:
         return [Levied("", "")]
     if taxes.level == "store" and taxes.default is not None:
         return [taxes.default]
-    # Which item has which tax is not told: it is the one of its name, or any.
+    # Which item has which tax is not given: it is the one of its name, or any.
     named = [each for each in taxes.taxes if _same(each.name, item.tax_name)]
     if named:
         return named
@@ -247,7 +248,7 @@ class TaxMonitor:
             self.worker.wake()
 
     async def known(self) -> dict[str, Any] | None:
-        """Return the fact as it was last kept; None where nothing was checked yet."""
+        """Return the fact as it was last stored; None where nothing was checked yet."""
         fact = await self._ledger.read(lambda db: get_fact(db, self._store, _FACT))
         return fact if isinstance(fact, dict) else None
 
@@ -261,7 +262,7 @@ class TaxMonitor:
             )
         read = await self._client.tax_config(store_id)
         self._compared.clear()
-        config = _kept(read)
+        config = _to_json(read)
         items = await self._ledger.read(self._items)
         at = self._clock.now_ms()
 
@@ -309,12 +310,9 @@ class TaxMonitor:
         if taxed <= self._compared and not self._problems.is_open("tax.differs", self._store):
             return  # as others that agreed; while something differs each one counts
         self._compared |= taxed
-        kept = [
-            {"number": each.number, "inclusive": each.inclusive, "rates": list(each.rates)}
-            for each in arrived
-        ]
+        latest = [asdict(each) for each in arrived]
         await self._update(
-            lambda before: {**before, "orders": [*before.get("orders", []), *kept][-_LATEST:]}
+            lambda before: {**before, "orders": [*before.get("orders", []), *latest][-_LATEST:]}
         )
 
     async def _update(
@@ -325,24 +323,21 @@ class TaxMonitor:
 
         def write(db: Connection) -> dict[str, Any]:
             fact = update(get_fact(db, self._store, _FACT) or {})
-            config = fact.get("config")
-            told: list[str] = [*fact.get("items", [])]
-            if config is not None:
-                told += differences(_taxes(config), (), map(_order, fact["orders"]))
-            fact["differences"] = told
+            found: list[str] = [*fact.get("items", [])]
+            if fact.get("config") is not None:
+                orders = map(_order, fact["orders"])
+                found += differences(_taxes(fact["config"]), (), orders)
+            fact["differences"] = found
             put_fact(db, self._store, _FACT, fact, at=at)
             return fact
 
         fact = await self._ledger.write(write)
-        found = fact["differences"]
-        if found:
-            more = len(found) - 1
-            detail = (
-                found[0] if not more else _("{first} (and {n} more)").format(first=found[0], n=more)
-            )
-            self._problems.open("tax.differs", self._store, detail=detail)
-        else:
-            self._problems.close("tax.differs", self._store)
+        problems = []
+        if found := fact["differences"]:
+            first, more = found[0], len(found) - 1
+            detail = _("{first} (and {n} more)").format(first=first, n=more) if more else first
+            problems.append(Found("tax.differs", detail={"detail": detail}))
+        self._problems.report(Scope(self._store, frozenset({"tax.differs"})), problems)
         return fact
 
     def _items(self, db: Connection) -> list[TaxedItem]:
@@ -357,23 +352,23 @@ class TaxMonitor:
         ]
 
 
-def _kept(read: TaxConfig) -> dict[str, Any]:
+def _to_json(read: TaxConfig) -> dict[str, Any]:
     """Return the tax configuration as a JSON value."""
     return {
         "enabled": read.enabled is not False,
         "level": read.tax_level or "",
         "pricing_mode": read.pricing_mode,
         "default": read.default_tax_id,
-        "taxes": [_levied(tax) for tax in read.taxes],
-    }
-
-
-def _levied(tax: Tax) -> dict[str, Any]:
-    return {
-        "tax_id": tax.tax_id or "",
-        "name": tax.name or "",
-        "components": [
-            [each.rate or "0", bool(each.compound), each.agency or ""] for each in tax.components
+        "taxes": [
+            {
+                "tax_id": tax.tax_id or "",
+                "name": tax.name or "",
+                "components": [
+                    [each.rate or "0", bool(each.compound), each.agency or ""]
+                    for each in tax.components
+                ],
+            }
+            for tax in read.taxes
         ],
     }
 
@@ -387,15 +382,14 @@ def _taxes(config: Mapping[str, Any]) -> Taxes:
         )
         for each in config["taxes"]
     )
-    modes = {"inclusive": True, "exclusive": False}
     return Taxes(
         config["enabled"],
         config["level"],
-        modes.get(config["pricing_mode"]),
+        {"inclusive": True, "exclusive": False}.get(config["pricing_mode"]),
         next((each for each in taxes if each.tax_id == config["default"]), None),
         taxes,
     )
 
 
-def _order(kept: Mapping[str, Any]) -> OrderTax:
-    return OrderTax(kept["number"], kept["inclusive"], tuple(kept["rates"]))
+def _order(stored: Mapping[str, Any]) -> OrderTax:
+    return OrderTax(stored["number"], stored["inclusive"], tuple(stored["rates"]))

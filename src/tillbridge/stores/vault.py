@@ -4,7 +4,8 @@ import json
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from tillbridge.config import origin_of
 from tillbridge.core.errors import Refused
@@ -12,7 +13,7 @@ from tillbridge.ledger.vault import Vault
 from tillbridge.service.tokens import Access, AppTokenStore, StoredToken, TokenStore
 from tillbridge.service.types import Tokens, read
 
-_OLDER_KEPT = 4
+_OLDER_STORED = 4
 
 
 class VaultTokenStore(TokenStore):
@@ -50,7 +51,7 @@ class WebhookSecret:
     """A secret that signs deliveries, since `since_ms` (milliseconds since the epoch).
 
     `integration_id` and `location_id` are those of the integration it was shown for, "" where an
-    earlier version kept it; `ended_ms` is when that integration was removed for good.
+    earlier version stored it; `ended_ms` is when that integration was removed for good.
     """
 
     secret: str = field(repr=False)
@@ -62,16 +63,10 @@ class WebhookSecret:
 
 def webhook_secrets(vault: Vault, store: str) -> tuple[WebhookSecret, ...]:
     """Return the secrets of a store, or of a community, the newest first."""
-    kept = vault.get(_secrets_name(store))
+    names = WebhookSecret.__slots__
     return tuple(
-        WebhookSecret(
-            each["secret"],
-            each["since_ms"],
-            each.get("integration_id") or "",
-            each.get("location_id") or "",
-            each.get("ended_ms"),
-        )
-        for each in (json.loads(kept) if kept else [])
+        WebhookSecret(**{name: each[name] for name in names if each.get(name) is not None})
+        for each in json.loads(vault.get(_secrets_name(store)) or "[]")
         if each.get("secret")  # an empty key would be anybody's
     )
 
@@ -106,7 +101,7 @@ def keep_webhook_secret(
     """Keep a new secret, and those it replaces. On return it is on disk; LedgerUnwritable."""
     newest = WebhookSecret(secret, at_ms, integration_id, location_id)
     older = [each for each in webhook_secrets(vault, store) if each.secret != secret]
-    _keep(vault, store, [newest, *older[:_OLDER_KEPT]])
+    _save(vault, store, [newest, *older[:_OLDER_STORED]])
 
 
 def describe_webhook_secret(
@@ -115,8 +110,8 @@ def describe_webhook_secret(
     """Note which integration the newest secret is for, where an earlier version did not."""
     secrets = webhook_secrets(vault, store)
     if secrets and not secrets[0].integration_id:
-        told = replace(secrets[0], integration_id=integration_id, location_id=location_id)
-        _keep(vault, store, [told, *secrets[1:]])
+        newest = replace(secrets[0], integration_id=integration_id, location_id=location_id)
+        _save(vault, store, [newest, *secrets[1:]])
 
 
 def end_webhook_secrets(vault: Vault, store: str, *, at_ms: int) -> None:
@@ -126,21 +121,20 @@ def end_webhook_secrets(vault: Vault, store: str, *, at_ms: int) -> None:
         for each in webhook_secrets(vault, store)
     ]
     if ended:
-        _keep(vault, store, ended)
+        _save(vault, store, ended)
 
 
-def forget_webhook_secrets(vault: Vault, store: str, *, now_ms: int, old_secret_s: float) -> int:
-    """Forget the secrets that have not counted for long enough; return how many."""
+def forget_webhook_secrets(vault: Vault, store: str, *, now_ms: int, old_secret_s: float) -> None:
+    """Forget the secrets that have not counted for long enough."""
     known = webhook_secrets(vault, store)
-    kept = counting(known, now_ms, old_secret_s=old_secret_s)
-    if known and not kept:
+    left = counting(known, now_ms, old_secret_s=old_secret_s)
+    if known and not left:
         vault.drop(_secrets_name(store))
-    elif len(kept) < len(known):
-        _keep(vault, store, kept)
-    return len(known) - len(kept)
+    elif len(left) < len(known):
+        _save(vault, store, left)
 
 
-def _keep(vault: Vault, store: str, secrets: Sequence[WebhookSecret]) -> None:
+def _save(vault: Vault, store: str, secrets: Sequence[WebhookSecret]) -> None:
     records = [
         {name: value for name, value in asdict(each).items() if value not in {"", None}}
         for each in secrets
@@ -162,8 +156,16 @@ def _secrets_name(store: str) -> str:
 _NAME = "/app_tokens"
 
 
+@dataclass(frozen=True, slots=True)
+class _AppTokens:
+    """What is stored: whose tokens, and the tokens by audience and scope."""
+
+    owner: list[str] = field(default_factory=list)
+    tokens: dict[str, StoredToken] = field(default_factory=dict)
+
+
 class VaultAppTokens(AppTokenStore):
-    """Keeps the tokens of one app at one service: another's would only be refused."""
+    """Stores the tokens of one app at one service: another's would only be refused."""
 
     def __init__(self, vault: Vault, *, base_url: str, client_id: str) -> None:
         super().__init__()
@@ -172,44 +174,23 @@ class VaultAppTokens(AppTokenStore):
         self._lock = threading.Lock()
 
     def load(self, access: Access) -> StoredToken | None:
-        """Return the kept token; None where there is none, or another version wrote it."""
-        kept = self._records().get(_key(access))
-        if kept is None:
-            return None
-        try:
-            return StoredToken(
-                str(kept["access_token"]), int(kept["minted_at_ms"]), int(kept["expires_at_ms"])
-            )
-        except (KeyError, TypeError, ValueError):
-            return None
+        """Return the stored token; None where there is none, or another version wrote it."""
+        return self._stored().get(_key(access))
 
     def save(self, access: Access, token: StoredToken) -> None:
-        """Keep the token, and forget those that are over. Raises LedgerUnwritable."""
+        """Store the token, and forget those that are over. Raises LedgerUnwritable."""
         with self._lock:
-            records = {
-                key: each
-                for key, each in self._records().items()
-                if each["expires_at_ms"] > token.minted_at_ms
-            }
-            records[_key(access)] = {
-                "access_token": token.access_token,
-                "minted_at_ms": token.minted_at_ms,
-                "expires_at_ms": token.expires_at_ms,
-            }
-            self._vault.put(_NAME, json.dumps({"owner": self._owner, "tokens": records}))
+            before, now_ms = self._stored().items(), token.minted_at_ms
+            tokens = {key: each for key, each in before if each.expires_at_ms > now_ms}
+            stored = _AppTokens(self._owner, tokens | {_key(access): token})
+            self._vault.put(_NAME, json.dumps(asdict(stored)))
 
-    def _records(self) -> dict[str, dict[str, Any]]:
+    def _stored(self) -> dict[str, StoredToken]:
         try:
-            kept = json.loads(self._vault.get(_NAME) or "{}")
-            if kept.get("owner") != self._owner:
-                return {}
-            return {
-                key: each
-                for key, each in kept["tokens"].items()
-                if isinstance(each, dict) and isinstance(each.get("expires_at_ms"), int)
-            }
-        except (AttributeError, KeyError, ValueError):
+            stored = TypeAdapter(_AppTokens).validate_json(self._vault.get(_NAME) or "{}")
+        except ValidationError:  # of another version: it costs a minting
             return {}
+        return stored.tokens if stored.owner == self._owner else {}
 
 
 def _key(access: Access) -> str:
