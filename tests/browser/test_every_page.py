@@ -16,7 +16,7 @@ from tests.support.every_page import addresses
 from tests.support.hostile import CORPUS, PlantedInTurn
 from tests.support.page_house import PageHouse, page_house
 from tests.support.page_sample import busy, crowded
-from tillbridge.web.ports import CallbackAnswer
+from tillbridge.stores.consent import CallbackAnswer
 from tillbridge.web.site.book import Page as BookPage
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -165,8 +165,7 @@ async def test_no_name_of_an_item_or_a_guest_makes_a_phone_scroll_sideways(
         page = await browser.new_page(viewport={"width": NARROW, "height": 800})
         for path in addresses():
             planted = PlantedInTurn(house.control)
-            house.listener._control = planted
-            house.listener._opened_site = None
+            house.ask(planted)
             await visit(page, house, path)
             faults, before = await page.evaluate(WIDER), 0
             while before < planted.used < len(CORPUS):

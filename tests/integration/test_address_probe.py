@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.integration.test_stores_standing import Bench, standing
-from tillbridge.daemon.self_checks import CODE, FACT, AddressProbe, wants_probing
+from tillbridge.daemon.checks import CODE, AddressProbe, wants_probing
 from tillbridge.diagnostics.checks.public import Judgement
 from tillbridge.ledger.facts import get_fact
+from tillbridge.setup.context import ADDRESS_FACT
 
 REACHED = Judgement(True, "reached", "It leads here.", "")
 DEAD = Judgement(False, "tunnel_down", "The tunnel is down.", "Start the tunnel.")
@@ -73,7 +74,7 @@ async def test_one_failure_between_two_good_probes_is_nothing(tmp_path: Path) ->
 async def test_when_the_address_last_led_here_is_kept_for_the_page(tmp_path: Path) -> None:
     async with probed(tmp_path) as house:
         await house.sees(REACHED)
-        fact = await house.bench.ledger.read(lambda db: get_fact(db, "", FACT))
+        fact = await house.bench.ledger.read(lambda db: get_fact(db, "", ADDRESS_FACT))
         assert fact == {"ok_at": house.bench.service.clock.now_ms(), "cause": "reached"}
 
 

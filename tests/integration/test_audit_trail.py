@@ -16,8 +16,7 @@ from tests.support.pretend_control import PretendControl
 from tillbridge import operations
 from tillbridge.core.actor import Actor, Role, acting_as
 from tillbridge.core.errors import BridgeError, ConfigError
-from tillbridge.core.operation import Forbidden
-from tillbridge.daemon.setup_run import _RefusingAll
+from tillbridge.core.operation import Dispatcher, Forbidden
 from tillbridge.daemon.store_services import Effects
 from tillbridge.ledger import audit
 from tillbridge.ledger.ledger import Ledger
@@ -36,7 +35,7 @@ ROOT = Actor("command:root", Role.TECHNICIAN)
 
 
 def bridge_of(ledger: Ledger) -> Bridge:
-    return cast("Bridge", SimpleNamespace(ledger=ledger))
+    return cast("Bridge", SimpleNamespace(ledger=ledger, is_set_up=True))
 
 
 async def listed_of(ledger: Ledger) -> list[dict[str, Any]]:
@@ -189,7 +188,9 @@ async def test_what_the_bridge_does_by_itself_is_there_too(tmp_path: Path) -> No
 
     async with opened(tmp_path) as ledger:
         trail = AuditTrail(ledger, StoppedClock())
-        effects = Effects("main", cast("Any", Menu()), cast("Any", None), trail)
+        effects = Effects(
+            "main", cast("Any", Menu()), cast("Any", None), trail, lambda _taken: None
+        )
         with acting_as(Actor("page:anna", Role.STAFF)):
             await effects.items_out(["B1", "B2"])
         listed = await listed_of(ledger)
@@ -203,7 +204,8 @@ async def test_what_the_bridge_does_by_itself_is_there_too(tmp_path: Path) -> No
 async def test_before_it_is_set_up_only_the_trail_can_be_read(tmp_path: Path) -> None:
     async with opened(tmp_path) as ledger:
         trail = AuditTrail(ledger, StoppedClock())
-        dispatcher = _RefusingAll(cast("Any", bridge_of(ledger)), trail)
+        nothing = cast("Bridge", SimpleNamespace(ledger=ledger, is_set_up=False))
+        dispatcher = Dispatcher(nothing, trail)
         assert (await dispatcher.perform("audit.list", {}, ROOT))["entries"] == []
         with pytest.raises(ConfigError, match="Nothing is set up yet"):
             await dispatcher.perform("menu.plan", {"store": "main"}, ROOT)

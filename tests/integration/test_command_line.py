@@ -19,6 +19,7 @@ from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import open_problem
 from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.web.authenticator import AccessRules, Authenticator
 from tillbridge.web.listener import StatusListener
 
 CONFIG = """\
@@ -84,7 +85,9 @@ async def bridge(program: Program) -> AsyncIterator[PretendControl]:
     """A running bridge, as far as commands can tell."""
     control = PretendControl()
     dispatcher = control.dispatcher()
-    listener = StatusListener(control, dispatcher, token=TOKEN, metrics=Metrics(), clock=Clock())
+    listener = StatusListener(
+        dispatcher, Authenticator(AccessRules(), Clock()), token=TOKEN, metrics=Metrics()
+    )
     host, port = await listener.start("127.0.0.1", 0)
     program.data.mkdir()
     told = {"url": f"http://{host}:{port}", "token": TOKEN, "pid": 7}

@@ -15,9 +15,9 @@ from tests.integration.test_stores_standing import Bench, standing
 from tests.support.page_house import page_house
 from tests.support.surfaces import disagreements, surfaces
 from tillbridge.core.errors import ConsentLost, ServiceDown, Unreachable
-from tillbridge.daemon.self_checks import AddressProbe, DiskCheck, ServiceProbe, ask_service
+from tillbridge.daemon.checks import AddressProbe, DiskCheck, ServiceProbe
 from tillbridge.diagnostics.checks.public import Judgement
-from tillbridge.diagnostics.checks.service import Asked
+from tillbridge.diagnostics.checks.service import Asked, ask
 from tillbridge.diagnostics.network import holder_of
 from tillbridge.ledger.day import Day
 from tillbridge.ledger.facts import get_fact, note_addresses
@@ -28,11 +28,10 @@ from tillbridge.ledger.snapshot import (
     note_failed_start,
 )
 from tillbridge.service.caller import Contact
+from tillbridge.status.document import BridgeFacts, document
+from tillbridge.status.overview import overview
+from tillbridge.status.stopped import status_from_ledger
 from tillbridge.stores.link import ServiceReach
-from tillbridge.web.document import document
-from tillbridge.web.facts import BridgeFacts
-from tillbridge.web.overview import overview
-from tillbridge.web.stopped import status_from_ledger
 
 LONGEST_S = 60.0
 GIVES_UP_S = 8.0  # what asks the network waits for so long
@@ -151,9 +150,9 @@ async def test_a_wrong_clock_is_told_on_every_surface(
 
 async def test_asking_a_real_service_tells_that_it_answers_and_its_time(tmp_path: Path) -> None:
     async with standing(tmp_path) as bench:
-        asked = await ask_service(bench.service.link.base_url)
+        asked = await ask(bench.service.link.base_url)
         assert asked == Asked(answers=True, skew_s=0.0)
-    gone = await ask_service("http://127.0.0.1:9/v2")
+    gone = await ask("http://127.0.0.1:9/v2")
     assert not gone.answers
     assert "internet connection" in gone.fix
 

@@ -14,6 +14,7 @@ from tests.integration.test_command_line import TOKEN, Program
 from tests.support.pretend_control import PretendControl
 from tillbridge.core.clock import Clock
 from tillbridge.core.metrics import Metrics
+from tillbridge.web.authenticator import AccessRules, Authenticator
 from tillbridge.web.listener import StatusListener
 
 
@@ -27,7 +28,9 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
 async def bridge(program: Program) -> AsyncIterator[PretendControl]:
     control = PretendControl()
     dispatcher = control.dispatcher()
-    listener = StatusListener(control, dispatcher, token=TOKEN, metrics=Metrics(), clock=Clock())
+    listener = StatusListener(
+        dispatcher, Authenticator(AccessRules(), Clock()), token=TOKEN, metrics=Metrics()
+    )
     host, port = await listener.start("127.0.0.1", 0)
     program.data.mkdir()
     told = {"url": f"http://{host}:{port}", "token": TOKEN, "pid": 7}

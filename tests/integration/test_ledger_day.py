@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.ledger_house import StoppedClock, delivery, opened
-from tillbridge.daemon.housekeeping import keep_downtime
+from tillbridge.daemon.checks import keep_downtime
 from tillbridge.ledger.day import HOUR_MS, read_day
 from tillbridge.ledger.facts import put_fact
 from tillbridge.ledger.models import OrderRow, TicketState

@@ -14,7 +14,7 @@ from sqlmodel import col
 from tests.support.ledger_house import StoppedClock, delivery, opened
 from tillbridge.config import BridgeSettings
 from tillbridge.core.errors import ConfigError, LedgerError, LedgerLocked
-from tillbridge.daemon.housekeeping import keep_budget
+from tillbridge.daemon.checks import keep_budget
 from tillbridge.ledger import audit, facts
 from tillbridge.ledger.backup import back_ups, set_asides, vault_of
 from tillbridge.ledger.database import LEDGER_FILE

@@ -279,8 +279,9 @@ async def test_names_of_the_network_are_those_configured(
 
 async def test_commands_need_no_page_password(house: PageHouse) -> None:
     token = {"Authorization": "Bearer control-token-0123456789"}
-    assert (await house.get("/control/status", **token)).status == 200
-    assert (await house.get("/control/status", Authorization=basic("tea"))).status == 401
+    assert (await house.post("/control/status", headers=token)).status == 200
+    wrong = {"Authorization": basic("tea")}
+    assert (await house.post("/control/status", headers=wrong)).status == 401
 
 
 @pytest.mark.parametrize("path", ["/login", PUSH])

@@ -9,9 +9,8 @@ import pytest
 from tests.support.hostile import CORPUS, PLANT, Planted, shape_of
 from tests.support.page_house import PageHouse, page_house
 from tests.support.page_sample import busy
-from tillbridge.web.site.book import Action, File, Page
+from tillbridge.web.site.book import Action, File, Page, path_of
 from tillbridge.web.site.registry import everything
-from tillbridge.web.site.routing import path_of
 
 PATHS = [each for each in everything() if not isinstance(each, File)]
 ASKED = [each for each in PATHS if isinstance(each, Page) or each.ask is not None]
@@ -32,7 +31,7 @@ def test_the_corpus_is_large_and_varied() -> None:
 @pytest.mark.parametrize("what", ASKED, ids=lambda each: each.path)
 async def test_hostile_text_leaves_the_page_as_it_is(house: PageHouse, what: Page | Action) -> None:
     control = Planted(house.control)
-    house.listener._control = control
+    house.ask(control)
     path = path_of(what.path, dict.fromkeys(re.findall(r"\{([a-z_]+)\}", what.path), PLANT))
     harmless = await house.get(path)
     assert harmless.status == 200, harmless.text
@@ -67,7 +66,7 @@ async def test_a_hostile_address_is_only_an_address(house: PageHouse, action: Ac
 
 async def test_what_an_action_answers_is_text(house: PageHouse) -> None:
     control = Planted(house.control)
-    house.listener._control = control
+    house.ask(control)
     house.control.answer = PLANT
     done = await house.post("/orders/ord_1/retry")
     shape = shape_of((await house.get(done.headers["Location"])).text)

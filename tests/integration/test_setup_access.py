@@ -54,7 +54,7 @@ async def test_hostile_text_stays_text_beside_a_bridge_that_runs() -> None:
         busy(house.control)
         house.control.setup.shown = beside_a_bridge()
         control = Planted(house.control)
-        house.listener._control = control
+        house.ask(control)
         shape = shape_of((await house.get("/setup")).text)
         for control.text in CORPUS:
             page = await house.get("/setup")

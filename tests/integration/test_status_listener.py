@@ -13,8 +13,9 @@ from tillbridge.core.errors import BridgeError, LedgerError
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
+from tillbridge.stores.consent import CallbackAnswer
+from tillbridge.web.authenticator import AccessRules, Authenticator
 from tillbridge.web.listener import MerchantReturn, StatusListener
-from tillbridge.web.ports import CallbackAnswer
 
 TOKEN = "control-token-0123456789"
 
@@ -51,11 +52,10 @@ async def site() -> AsyncIterator[Site]:
         return CallbackAnswer(ok=True, text="The store is connected.")
 
     listener = StatusListener(
-        control,
         control.dispatcher(),
+        Authenticator(AccessRules(), Clock()),
         token=TOKEN,
         metrics=Metrics(),
-        clock=Clock(),
         merchant=MerchantReturn("/oauth/callback", on_callback),
     )
     host, port = await listener.start("127.0.0.1", 0)
@@ -121,8 +121,10 @@ async def test_the_page_holds_nothing_inline(site: Site) -> None:
 async def test_only_this_machines_names_are_answered(
     site: Site, path: str, host: str, answered: bool
 ) -> None:
-    status, _text, _headers = await site.get(path, Host=host, Authorization=f"Bearer {TOKEN}")
-    assert status == (200 if answered else 421)
+    headers = {"Host": host, "Authorization": f"Bearer {TOKEN}"}
+    method = "POST" if path.startswith("/control/") else "GET"
+    async with site.session.request(method, site.url + path, headers=headers) as answer:
+        assert answer.status == (200 if answered else 421)
 
 
 async def test_the_json_is_the_contracts_document(site: Site) -> None:
@@ -163,14 +165,14 @@ async def test_a_callback_that_failed_says_so_escaped(site: Site) -> None:
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN + "x", "\u017eluva"])
 async def test_control_wants_the_token(site: Site, token: str) -> None:
     headers = {"Authorization": f"Bearer {token}"}
-    async with site.session.get(site.url + "/control/status", headers=headers) as answer:
+    async with site.session.post(site.url + "/control/status", headers=headers) as answer:
         assert answer.status == 401
     async with site.session.post(site.url + "/control/menu.push") as answer:
         assert answer.status == 401
     assert site.control.asked == []
 
 
-@pytest.mark.parametrize("path", ["nothing", "menu.push", ""])
+@pytest.mark.parametrize("path", ["nothing", "status", "menu.push", "connect/st4te", ""])
 async def test_what_no_command_asks_is_not_found(site: Site, path: str) -> None:
     status, _text, _headers = await site.get(f"/control/{path}", Authorization=f"Bearer {TOKEN}")
     assert status == 404
@@ -187,7 +189,7 @@ async def test_what_no_command_asks_is_not_found(site: Site, path: str) -> None:
             {"store": "main", "reintegrate": True},
             ("connect", "main", True),
         ),
-        ("GET", "connect/st4te", None, ("connect_result", "st4te")),
+        ("POST", "connect.result", {"state": "st4te"}, ("connect_result", "st4te")),
         ("POST", "menu.plan", {"store": "main"}, ("plan", "main")),
         ("POST", "menu.push", {"store": "main", "full": True}, ("push", "main", True)),
         ("POST", "menu.push", {"store": "main"}, ("push", "main", False)),

@@ -25,7 +25,7 @@ from tillbridge.core.errors import (
 )
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.supervision import Supervisor
-from tillbridge.daemon.housekeeping import count_down
+from tillbridge.daemon.checks import count_down
 from tillbridge.ledger.facts import get_fact
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker

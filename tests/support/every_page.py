@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterable
 
-from tillbridge.web.site.book import Action, File, Page
+from tillbridge.web.site.book import Action, File, Page, path_of
 from tillbridge.web.site.registry import everything
-from tillbridge.web.site.routing import path_of
 
 # What stands for the parts in braces, in the samples of page_sample.py.
 PARTS = {

@@ -8,14 +8,13 @@ from typing import Any
 import aiohttp
 
 from tests.support.ledger_house import StoppedClock
-from tests.support.pretend_control import PretendControl
+from tests.support.pretend_control import PretendControl, PretendDispatcher
 from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.clock import Clock
 from tillbridge.core.metrics import Metrics
-from tillbridge.web.authenticator import AccessRules
+from tillbridge.web.authenticator import AccessRules, Authenticator, User
 from tillbridge.web.listener import StatusListener
 from tillbridge.web.passwords import password_hash
-from tillbridge.web.roles import User
 
 PASSWORD = "four plain words here"  # invented, for tests
 TOKEN = "control-token-0123456789"
@@ -55,6 +54,11 @@ class PageHouse:
     session: aiohttp.ClientSession
     url: str
     changed: list = field(default_factory=list)
+
+    def ask(self, control: Any) -> None:  # noqa: ANN401 -- a PretendControl, or what plants text in its answers
+        """Let the pages ask this from now on."""
+        self.listener._dispatcher = PretendDispatcher(control, self.trail)
+        self.listener._opened_site = None
 
     async def get(self, path: str, **headers: str) -> Answered:
         return await self._ask("GET", path, headers=headers)
@@ -99,12 +103,10 @@ async def page_house(
     control, trail, stopped = PretendControl(), PretendTrail(), StoppedClock()
     changed: list = []
     listener = StatusListener(
-        control,
         control.dispatcher(trail),
+        Authenticator(access or AccessRules(), clock or stopped),
         token=TOKEN,
         metrics=Metrics(),
-        clock=clock or stopped,
-        access=access,
         on_change=changed.append,
     )
     host, port = await listener.start("127.0.0.1", 0)

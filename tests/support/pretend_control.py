@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.support.pretend_setup import PretendSetup
@@ -15,9 +16,8 @@ from tillbridge.ledger.snapshot import StoreSnapshot
 from tillbridge.model.instant import to_iso
 from tillbridge.model.order import OrderState
 from tillbridge.orders.views import log_view, order_view, possible_actions
-from tillbridge.web.document import document
-from tillbridge.web.facts import BridgeFacts
-from tillbridge.web.overview import overview
+from tillbridge.status.document import BridgeFacts, document
+from tillbridge.status.overview import overview
 
 if TYPE_CHECKING:
     from tillbridge.operations.bridge import Bridge
@@ -441,7 +441,7 @@ class PretendDispatcher(Dispatcher):
     """Checks as the bridge does, and asks a `PretendControl` instead of one."""
 
     def __init__(self, control: "PretendControl", trail: Any) -> None:  # noqa: ANN401 -- (as above)
-        super().__init__(cast("Bridge", None), trail)
+        super().__init__(cast("Bridge", SimpleNamespace(is_set_up=True)), trail)
         self._control = control
 
     async def _run(self, found: Operation, arguments: dict[str, Any]) -> Answer:
@@ -454,6 +454,29 @@ PERFORMED: dict[str, Callable[..., Awaitable[Answer]]] = {
     "item.86": lambda control, **given: control.items.take_off(**given),
     "item.restore": lambda control, **given: control.items.restore(**given),
     "alerts.test": lambda control: control.alerts.test(),
+    "connect": lambda control, store, reintegrate, store_id, email: control.connect(
+        store, reintegrate=reintegrate, store_id=store_id, email=email
+    ),
+    "connect.choose": lambda control, **given: control.connect_choose(**given),
+    "connect.result": lambda control, state: control.connect_result(state),
+    "setup.address": lambda control, **given: control.setup.address(**given),
+    "setup.allow": lambda control, email: control.setup.allow(email),
+    "setup.choose": lambda control, **given: control.setup.choose(**given),
+    "setup.forget": lambda control: control.setup.forget(),
+    "setup.order": lambda control: control.setup.order(),
+    "setup.orders": lambda control, **given: control.setup.orders(**given),
+    "setup.service": lambda control, base_url: control.setup.service(base_url),
+    "setup.show": lambda control, adapter: control.setup.show(adapter),
+    "setup.sign_in": lambda control, **given: control.setup.sign_in(**given),
+    "setup.sign_up": lambda control, form: control.setup.sign_up(form),
+    "setup.text": lambda control: control.setup.text(),
+    "setup.till": lambda control, **given: control.setup.till(**given),
+    "setup.write": lambda control, digest: control.setup.write(digest),
+    "setup.written": lambda control, digest: control.setup.written(digest),
+    "signup": lambda control, **given: control.signup(**given),
+    "status": lambda control: control.status(),
+    "status.measures": lambda control: control.measures(),
+    "status.overview": lambda control: control.overview(),
     "fleet.key": lambda control: control.fleet.key(),
     "reporting.token": lambda control, scope: control.reporting_token(scope),
     "communities.items": lambda control, **given: control.communities.items(given["community"]),

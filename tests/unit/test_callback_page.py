@@ -2,9 +2,8 @@
 
 import pytest
 
-from tillbridge.web.pages import callback_page
-from tillbridge.web.ports import CallbackAnswer
-from tillbridge.web.rendering import STATIC, static_address
+from tillbridge.stores.consent import CallbackAnswer
+from tillbridge.web.rendering import STATIC, callback_page, static_address
 
 
 @pytest.mark.parametrize(("ok", "heading"), [(True, "Connected"), (False, "Not connected")])

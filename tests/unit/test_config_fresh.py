@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tillbridge.config import LoadedSettings
-from tillbridge.config.loading import UnconfiguredSettings, load_to_run
+from tillbridge.config.loading import load_to_run
 from tillbridge.core.errors import ConfigError
 
 
@@ -26,9 +25,9 @@ def _written(folder: Path, text: str) -> Path:
 )
 def test_a_file_without_stores_is_enough_for_the_page(tmp_path: Path, text: str) -> None:
     fresh = load_to_run(_written(tmp_path, text))
-    assert isinstance(fresh, UnconfiguredSettings)
+    assert not fresh.is_set_up
     assert fresh.data_dir.is_absolute()
-    assert fresh.status_page.listen == "127.0.0.1:8089"
+    assert fresh.settings.status_page.listen == "127.0.0.1:8089"
     assert fresh.base_dir == tmp_path
 
 
@@ -52,4 +51,4 @@ def test_what_is_wrong_in_it_is_told_all_the_same(tmp_path: Path, text: str, wor
 
 def test_a_whole_file_is_loaded_whole(tmp_path: Path) -> None:
     sample = Path(__file__).parents[2] / "config/bridge.toml"
-    assert isinstance(load_to_run(_written(tmp_path, sample.read_text())), LoadedSettings)
+    assert load_to_run(_written(tmp_path, sample.read_text())).is_set_up

@@ -14,8 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.snapshot import Figures, Held, StoreFigures, StoreSnapshot
-from tillbridge.web.document import document
-from tillbridge.web.facts import BridgeFacts
+from tillbridge.status.document import BridgeFacts, document
 from tillbridge.web.metrics import exposition
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -24,7 +24,7 @@ EXCEPT = {
     "setup/pos.py": "a preview, for as long as its page is open",
     "pos/watch.py": "reads what the system tells of files",
     "pos/folder_events.py": "reads what the system tells of files",
-    "daemon/examining.py": "a command without a daemon reports how far it is",
+    "daemon/alone.py": "a command without a daemon reports how far it is",
     "pos/kit.py": "a trial of an adapter, for as long as its person waits",
     "pos/process/child.py": "a thread that reads what a program writes",
     "pos/process/supervisor.py": "a thread that keeps a program running",

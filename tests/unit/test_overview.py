@@ -14,11 +14,9 @@ from tillbridge.core.spans import clock_time
 from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.ledger.models import PastProblem
 from tillbridge.ledger.snapshot import StoreSnapshot
-from tillbridge.web.document import document
-from tillbridge.web.facts import BridgeFacts
-from tillbridge.web.overview import overview
-from tillbridge.web.site.remedies import page_of, remedies_of
-from tillbridge.web.site.strip import HEIGHT, WIDTH, drawn
+from tillbridge.status.document import BridgeFacts, document
+from tillbridge.status.overview import overview
+from tillbridge.web.site.overview import HEIGHT, WIDTH, drawn, page_of, remedies_of
 
 NOW = 1_795_287_720_000
 MINUTE = 60_000

@@ -5,9 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.core.actor import Role
-from tillbridge.web.authenticator import Sessions, Throttle, source_of
-from tillbridge.web.door import foreign_write, host_allowed, proxy_header, safe_return
-from tillbridge.web.roles import Visitor
+from tillbridge.web.authenticator import (
+    Sessions,
+    Throttle,
+    Visitor,
+    foreign_write,
+    host_allowed,
+    proxy_header,
+    safe_return,
+    source_of,
+)
 
 HOST = {"Host": "till.lan:8089"}
 

@@ -1,22 +1,18 @@
 """Every page and action of the page, whoever added it, keeps the rules."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tillbridge.core.actor import Role
 from tillbridge.core.problems import PROBLEMS
-from tillbridge.daemon.audited import READS
-from tillbridge.daemon.operations import Operations
-from tillbridge.web.ports import Control
+from tillbridge.operations import OPERATIONS
 from tillbridge.web.rendering import STATIC, template
-from tillbridge.web.site import sign_in
-from tillbridge.web.site.book import Action, File, Page
+from tillbridge.web.site.book import Action, File, Page, Routes, parts_of, path_of
+from tillbridge.web.site.overview import PAGES
 from tillbridge.web.site.registry import NAVIGATION, SUBJECTS, everything
-from tillbridge.web.site.remedies import PAGES
-from tillbridge.web.site.routing import Routes, parts_of, path_of
+from tillbridge.web.site.site import SIGN_IN
 
 TEMPLATES = sorted(Path(STATIC).with_name("templates").glob("*.html"))
 PAGES_THERE = [page for subject in SUBJECTS for page in subject.pages]
@@ -34,7 +30,7 @@ def test_every_page_needs_a_role(page: Page | File) -> None:
 
 
 def test_only_signing_in_needs_none() -> None:
-    assert sign_in.PAGE.role is Role.ANYBODY
+    assert SIGN_IN.role is Role.ANYBODY
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=by_path)
@@ -76,27 +72,24 @@ def test_no_template_holds_anything_inline_or_foreign(path: Path) -> None:
         assert "method=" in form
 
 
-def operations() -> Iterator[str]:
-    """Every operation of `Control`, and of the subjects it has."""
-    for name, member in vars(Control).items():
-        if name.startswith("_"):
-            continue
-        if isinstance(member, property):
-            inner = member.fget.__annotations__["return"]
-            yield from (f"{name}.{each}" for each in vars(inner) if not each.startswith("_"))
-        else:
-            yield name
-
-
-def test_what_only_reads_is_an_operation_and_looks_it() -> None:
-    known = set(operations())
-    assert known >= READS
+def test_what_only_reads_looks_it() -> None:
     acting = re.compile(
         r"push|approve|cancel|retry|pause|resume|remove|delete|rotate|86|restore|set(?!up)"
     )
-    assert not [name for name in READS if acting.search(name)]
-    for name in known:
-        assert hasattr(Operations, name.partition(".")[0]) or "." in name
+    reads = {name for name, each in OPERATIONS.items() if each.reads}
+    assert not [name for name in reads if acting.search(name)]
+
+
+def test_before_there_is_a_store_one_reads_and_sets_up() -> None:
+    before = {name for name, each in OPERATIONS.items() if each.before_setup}
+    acting = {name for name in before if not OPERATIONS[name].reads}
+    assert {name.partition(".")[0] for name in acting} == {"setup"}
+    assert {name.partition(".")[0] for name in before} == {
+        "audit",
+        "diagnostics",
+        "setup",
+        "status",
+    }
 
 
 def test_paths_are_escaped_and_found_again() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tillbridge.core.problems import PROBLEMS, Ends, OpenProblem, ProblemKind, anchor
-from tillbridge.web.site.remedies import PAGES
+from tillbridge.web.site.overview import PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src/tillbridge"
 # Where codes stand that are only shown, not found.
-SHOWING = {SOURCE / each for each in ("web/document.py", "web/site/remedies.py")}
+SHOWING = {SOURCE / each for each in ("status/document.py", "web/site/overview.py")}
 PAGE = (ROOT / "docs/problems.md").read_text("utf-8")
 KINDS = list(PROBLEMS.values())
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.ledger_house import StoppedClock, opened
 from tillbridge.config import LoadedSettings, Settings, load
 from tillbridge.core.errors import ConfigError
-from tillbridge.daemon.reloading import LIVE, Change, Reloader, compare
+from tillbridge.daemon.reload import LIVE, Change, Reloader, compare
 from tillbridge.ledger.problems import ProblemTracker
 
 SAMPLE = (Path(__file__).resolve().parents[2] / "config" / "bridge.toml").read_text("utf-8")

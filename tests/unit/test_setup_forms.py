@@ -17,8 +17,15 @@ from tillbridge.core.errors import ConfigError
 from tillbridge.core.files import claim_folder
 from tillbridge.pos.folder.adapter import ADAPTER
 from tillbridge.pos.loader import find_adapters
-from tillbridge.setup.options_form import fields_of, file_only, said_in
-from tillbridge.setup.pos import finding_of, refuse_own_places, said_of, shown
+from tillbridge.setup.pos import (
+    fields_of,
+    file_only,
+    finding_of,
+    refuse_own_places,
+    said_in,
+    said_of,
+    shown,
+)
 
 
 class Options(AdapterOptions):

@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from tests.support.pretend_control import PretendControl
 from tillbridge.ledger.snapshot import StoreSnapshot
-from tillbridge.setup.draft import STEPS, Finding, next_step, steps_of
-from tillbridge.setup.running import findings_of
-from tillbridge.web.document import document
-from tillbridge.web.overview import overview
+from tillbridge.setup.draft import STEPS, Finding, findings_of, next_step, steps_of
+from tillbridge.status.document import document
+from tillbridge.status.overview import overview
 
 
 @given(st.dictionaries(st.sampled_from(STEPS), st.booleans()))

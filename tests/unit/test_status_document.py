@@ -4,8 +4,7 @@ from tillbridge.core.metrics import Metrics
 from tillbridge.core.problems import OpenProblem
 from tillbridge.core.spans import days_left, span
 from tillbridge.ledger.snapshot import Held, StoreSnapshot
-from tillbridge.web.document import document
-from tillbridge.web.facts import BridgeFacts
+from tillbridge.status.document import BridgeFacts, document
 from tillbridge.web.metrics import exposition
 
 NOW = 1_795_287_720_000

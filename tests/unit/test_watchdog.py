@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tillbridge.daemon.service_manager import ServiceManager
-from tillbridge.daemon.watchdog import ProgressCheck, Watchdog, stuck
+from tillbridge.daemon.watchdog import ProgressCheck, ServiceManager, Watchdog, stuck
 
 times = st.floats(min_value=0, max_value=1e6)
 

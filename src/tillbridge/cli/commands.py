@@ -71,7 +71,7 @@ def call(loaded: "LoadedSettings", name: str, arguments: Mapping[str, Any]) -> A
     with say.progress():
         if running is not None:
             try:
-                return running.ask("POST", name, body=dict(arguments))
+                return running.ask(name, arguments)
             except NotRunning:
                 pass  # it ended this very moment
         return _alone(loaded, name, arguments)

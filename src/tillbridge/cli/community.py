@@ -5,8 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from tillbridge.cli import complete, say
-from tillbridge.cli.commands import Json, add_operations, argument, option, perform
-from tillbridge.cli.reach import ask
+from tillbridge.cli.commands import Json, add_operations, argument, call, option, perform
 from tillbridge.cli.settings import check_community, load_settings
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer
@@ -36,9 +35,7 @@ def show(context: typer.Context, name: Name, as_json: Json = False) -> None:
     """
     loaded = load_settings(context)
     check_community(loaded, name)
-    answer = ask(
-        loaded, lambda bridge: bridge.ask("GET", "status"), lambda control: control.status()
-    )
+    answer = call(loaded, "status", {})
     told: dict[str, Any] = answer["communities"][name]
     key = f"communities/{name}"
     told["problems"] = [each for each in answer["problems"] if each["store"] == key]

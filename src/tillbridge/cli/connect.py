@@ -2,16 +2,17 @@
 
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tillbridge.cli import say
-from tillbridge.cli.control import NotRunning, RunningBridge, find_running
-from tillbridge.cli.exits import CommandFailed
-from tillbridge.cli.reach import Answer
+from tillbridge.cli.control import NotRunning, find_running, os_user
+from tillbridge.cli.exits import CommandFailed, exit_code_of_name
 from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer
 
 if TYPE_CHECKING:
     from tillbridge.config import LoadedSettings
@@ -50,16 +51,24 @@ class Wish:
         return CONSENT_S if self.form is None else SIGNUP_S
 
 
+# Performs an operation, in the running bridge or here, and returns its answer.
+Perform = Callable[..., Answer]
+
+
 def connect_store(loaded: "LoadedSettings", wish: Wish, *, browser: bool) -> None:
     """Carry a connection through, by the running bridge or here, and say what came of it."""
     running = find_running(loaded.data_dir)
-    answer = (
-        _by_itself(loaded, wish, browser=browser)
-        if running is None
-        else _through(running, wish, browser=browser)
-    )
+    if running is not None:
+        answer = _carried_through(running.perform, time.sleep, wish, browser=browser)
+    else:
+        from tillbridge import daemon
+
+        with daemon.connecting(loaded, wish.store, user=os_user()) as session:
+            answer = _carried_through(session.perform, session.wait, wish, browser=browser)
     if not answer.get("ok"):
-        raise CommandFailed(str(answer.get("text", "")), fix=str(answer.get("fix", "")))
+        kind = str(answer.get("kind", ""))
+        text, fix = str(answer.get("text", "")), str(answer.get("fix", ""))
+        raise CommandFailed(text, fix=fix, exit_code=exit_code_of_name(kind))
     if wish.as_json:
         say.document(answer)
         return
@@ -78,6 +87,47 @@ def connect_store(loaded: "LoadedSettings", wish: Wish, *, browser: bool) -> Non
         say.line(_("Deliveries go to: {url}").format(url=answer["webhook_url"]))
     if running is None:
         say.line(_("Next: tillbridge run, or start the service."))
+
+
+def _carried_through(
+    perform: Perform, wait: Callable[[float], None], wish: Wish, *, browser: bool
+) -> Answer:
+    if wish.form is not None:
+        begun = perform("signup", store=wish.store, form=wish.form, flow_type=wish.flow_type)
+    else:
+        begun = perform(
+            "connect",
+            store=wish.store,
+            reintegrate=wish.reintegrate,
+            store_id=wish.store_id,
+            email=wish.email,
+        )
+    invite(wish, begun["url"], browser=browser, as_login=begun.get("as_login") is True)
+    answer = _result(perform, wait, begun["state"], wish.wait_s)
+    if "choose" not in answer or not (store_id := choose(wish, answer["choose"])):
+        return answer
+    chosen = perform(
+        "connect.choose", store=wish.store, store_id=store_id, reintegrate=wish.reintegrate
+    )
+    return {**chosen, "chosen": store_id}
+
+
+def _result(perform: Perform, wait: Callable[[float], None], state: str, wait_s: float) -> Answer:
+    deadline = time.monotonic() + wait_s
+    while time.monotonic() < deadline:
+        try:
+            answer = perform("connect.result", state=state)
+        except NotRunning:
+            raise CommandFailed(
+                _("The bridge stopped while the merchant was asked."),
+                fix=_("Start it and try again."),
+            ) from None
+        if answer.get("done"):
+            return answer
+        wait(_POLL_S)
+    raise CommandFailed(
+        _("Nobody consented in time."), fix=_("Try again when the merchant is there.")
+    )
 
 
 def invite(wish: Wish, url: str, *, browser: bool, as_login: bool) -> None:
@@ -115,75 +165,6 @@ def choose(wish: Wish, stores: list[dict[str, Any]]) -> str:
         if number.isdecimal() and 1 <= int(number) <= len(stores):
             return str(stores[int(number) - 1]["store_id"])
         wish.tell(_("Type a number from 1 to {last}.").format(last=len(stores)))
-
-
-def _through(running: RunningBridge, wish: Wish, *, browser: bool) -> Answer:
-    begun = _begin(running, wish)
-    invite(wish, begun["url"], browser=browser, as_login=begun.get("as_login") is True)
-    answer = _waited(running, begun["state"], wish.wait_s)
-    if "choose" not in answer or not (store_id := choose(wish, answer["choose"])):
-        return answer
-    body = {"store": wish.store, "store_id": store_id, "reintegrate": wish.reintegrate}
-    return {**running.ask("POST", "connect", "choose", body=body), "chosen": store_id}
-
-
-def _begin(running: RunningBridge, wish: Wish) -> Answer:
-    body: dict[str, Any]
-    if wish.form is not None:
-        body = {"store": wish.store, "form": wish.form, "flow_type": wish.flow_type}
-        return running.ask("POST", "signup", body=body)
-    body = {
-        "store": wish.store,
-        "reintegrate": wish.reintegrate,
-        "store_id": wish.store_id,
-        "email": wish.email,
-    }
-    return running.ask("POST", "connect", body=body)
-
-
-def _waited(running: RunningBridge, state: str, wait_s: float) -> Answer:
-    deadline = time.monotonic() + wait_s
-    while time.monotonic() < deadline:
-        try:
-            answer = running.ask("GET", "connect", state)
-        except NotRunning:
-            raise CommandFailed(
-                _("The bridge stopped while the merchant was asked."),
-                fix=_("Start it and try again."),
-            ) from None
-        if answer.get("done"):
-            return answer
-        time.sleep(_POLL_S)
-    raise CommandFailed(
-        _("Nobody consented in time."), fix=_("Try again when the merchant is there.")
-    )
-
-
-def _by_itself(loaded: "LoadedSettings", wish: Wish, *, browser: bool) -> Answer:
-    import asyncio
-
-    from tillbridge import daemon
-
-    chosen: list[str] = []
-
-    def chooser(stores: list[dict[str, Any]]) -> str:
-        chosen.append(choose(wish, stores))
-        return chosen[0]
-
-    def inviter(request: "daemon.ConsentRequest") -> None:
-        invite(wish, request.url, browser=browser, as_login=request.as_login)
-
-    answer = asyncio.run(
-        daemon.connect_alone(
-            loaded,
-            daemon.Wanted(wish.store, wish.reintegrate, wish.store_id, wish.email),
-            invite=inviter,
-            choose=chooser,
-            wait_s=wish.wait_s,
-            signing_up=None if wish.form is None else daemon.SigningUp(wish.form, wish.flow_type),
-        )
-    )
-    return {**answer, "chosen": chosen[0]} if chosen else answer
 
 
 NoBrowser = Annotated[

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from tillbridge.cli.exits import CommandFailed, Exit, exit_code_of_name
 from tillbridge.core.errors import BridgeError
@@ -32,27 +32,24 @@ class RunningBridge:
     token: str = field(repr=False)
     pid: int | None = None
 
+    def perform(self, name: str, **arguments: object) -> dict[str, Any]:
+        """Return the answer of an operation. Raises as `ask`."""
+        return self.ask(name, arguments)
+
     def ask(
-        self,
-        method: str,
-        *path: str,
-        body: dict[str, Any] | None = None,
-        query: Mapping[str, str] | None = None,
-        timeout_s: float = _ANSWER_S,
+        self, name: str, arguments: Mapping[str, object], *, timeout_s: float = _ANSWER_S
     ) -> dict[str, Any]:
-        """Return the answer of `/control/<path>`.
+        """Return the answer of an operation.
 
         Raises CommandFailed with the bridge's own words, NotRunning where nobody is there.
         """
-        target = "/control/" + "/".join(quote(part, safe="") for part in path)
-        target += f"?{urlencode(query)}" if query else ""
         # http.client asks no proxy: the environment's would not know this machine.
         connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout_s)
         try:
             connection.request(
-                method,
-                target,
-                body=None if body is None else json.dumps(body).encode(),
+                "POST",
+                f"/control/{name}",
+                body=json.dumps(dict(arguments)).encode(),
                 headers={
                     "Authorization": f"Bearer {self.token}",
                     "Content-Type": "application/json",

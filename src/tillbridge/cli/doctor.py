@@ -60,13 +60,13 @@ def examined(loaded: "LoadedSettings", told: Callable[[Answer], None]) -> Answer
         hung = True
     from tillbridge import daemon
 
-    return daemon.examine_alone(loaded, hung=hung, told=told)
+    return daemon.examine_alone(loaded, hung=hung, on_progress=told)
 
 
 def _inside(running: RunningBridge, told: Callable[[Answer], None]) -> Answer:
-    run = running.ask("POST", "diagnostics.begin", body={}, timeout_s=_ANSWER_S)["run"]
+    run = running.ask("diagnostics.begin", {}, timeout_s=_ANSWER_S)["run"]
     while True:
-        answer = running.ask("POST", "diagnostics.result", body={"run": run}, timeout_s=_ANSWER_S)
+        answer = running.ask("diagnostics.result", {"run": run}, timeout_s=_ANSWER_S)
         told(answer)
         if answer["done"]:
             return answer
@@ -182,7 +182,7 @@ def _status(loaded: "LoadedSettings") -> Mapping[str, Any]:
         pass  # it hangs: the ledger tells what it can
     except BridgeError as failure:
         return {"error": failure.text}
-    from tillbridge.web.stopped import status_from_ledger
+    from tillbridge.status.stopped import status_from_ledger
 
     try:
         return status_from_ledger(loaded.data_dir, configured)

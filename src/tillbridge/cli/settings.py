@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import typer
 
     from tillbridge.config import LoadedSettings, StoreSettings
-    from tillbridge.config.loading import UnconfiguredSettings
 
 
 def config_path(context: "typer.Context") -> Path | None:
@@ -47,7 +46,7 @@ def set_up_log(loaded: "LoadedSettings") -> None:
     configure(bridge.log_format, "warning" if level == "info" else level)
 
 
-def set_up_kept_log(loaded: "LoadedSettings | UnconfiguredSettings") -> None:
+def set_up_kept_log(loaded: "LoadedSettings") -> None:
     """Set up logs for the daemon: on stderr, and kept in the data folder."""
     from tillbridge.core.log import LOG_FOLDER, LogFiles, configure
 

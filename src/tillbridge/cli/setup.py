@@ -25,7 +25,7 @@ def show(context: typer.Context, as_json: Json = False) -> None:
     Example: tillbridge setup show
     """
     bridge = _running(context)
-    answer = bridge.ask("GET", "setup")
+    answer = bridge.perform("setup.show")
     address = f"http://{bridge.host}:{bridge.port}/setup"
     if as_json:
         say.document({**answer, "page": address})
@@ -57,7 +57,7 @@ def write(
     from tillbridge.config.writing import put_back, replace_file
 
     bridge = _running(context)
-    told = bridge.ask("POST", "setup", "text", body={})
+    told = bridge.perform("setup.text")
     if told["faults"]:
         raise ConfigError("\n".join(told["faults"]), fix=_("Mend it on the page, under Set-up."))
     if not told["lines"]:
@@ -69,7 +69,7 @@ def write(
     path = Path(told["file"])
     copy = replace_file(path, told["text"])
     try:
-        answer = bridge.ask("POST", "setup", "written", body={"digest": told["digest"]})
+        answer = bridge.perform("setup.written", digest=told["digest"])
     except BridgeError:
         if copy is not None:
             put_back(path, copy)

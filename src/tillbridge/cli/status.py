@@ -54,10 +54,10 @@ def current_status(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, A
     running = find_running(data_dir)
     if running is not None:
         try:
-            return running.ask("GET", "status", timeout_s=_ANSWER_S)
+            return running.ask("status", {}, timeout_s=_ANSWER_S)
         except NotRunning:
             pass  # it has ended this very moment, or was killed: the ledger tells the rest
-    from tillbridge.web.stopped import status_from_ledger
+    from tillbridge.status.stopped import status_from_ledger
 
     return status_from_ledger(data_dir, configured)
 

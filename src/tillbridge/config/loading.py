@@ -14,7 +14,13 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr, ValidationError
 
 from tillbridge.config.alerts import EmailSettings
-from tillbridge.config.bridge import BridgeSettings, Settings, StatusPageSettings
+from tillbridge.config.bridge import (
+    BridgeSettings,
+    ReceiverSettings,
+    ServiceSettings,
+    Settings,
+    StatusPageSettings,
+)
 from tillbridge.config.secrets import FromVault, resolve_secret
 from tillbridge.config.store import StoreSettings
 from tillbridge.config.toml import ConfigFaults, Fault, KeyPath, key_lines, read_file
@@ -87,6 +93,11 @@ class LoadedSettings:
         """The folder of the ledger, absolute."""
         return self.settings.bridge.data_dir
 
+    @property
+    def is_set_up(self) -> bool:
+        """Whether there is a store; else only `bridge` and `status_page` say what a file said."""
+        return bool(self.settings.stores)
+
     def client_secret(self, from_vault: FromVault | None = None) -> SecretStr:
         """Return the app's secret, read now; `from_vault` looks into the vault.
 
@@ -137,22 +148,7 @@ def loaded_from(path: Path, text: str, document: Mapping[str, Any]) -> LoadedSet
     )
 
 
-@dataclass(frozen=True, slots=True)
-class UnconfiguredSettings:
-    """What a file without stores says; `bridge.data_dir` is absolute."""
-
-    bridge: BridgeSettings
-    status_page: StatusPageSettings
-    path: Path
-    base_dir: Path
-
-    @property
-    def data_dir(self) -> Path:
-        """The folder of the ledger, absolute."""
-        return self.bridge.data_dir
-
-
-def load_to_run(path: Path | None = None) -> LoadedSettings | UnconfiguredSettings:
+def load_to_run(path: Path | None = None) -> LoadedSettings:
     """Load what `tillbridge run` is given: a whole file, or one without stores yet.
 
     Raises ConfigError, as `load`; what is only missing because nothing is set up is no fault.
@@ -174,11 +170,37 @@ def load_to_run(path: Path | None = None) -> LoadedSettings | UnconfiguredSettin
     if faults := list(page_faults(page)):
         raise ConfigFaults(str(found), [fault.placed(lines) for fault in faults])
     bridge = BridgeSettings.model_validate(document.get("bridge", {}))
-    return UnconfiguredSettings(
-        bridge.model_copy(update={"data_dir": data_dir_of(found, document)}),
-        page,
-        found.absolute(),
-        found.absolute().parent,
+    return LoadedSettings(
+        settings=_unconfigured(
+            bridge.model_copy(update={"data_dir": data_dir_of(found, document)}), page, document
+        ),
+        path=found.absolute(),
+        base_dir=found.absolute().parent,
+        lines=lines,
+    )
+
+
+def _unconfigured(
+    bridge: BridgeSettings, page: StatusPageSettings, document: Mapping[str, Any]
+) -> Settings:
+    """Return settings without stores; of the service only the redirect is known.
+
+    It leads to the port of the page where the file does not name it.
+    """
+    service = document.get("service")
+    uri = service.get("redirect_uri") if isinstance(service, Mapping) else None
+    _host, port = host_and_port(page.listen)
+    return Settings.model_construct(
+        bridge=bridge,
+        service=ServiceSettings.model_construct(
+            base_url="",
+            client_id="",
+            client_secret=SecretStr(""),
+            redirect_uri=uri or f"http://127.0.0.1:{port}/oauth/callback",
+        ),
+        receiver=ReceiverSettings.model_construct(public_url=""),
+        status_page=page,
+        stores={},
     )
 
 

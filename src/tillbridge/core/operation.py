@@ -82,7 +82,8 @@ class Parameter:
 class Operation:
     """What is known of an operation; one that `reads` changes nothing and is not audited.
 
-    `command` is what one types after `tillbridge`, "" for what only the page asks.
+    `command` is what one types after `tillbridge`, "" for what only the page asks. Without a store
+    only what may come `before_setup` is performed.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Operation:
     role: Role
     reads: bool
     command: str
+    before_setup: bool
     parameters: Mapping[str, Parameter]
 
     @property
@@ -127,14 +129,14 @@ OPERATIONS: dict[str, Operation] = {}
 
 
 def operation(
-    name: str, *, role: Role, command: str = "", reads: bool = False
+    name: str, *, role: Role, command: str = "", reads: bool = False, before_setup: bool = False
 ) -> Callable[[Function], Function]:
     """Declare an operation; `name` is its name in the audit trail and under `/control/` too."""
 
     def declare(run: Function) -> Function:
         found = list(inspect.signature(run).parameters.values())[1:]  # all but the bridge
         parameters = {each.name: _parameter(each) for each in found}
-        OPERATIONS[name] = Operation(name, run, role, reads, command, parameters)
+        OPERATIONS[name] = Operation(name, run, role, reads, command, before_setup, parameters)
         return run
 
     return declare
@@ -161,6 +163,11 @@ class Dispatcher:
             raise BadRequest(_("There is no operation {name}.").format(name=name))
         if (actor.role or Role.ANYBODY) < found.role:
             raise Forbidden(_("That needs the role {role}.").format(role=found.role.word))
+        if not (self._bridge.is_set_up or found.before_setup):
+            raise ConfigError(
+                _("Nothing is set up yet."),
+                fix=_("Set it up on the page: /setup, see docs/setup.md."),
+            )
         arguments = found.validated(given)
         with acting_as(actor):
             if found.reads:

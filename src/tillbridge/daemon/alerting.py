@@ -16,26 +16,25 @@ from tillbridge.core.log import learn_secret
 from tillbridge.core.problems import Severity
 from tillbridge.core.spans import waiting
 from tillbridge.core.supervision import Step
-from tillbridge.daemon.compose import Composition
-from tillbridge.daemon.status_page import reached_at
+from tillbridge.daemon.page import reached_at
 from tillbridge.ledger.snapshot import take_snapshot
+from tillbridge.operations.bridge import Bridge
 
 _SELF_CHECK_S = 5.0
 
 
-def steps(composition: Composition, *, receiver_url: Callable[[], str]) -> Mapping[str, Step]:
+def steps(bridge: Bridge, *, receiver_url: Callable[[], str]) -> Mapping[str, Step]:
     """Plan the heartbeat, and return what runs for alerts; it is supervised."""
-    services = composition.services
-    alerts = services.settings.alerts
+    alerts = bridge.settings.alerts
     running: dict[str, Step] = {}
-    if channels := channels_of(alerts, services.base_dir):
+    if channels := channels_of(alerts, bridge.base_dir):
         dispatcher = AlertDispatcher(
             channels,
             manner_of(alerts),
-            services.ledger,
-            services.tracker,
-            clock=services.clock,
-            about=partial(_about, composition),
+            bridge.ledger,
+            bridge.problems,
+            clock=bridge.clock,
+            about=partial(_about, bridge),
         )
         running["alerts"] = dispatcher.run
     if alerts.heartbeat_url is not None:
@@ -44,9 +43,9 @@ def steps(composition: Composition, *, receiver_url: Callable[[], str]) -> Mappi
             alerts.heartbeat_url,
             every_s=alerts.heartbeat_s,
             fail=alerts.heartbeat_fail,
-            is_well=partial(_is_well, composition, receiver_url),
+            is_well=partial(_is_well, bridge, receiver_url),
         )
-        beat.plan(composition.bridge.scheduler)
+        beat.plan(bridge.context.scheduler)
     return running
 
 
@@ -74,20 +73,19 @@ def probes_of(alerts: AlertSettings, base_dir: Path) -> list[Channel | Heartbeat
     return found
 
 
-async def _about(composition: Composition, store: str) -> About:
-    found = composition.stores.get(store)
+async def _about(bridge: Bridge, store: str) -> About:
+    found = bridge.stores.get(store)
     if found is None:
         return About(who=store.partition("/")[2])
-    services = composition.services
-    snapshot = (await services.ledger.read(take_snapshot)).store(store)
+    snapshot = (await bridge.ledger.read(take_snapshot)).store(store)
     oldest = snapshot.oldest_waiting_at
-    oldest_s = None if oldest is None else (services.clock.now_ms() - oldest) / 1000
+    oldest_s = None if oldest is None else (bridge.clock.now_ms() - oldest) / 1000
     return About(await found.title() or store, waiting(snapshot.waiting, oldest_s))
 
 
-async def _is_well(composition: Composition, receiver_url: Callable[[], str]) -> bool:
+async def _is_well(bridge: Bridge, receiver_url: Callable[[], str]) -> bool:
     """Return whether deliveries are taken: the ledger writes, and the receiver answers itself."""
-    if not composition.services.ledger.writable:
+    if not bridge.ledger.writable:
         return False
     parts = urlsplit(receiver_url())
     tls = None

@@ -1,90 +1,104 @@
-"""What commands do while no daemon runs: the same services, with the ledger's lock held."""
+"""What commands do while no daemon runs: operations under the ledger's lock, an examination."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tillbridge.config import LoadedSettings
-from tillbridge.core.actor import Actor, Role, acting_as
-from tillbridge.core.errors import BridgeError
-from tillbridge.core.i18n import _
+from tillbridge.core.actor import Actor, Role
+from tillbridge.core.daemon_threads import UnwaitedThreads
 from tillbridge.core.operation import Answer, Dispatcher
-from tillbridge.daemon.audited import audited
-from tillbridge.daemon.compose import composed
-from tillbridge.daemon.connecting import Wanted, begin_consent, begin_signup, integrate
-from tillbridge.daemon.operations import Operations
+from tillbridge.daemon.compose import compose, compose_read_only
+from tillbridge.daemon.page import redirect_listener
+from tillbridge.diagnostics.checkup import examination
 from tillbridge.operations.audit_trail import AuditTrail
-from tillbridge.operations.bridge import Bridge
-from tillbridge.stores.consent import ConsentRequest, listening
-from tillbridge.web.ports import Control
+from tillbridge.operations.bridge import Bridge, Mode
+from tillbridge.operations.connect import Connections
 
-
-@asynccontextmanager
-async def alone(loaded: LoadedSettings, *, user: str = "") -> AsyncIterator[Control]:
-    """Offer the operations of a daemon without one; `user` is who acts, for the audit trail.
-
-    Raises LedgerLocked while one runs.
-    """
-    async with composed(loaded) as composition:
-        trail = AuditTrail(composition.services.ledger, composition.services.clock)
-        with acting_as(Actor(f"command:{user or '?'}", Role.TECHNICIAN)):
-            yield audited(Operations(composition), trail)
+if TYPE_CHECKING:
+    from tillbridge.daemon.store_services import StoreServices
 
 
 async def perform_alone(
-    loaded: LoadedSettings, name: str, arguments: Mapping[str, Any], *, user: str = ""
+    loaded: LoadedSettings, name: str, arguments: Mapping[str, object], *, user: str = ""
 ) -> Answer:
     """Do an operation without a daemon. Raises LedgerLocked while one runs."""
-    async with composed(loaded) as composition:
-        trail = AuditTrail(composition.services.ledger, composition.services.clock)
-        bridge = Bridge(composition, Operations(composition).status)
-        actor = Actor(f"command:{user or '?'}", Role.TECHNICIAN)
-        return await Dispatcher(bridge, trail).perform(name, arguments, actor)
+    async with compose(loaded, Mode.EXCLUSIVE) as bridge:
+        return await _dispatcher(bridge).perform(name, arguments, _actor(user))
 
 
 @dataclass(frozen=True, slots=True)
-class SigningUp:
-    """The form of a signup, by the options of `tillbridge signup`."""
+class Session:
+    """Operations one after another, between which the merchant's return is taken."""
 
-    form: Mapping[str, str]
-    flow_type: str
+    runner: asyncio.Runner
+    dispatcher: Dispatcher
+    actor: Actor
+
+    def perform(self, name: str, **arguments: object) -> Answer:
+        """Do an operation."""
+        return self.runner.run(self.dispatcher.perform(name, arguments, self.actor))
+
+    def wait(self, seconds: float) -> None:
+        """Let what was begun go on."""
+        self.runner.run(asyncio.sleep(seconds))
 
 
-async def connect_alone(
-    loaded: LoadedSettings,
-    wanted: Wanted,
-    *,
-    invite: Callable[[ConsentRequest], None],
-    choose: Callable[[list[dict[str, Any]]], str],
-    wait_s: float,
-    signing_up: SigningUp | None = None,
-) -> dict[str, Any]:
-    """Connect a store: `invite` is given the address; waits `wait_s` seconds for the merchant.
+@contextmanager
+def connecting(loaded: LoadedSettings, store: str, *, user: str = "") -> Iterator[Session]:
+    """Connect a store without a daemon. Raises LedgerLocked while one runs."""
+    with asyncio.Runner() as runner:
+        opened = AsyncExitStack()
 
-    `choose` is given the merchant's stores where there are several, and returns an id, or "".
+        async def begin() -> Bridge:
+            bridge = await opened.enter_async_context(compose(loaded, Mode.EXCLUSIVE, only=[store]))
+            bridge.connections = Connections(bridge, _nothing_more)
+            redirect_uri = bridge.settings.service.redirect_uri
+            await opened.enter_async_context(
+                redirect_listener(redirect_uri, bridge.connections.returned)
+            )
+            return bridge
+
+        try:
+            yield Session(runner, _dispatcher(runner.run(begin())), _actor(user))
+        finally:
+            runner.run(opened.aclose())
+
+
+def examine_alone(
+    loaded: LoadedSettings, *, hung: bool, on_progress: Callable[[Answer], None]
+) -> Answer:
+    """Examine what can be seen without a daemon; `on_progress` is called twice a second.
+
+    `hung`: a daemon is there, and does not answer. Blocks for 20 seconds at most.
     """
-    store = wanted.store
-    async with composed(loaded, [store]) as composition:
-        redirect_uri = loaded.settings.service.redirect_uri
-        async with listening(redirect_uri, composition.consents) as consented:
-            if signing_up is None:
-                request = begin_consent(composition, wanted)
-            else:
-                request = await begin_signup(
-                    composition, store, signing_up.form, signing_up.flow_type
-                )
-            invite(request)
-            try:
-                async with asyncio.timeout(wait_s):
-                    await consented
-            except TimeoutError:
-                raise BridgeError(
-                    _("Nobody consented in time."),
-                    fix=_("Try again when the merchant is there."),
-                ) from None
-        answer = await integrate(composition.stores[store], wanted)
-        if "choose" in answer and (store_id := choose(answer["choose"])):
-            answer = await integrate(composition.stores[store], replace(wanted, store_id=store_id))
-        return answer
+    with asyncio.Runner() as runner:
+        # A look-up that hangs must not be waited for at the end.
+        runner.get_loop().set_default_executor(UnwaitedThreads())
+        return runner.run(_examine(loaded, hung=hung, on_progress=on_progress))
+
+
+async def _examine(
+    loaded: LoadedSettings, *, hung: bool, on_progress: Callable[[Answer], None]
+) -> Answer:
+    async with compose_read_only(loaded, hung=hung) as subject:
+        checkup = examination(subject)
+        work = asyncio.ensure_future(checkup.run())
+        while not work.done():
+            await asyncio.wait({work}, timeout=0.5)
+            on_progress(checkup.so_far())
+        return work.result()
+
+
+def _dispatcher(bridge: Bridge) -> Dispatcher:
+    return Dispatcher(bridge, AuditTrail(bridge.ledger, bridge.clock))
+
+
+def _actor(user: str) -> Actor:
+    return Actor(f"command:{user or '?'}", Role.TECHNICIAN)
+
+
+async def _nothing_more(_found: "StoreServices") -> None:
+    """Nothing runs that could go on with a connected store."""

@@ -1,111 +1,121 @@
-"""Composes the bridge: the ledger, the link to the service, and what each store needs."""
+"""Composes the bridge: the one place where everything is made, whatever `Mode` it is for.
 
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+What `tillbridge doctor` looks at without a daemon is composed to be read only: no lock is taken,
+nothing is mended or migrated, and a token that is refreshed is not stored (the refresh token stays
+the same; specification: Authentication, rule 4). So that may be done at any time, beside a bridge
+that is starting too; it is a `Subject`, since all that a `Bridge` has needs the ledger's lock.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tillbridge.adapter import AdapterContext
 from tillbridge.communities import CommunityContext
 from tillbridge.communities.flow import CommunityFlow
 from tillbridge.communities.hours import Hours
-from tillbridge.config import LoadedSettings
+from tillbridge.config import LoadedSettings, StoreSettings
 from tillbridge.config.restaurant import StoreFiles
+from tillbridge.config.toml import read_file
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext
+from tillbridge.core.daemon_threads import apart
+from tillbridge.core.errors import BridgeError, ConfigError, LedgerError
 from tillbridge.core.log import learn_secret
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
 from tillbridge.core.supervision import Supervisor
-from tillbridge.daemon.store_services import BridgeServices, StoreServices
+from tillbridge.daemon.alerting import probes_of
+from tillbridge.daemon.store_services import StoreServices
+from tillbridge.diagnostics.subject import StoreSubject, Subject
 from tillbridge.ledger.ledger import Ledger
 from tillbridge.ledger.problems import ProblemTracker
+from tillbridge.ledger.snapshot import Snapshot, read_snapshot, take_snapshot
 from tillbridge.ledger.vault import Vault, client_secret_for
+from tillbridge.operations.bridge import Bridge, Mode
+from tillbridge.operations.status import CountedFigures, status
 from tillbridge.pos.folder_events import FolderEvents
-from tillbridge.pos.store_pos import OPENS_WITHIN_S, StoreOpening
+from tillbridge.pos.loader import open_adapter
+from tillbridge.pos.runner import PosRunner
+from tillbridge.pos.store_pos import OPENS_WITHIN_S, StoreOpening, StorePos
 from tillbridge.service.answers import Limits
 from tillbridge.service.community_calls import CommunityCalls
 from tillbridge.service.link import ServiceLink
 from tillbridge.service.oauth import App
+from tillbridge.service.tokens import TokenKeeper, TokenStore
+from tillbridge.status.stopped import status_from_ledger
 from tillbridge.stores.consent import ConsentFlow
 from tillbridge.stores.link import ServiceReach
+from tillbridge.stores.vault import VaultAppTokens, VaultTokenStore
 
 if TYPE_CHECKING:
+    from tillbridge.receiver.receiver import Echo
     from tillbridge.service.tokens import AppTokenStore
 
 
-@dataclass(frozen=True, slots=True)
-class Composition:
-    """The bridge with its stores, nothing running yet."""
-
-    bridge: BridgeContext
-    services: BridgeServices
-    stores: dict[str, StoreServices]
-    consents: ConsentFlow
-    communities: "dict[str, CommunityServices]" = field(default_factory=dict)
-
-
 @asynccontextmanager
-async def composed(
-    loaded: LoadedSettings, names: Iterable[str] | None = None
-) -> AsyncIterator[Composition]:
-    """Build everything (of these stores only), and close it in order at the end.
+async def compose(
+    loaded: LoadedSettings, mode: Mode, *, only: Iterable[str] | None = None
+) -> AsyncIterator[Bridge]:
+    """Compose a bridge, nothing running yet, and close it in order at the end.
 
+    `only` names the stores that are wanted; then there are no communities.
     Raises ConfigError, LedgerLocked, LedgerError.
     """
     settings, clock = loaded.settings, Clock()
-    async with AsyncExitStack() as open_things:
+    async with AsyncExitStack() as opened:
         ledger = await Ledger.open(loaded.data_dir, clock=clock)
-        open_things.push_async_callback(ledger.close)
-        tracker = await ProblemTracker.start(ledger, clock=clock)
-        open_things.push_async_callback(tracker.settle)
-        link = service_link(loaded, ledger.vault, clock)
-        open_things.push_async_callback(link.close)
-        bridge = BridgeContext(
+        opened.push_async_callback(ledger.close)
+        problems = await ProblemTracker.start(ledger, clock=clock)
+        opened.push_async_callback(problems.settle)
+        link = _service_link(loaded, ledger.vault, clock)
+        opened.push_async_callback(link.close)
+        context = BridgeContext(
             settings=settings,
             base_dir=loaded.base_dir,
             ledger=ledger,
-            problems=tracker,
-            scheduler=Scheduler(clock, Supervisor("", tracker)),
+            problems=problems,
+            scheduler=Scheduler(clock, Supervisor("", problems)),
             metrics=Metrics(),
             clock=clock,
         )
-        services = BridgeServices(bridge, link, FolderEvents(), ServiceReach(tracker, clock=clock))
-        stores = {}
+        keepers: dict[str, TokenKeeper] = {}
+        bridge = Bridge(
+            mode=mode,
+            loaded=loaded,
+            context=context,
+            link=link,
+            events=FolderEvents(),
+            reach=ServiceReach(problems, clock=clock),
+            figures=CountedFigures(ledger, clock),
+            consents=ConsentFlow(link, keepers, ledger, clock=clock),
+        )
         openings = {
             name: StoreOpening(name, settings.stores[name], loaded.base_dir)
-            for name in (settings.stores if names is None else names)
+            for name in (settings.stores if only is None else only)
         }
         ends = clock.monotonic() + OPENS_WITHIN_S  # for all of them, beside each other
         for name, opening in openings.items():
             left_s = max(0.0, ends - clock.monotonic())
-            tills = await opening.pos(left_s, tracker.report)
-            found = StoreServices(name, services, opening, tills)
-            open_things.push_async_callback(found.close)
+            pos = await opening.pos(left_s, problems.report)
+            found = bridge.stores[name] = StoreServices(name, bridge, opening, pos)
+            keepers[name] = found.tokens
+            opened.push_async_callback(found.close)
             await found.connected()
-            stores[name] = found
-        keepers = {name: found.tokens for name, found in stores.items()}
-        consents = ConsentFlow(link, keepers, ledger, clock=clock)
-        communities = _communities(services, stores) if names is None else {}
-        yield Composition(bridge, services, stores, consents, communities)
+        if only is None:
+            for name in settings.communities:
+                bridge.communities[name] = CommunityServices(name, bridge)
+        yield bridge
 
 
-def _communities(
-    services: BridgeServices, stores: dict[str, StoreServices]
-) -> "dict[str, CommunityServices]":
-    if not services.settings.communities:
-        return {}
-    return build(services, stores)
-
-
-def service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceLink:
+def _service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceLink:
     """Return the link to the service. Raises ConfigError where the app's secret cannot be had."""
     service = loaded.settings.service
 
     def kept() -> str | None:
         return client_secret_for(vault, service.base_url)
-
-    learn_secret(loaded.client_secret(kept).get_secret_value())
 
     def client_secret() -> str:
         # Read when it is sent, so that a rotated one counts without a restart.
@@ -114,11 +124,10 @@ def service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceL
         return secret
 
     def token_store() -> "AppTokenStore":
-        # Only where such a token is asked for.
-        from tillbridge.stores.vault import VaultAppTokens  # noqa: PLC0415 -- (as above)
-
         return VaultAppTokens(vault, base_url=service.base_url, client_id=service.client_id)
 
+    if loaded.is_set_up:
+        client_secret()  # what is missing is found now
     return ServiceLink(
         service.base_url,
         App(
@@ -141,17 +150,16 @@ def service_link(loaded: LoadedSettings, vault: Vault, clock: Clock) -> ServiceL
 
 
 class CommunityServices:
-    """Everything of one community; `stores` are those of this bridge, by their local names."""
+    """Everything of one community; its members are stores of the bridge."""
 
-    def __init__(
-        self, name: str, services: BridgeServices, stores: Mapping[str, StoreServices]
-    ) -> None:
-        settings = services.settings.communities[name]
-        assumed = services.settings.assumptions
+    def __init__(self, name: str, bridge: Bridge) -> None:
+        shared, stores = bridge.context, bridge.stores
+        settings = shared.settings.communities[name]
+        assumed = shared.settings.assumptions
         members = settings.stores or list(stores)
-        link = services.link.app(
+        link = bridge.link.app(
             audience=assumed.community_audience,
-            on_contact=partial(services.metrics.called, f"communities/{name}"),
+            on_contact=partial(shared.metrics.called, f"communities/{name}"),
         )
         self.name = name
         context = CommunityContext(
@@ -162,19 +170,19 @@ class CommunityServices:
                 settings.community_id,
                 secret_field=assumed.subscription_secret_field,
             ),
-            services.ledger,
-            services.tracker,
-            services.clock,
-            partial(_ids, stores, members),
+            shared.ledger,
+            shared.problems,
+            shared.clock,
+            lambda: {each: stores[each].service_store_id for each in members},
         )
-        files = {each: StoreFiles.of(stores[each].settings, services.base_dir) for each in members}
+        files = {each: StoreFiles.of(stores[each].settings, shared.base_dir) for each in members}
         with_files = {each: found for each, found in files.items() if found.paths()}
         hours = Hours(
             context,
             with_files if settings.push_hours else {},
             hours_field=assumed.override_hours_field,
         )
-        self.flow = CommunityFlow(context, hours, public_url=services.settings.receiver.public_url)
+        self.flow = CommunityFlow(context, hours, public_url=shared.settings.receiver.public_url)
 
     @property
     def key(self) -> str:
@@ -186,14 +194,140 @@ class CommunityServices:
         return {f"{self.key} {each.name}": each.run() for each in self.flow.workers}
 
 
-def build(
-    services: BridgeServices, stores: Mapping[str, StoreServices]
-) -> dict[str, CommunityServices]:
-    """Return the services of every community of the configuration, by name."""
-    return {
-        name: CommunityServices(name, services, stores) for name in services.settings.communities
-    }
+def subject_of(bridge: Bridge, echo: "Echo | None") -> Subject:
+    """Return the bridge that runs in this process, to be examined; `echo` is its receiver's."""
+    shared = bridge.context
+    return Subject(
+        settings=shared.settings,
+        config_path=bridge.loaded.path,
+        base_dir=shared.base_dir,
+        data_dir=shared.ledger.data_dir,
+        clock=shared.clock,
+        snapshot=lambda: shared.ledger.read(take_snapshot),
+        stores={
+            name: StoreSubject(
+                name,
+                found.settings,
+                found.tokens,
+                found.client,
+                found.service_store_id,
+                _adapters_of(found.pos),
+            )
+            for name, found in bridge.stores.items()
+        },
+        running=True,
+        status=partial(status, bridge),
+        telling=probes_of(shared.settings.alerts, shared.base_dir),
+        echo=echo,
+        writable=shared.ledger.writable,
+    )
 
 
-def _ids(stores: Mapping[str, StoreServices], members: list[str]) -> dict[str, str | None]:
-    return {name: stores[name].service_store_id for name in members}
+@asynccontextmanager
+async def compose_read_only(loaded: LoadedSettings, *, hung: bool) -> AsyncIterator[Subject]:
+    """Open what may be read while another process has the ledger, and close it at the end.
+
+    `hung`: a daemon is there, and does not answer.
+    """
+    clock, settings, data_dir = Clock(), loaded.settings, loaded.data_dir
+    path = data_dir / "ledger.db"
+
+    async def snapshot() -> Snapshot:
+        return await apart(lambda: read_snapshot(path))
+
+    async def current_status() -> Mapping[str, Any]:
+        configured = await apart(lambda: read_file(loaded.path)[1])
+        return await apart(lambda: status_from_ledger(data_dir, configured))
+
+    async with AsyncExitStack() as opened:
+        vault, no_vault = await apart(lambda: _vault(data_dir))
+        link, no_secret = _link_to_read(loaded, vault, clock)
+        opened.push_async_callback(link.close)
+        known = await _store_ids(snapshot)
+        stores = {}
+        for name, store in settings.stores.items():
+            adapters, failure = _opened_to_read(name, store, loaded.base_dir)
+            for adapter in adapters.values():
+                opened.callback(adapter.close)
+            base_url = settings.service.base_url
+            tokens = None if vault is None else VaultTokenStore(vault, name, base_url).load()
+            access = link.store(TokenStore(tokens))  # what is renewed here is not stored
+            stores[name] = StoreSubject(
+                name, store, access.tokens, access.client, known.get(name), adapters, failure
+            )
+        yield Subject(
+            settings=settings,
+            config_path=loaded.path,
+            base_dir=loaded.base_dir,
+            data_dir=data_dir,
+            clock=clock,
+            snapshot=snapshot,
+            stores=stores,
+            telling=probes_of(settings.alerts, loaded.base_dir),
+            status=current_status,
+            hung=hung,
+            no_secret=no_secret or no_vault,
+        )
+
+
+def _vault(data_dir: Path) -> tuple[Vault | None, str]:
+    # Without its file there is nothing to read, and opening would make a key.
+    if not (data_dir / "ledger.vault").exists():
+        return None, ""
+    try:
+        return Vault(data_dir), ""
+    except LedgerError as failure:
+        return None, str(failure)
+
+
+def _link_to_read(
+    loaded: LoadedSettings, vault: Vault | None, clock: Clock
+) -> tuple[ServiceLink, str]:
+    """Return the link, and why the app's secret cannot be had, "" where it can."""
+    service = loaded.settings.service
+    try:
+        if vault is not None:
+            return _service_link(loaded, vault, clock), ""
+        loaded.client_secret(lambda: None)
+        why = ""
+    except ConfigError as failure:
+        why = str(failure)
+    app = App(service.client_id, lambda: "", service.redirect_uri)
+    return ServiceLink(service.base_url, app, clock=clock), why
+
+
+async def _store_ids(snapshot: Callable[[], Coroutine[Any, Any, Snapshot]]) -> Mapping[str, str]:
+    try:
+        seen = await snapshot()
+    except LedgerError:
+        return {}
+    found = {name: store.facts.get("service_store_id") for name, store in seen.stores.items()}
+    return {name: value for name, value in found.items() if isinstance(value, str)}
+
+
+def _opened_to_read(
+    store: str, settings: StoreSettings, base_dir: Path
+) -> tuple[Mapping[str, PosRunner], str]:
+    """Return the adapters by their table, and why they could not be opened, "" where they were."""
+    context = AdapterContext(store, settings.currency, settings.location_id, base_dir)
+    try:
+        return {
+            table: PosRunner(
+                open_adapter(adapter, options, context, table=table),
+                store=store,
+                adapter=adapter,
+                ticket_timeout_s=settings.orders.write_timeout_s,
+            )
+            for table, adapter, options in settings.adapters
+        }, ""
+    except BridgeError as failure:
+        return {}, str(failure)
+
+
+def _adapters_of(pos: StorePos) -> Mapping[str, PosRunner]:
+    adapters = {"pos": pos.menu}
+    if pos.orders is not pos.menu:
+        adapters["orders"] = pos.orders
+    if pos.fallback is not None:
+        adapters["fallback"] = pos.fallback
+    return adapters

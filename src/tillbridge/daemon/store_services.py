@@ -1,146 +1,182 @@
 """One store's services: its link to the service, its POS, its menu and its orders, composed."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
 
+from tillbridge.adapter import Change
 from tillbridge.config import Settings
+from tillbridge.config.restaurant import StoreFiles
 from tillbridge.core.actor import Actor, acting_as
-from tillbridge.core.clock import Clock
-from tillbridge.core.context import BridgeContext, StoreContext
+from tillbridge.core.context import StoreContext
 from tillbridge.core.errors import ConsentLost, Refused
-from tillbridge.core.metrics import Metrics
 from tillbridge.core.scheduler import Scheduler
-from tillbridge.daemon.change_sources import ChangeSources
-from tillbridge.daemon.standing import StoreStanding
+from tillbridge.core.supervision import Step
 from tillbridge.ledger.facts import get_fact
-from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemTracker
 from tillbridge.menu.flow import MenuFlow
 from tillbridge.operations.audit_trail import AuditTrail
 from tillbridge.orders.flow import OrdersFlow
+from tillbridge.orders.intake import TakenIn
 from tillbridge.pos.folder_events import FolderEvents
 from tillbridge.pos.store_pos import StoreOpening, StorePos
+from tillbridge.pos.watch import FileWatch
 from tillbridge.service.answers import NOT_INTEGRATED
 from tillbridge.service.caller import Contact
 from tillbridge.service.client import OrderBodies
-from tillbridge.service.link import ServiceLink
 from tillbridge.service.types import Store
+from tillbridge.stores.closure import PauseRules
 from tillbridge.stores.integration import IntegrationRules, Integrator, settle_s
 from tillbridge.stores.integration_reconciler import IntegrationReconciler
-from tillbridge.stores.link import IntegrationGate, LinkMonitor, ServiceReach
+from tillbridge.stores.link import IntegrationGate, LinkMonitor
+from tillbridge.stores.reconciler import PosPause, StoreStatusReconciler
+from tillbridge.stores.settings import SettingsFlow, SettingsRules
+from tillbridge.stores.taxes import TaxMonitor
 from tillbridge.stores.vault import VaultTokenStore
 
+if TYPE_CHECKING:
+    from tillbridge.operations.bridge import Bridge
 
-@dataclass(frozen=True, slots=True)
-class BridgeServices:
-    """What all stores share: their context, and what only the composition hands on."""
-
-    bridge: BridgeContext
-    link: ServiceLink
-    events: FolderEvents
-    reach: ServiceReach
-
-    @property
-    def settings(self) -> Settings:
-        """The whole configuration."""
-        return self.bridge.settings
-
-    @property
-    def base_dir(self) -> Path:
-        """Where paths in the settings count from."""
-        return self.bridge.base_dir
-
-    @property
-    def ledger(self) -> Ledger:
-        """The bridge's ledger."""
-        return self.bridge.ledger
-
-    @property
-    def tracker(self) -> ProblemTracker:
-        """The problems that are open."""
-        return self.bridge.problems
-
-    @property
-    def metrics(self) -> Metrics:
-        """What is counted."""
-        return self.bridge.metrics
-
-    @property
-    def clock(self) -> Clock:
-        """The one clock."""
-        return self.bridge.clock
+_STATUS_CHANGED = "store.status_changed"
+_READ_BY_OTHERS_S = 5.0  # at a start and when the service is back the integration is read first
+_ASKED_ALL_THE_SAME_S = 60.0
 
 
 class StoreServices:
     """Everything of one store. Made by the daemon, and by commands that work without it.
 
-    `opening` is done: `tills` are the adapters that came of it.
+    `opening` is done: `pos` are the adapters that came of it. Used from the event loop.
     """
 
-    def __init__(
-        self, name: str, services: BridgeServices, opening: StoreOpening, tills: StorePos
-    ) -> None:
-        settings = services.settings.stores[name]
+    def __init__(self, name: str, bridge: "Bridge", opening: StoreOpening, pos: StorePos) -> None:
+        shared, settings, service = bridge.context, bridge.settings, bridge.settings.service
         self.name = name
-        self.settings = settings
+        self.settings = settings.stores[name]
         self.service_store_id: str | None = None
         # Awaited when a new ledger has learnt of the store again.
         self.on_recalled: Callable[[], Awaitable[None]] | None = None
-        self._ledger = services.ledger
-        self._public_url = services.settings.receiver.public_url
+        self.webhook_url = f"{settings.receiver.public_url}/webhooks/{name}"
+        self.opening = opening
+        self.pos = pos
+        self._ledger = shared.ledger
+        self._clock = shared.clock
         self._well = False
-        self._clock = services.clock
         self._settled_at: float | None = None  # monotonic seconds
-        self._settle_least_s = services.settings.service.reintegrate_settle_s
-        self._watch = LinkMonitor(
-            name, services.ledger, services.tracker, services.reach, clock=services.clock
+        self._settle_least_s = service.reintegrate_settle_s
+        self._trail = AuditTrail(shared.ledger, shared.clock)
+        self._monitor = LinkMonitor(
+            name, shared.ledger, shared.problems, bridge.reach, clock=shared.clock
         )
         self._gate = IntegrationGate(name, self.service_back)
-        link = services.link.store(
-            VaultTokenStore(services.ledger.vault, name, services.settings.service.base_url),
-            bodies=_order_bodies(services.settings),
+        link = bridge.link.store(
+            VaultTokenStore(shared.ledger.vault, name, service.base_url),
+            bodies=_order_bodies(settings),
             on_contact=self._seen,
             hindrance=self._gate.refusal,
         )
         self.tokens = link.tokens
         self.client = link.client
-        self.opening = opening
-        self.tills = tills
-        self.context = StoreContext(services.bridge, name, self.tills, link.client)
-        self.integrator = Integrator(
-            self.context, rules=_integration_rules(services.settings), gate=self._gate
+        self.context = StoreContext(shared, name, pos, link.client)
+        self._compose_integration(settings)
+        self._compose_store()
+        self.catalogue = MenuFlow(self.context)
+        self.orders = OrdersFlow(
+            self.context,
+            Effects(name, self.catalogue, self.pos_pause, self._trail, self._taken_in),
         )
+        self._watch = self._watched(bridge.events)
+
+    def _compose_integration(self, settings: Settings) -> None:
+        rules = IntegrationRules(
+            quiet_s=settings.service.reintegrate_quiet_s,
+            old_secret_s=settings.receiver.old_secret_s,
+            rotate_field=settings.assumptions.rotate_secret_field,
+        )
+        self.integrator = Integrator(self.context, rules=rules, gate=self._gate)
+        self.integrator.on_own_action = self._own_action
         self.integrating = IntegrationReconciler(
             self.context,
             self.integrator,
             self._gate,
-            link.tokens,
+            self.tokens,
             settles_in_s=self._settles_in_s,
             on_read=self._store_read,
             after_round=self._recall,
         )
-        self.catalogue = MenuFlow(self.context)
-        self.standing = StoreStanding(
-            self.context, lambda: self.service_store_id if self._gate.is_open else None
+
+    def _compose_store(self) -> None:
+        """Compose what is neither menu nor orders: open or paused, settings, schedule, taxes."""
+        context, chosen = self.context, self.settings
+        self.store_status = StoreStatusReconciler(
+            context, self._reachable_store_id, on_own_action=self._own_action
         )
-        self.integrator.on_own_action = self.standing.own_action
-        trail = AuditTrail(services.ledger, services.clock)
-        effects = Effects(name, self.catalogue, self.standing, trail)
-        self.orders = OrdersFlow(self.context, effects)
+        self.store_status.look(within_s=_READ_BY_OTHERS_S)
+        orders = chosen.orders
+        self.pos_pause = PosPause(
+            self.store_status,
+            PauseRules(orders.pause_after_s, orders.resume_after_s, orders.max_pauses_per_hour),
+        )
+        self.taxes = TaxMonitor(context, self._reachable_store_id)
+        # None where the store has neither files of its own nor a schedule.
+        self.settings_flow: SettingsFlow | None = None
+        if chosen.settings_file or chosen.hours_file or chosen.schedule.pauses:
+            files = StoreFiles.of(chosen, context.bridge.base_dir)
+            end_of_day = context.bridge.settings.assumptions.end_of_day
+            self.settings_flow = SettingsFlow(
+                context,
+                SettingsRules(files, chosen.schedule, end_of_day),
+                self._reachable_store_id,
+                on_schedule=self.store_status.follow,
+            )
 
-        self._sources = ChangeSources(name, settings, self.tills, services.events)
-        self._sources.subscribe(self.catalogue, self.orders)
-        self._sources.watch(self.standing.files(), self.standing.files_changed)
+    def _watched(self, events: FolderEvents) -> FileWatch:
+        """Subscribe the flows to what is new in the POS.
 
-    @property
-    def webhook_url(self) -> str:
-        """Where the service delivers this store's events."""
-        return f"{self._public_url}/webhooks/{self.name}"
+        That is heard by its files or by its own word; what has neither is read every `poll_s`
+        seconds. A POS that tells of changes itself is asked all the same, in case one was missed.
+        """
+        menu, orders, settings = self.pos.menu, self.pos.orders, self.settings
+        watch = FileWatch(
+            events,
+            store=self.name,
+            poll_s=settings.pos.poll_s,
+            hangs_after_s=settings.pos.hangs_after_s,
+            on_hang=menu.hangs,
+        )
+        flow, settle_ms = self.catalogue, settings.menu.settle_ms
+        of_menu: dict[Change, Callable[[], None]] = {}
+        self._polled: list[Callable[[], None]] = []
+        for change, is_read, files, on_change in (
+            (Change.CATALOGUE, menu.reads_catalogue, menu.catalogue_files(), flow.export_changed),
+            (
+                Change.AVAILABILITY,
+                menu.reads_availability,
+                menu.availability_files(),
+                flow.availability_changed,
+            ),
+            (Change.TABLES, menu.reads_tables, menu.table_files(), flow.tables_changed),
+        ):
+            if is_read:
+                of_menu[change] = on_change
+            if files:
+                watch.subscribe(files, settle_ms, on_change)
+            elif is_read:
+                self._polled.append(on_change)
+        of_orders = {
+            Change.UPDATES: self.orders.updates_changed,
+            Change.HEALTH: self.orders.pos_changed,
+        }
+        if orders is menu:  # one adapter, which is asked to tell once
+            of_menu |= of_orders
+        else:
+            orders.on_change(partial(_notify, of_orders))
+        menu.on_change(partial(_notify, of_menu))
+        for folder in orders.update_folders():
+            watch.subscribe_folder(folder, self.orders.updates_changed)
+        if self.settings_flow is not None and (paths := self.settings_flow.files.paths()):
+            watch.subscribe(paths, settle_ms, self.settings_flow.changed)
+        return watch
 
     async def connected(self) -> None:
         """Take note of what connecting has changed, here and at every start."""
@@ -152,14 +188,9 @@ class StoreServices:
                 partial(absent_s, store=self.name, now_ms=self._clock.now_ms())
             )
             self._settled_at = self._clock.monotonic() + settle_s(absent, self._settle_least_s)
-        await self.standing.recall()
-
-    async def _recall(self) -> None:
-        """Take note of a store that a new ledger has learnt of again."""
-        if self.service_store_id is None and await self.connected_as() is not None:
-            await self.connected()
-            if self.on_recalled is not None:
-                await self.on_recalled()
+        # The schedule of the last run counts before anything is asked of the reconciler.
+        if self.settings_flow is not None:
+            await self.settings_flow.recall()
 
     async def connected_as(self) -> str | None:
         """Return the store's id at the service; None while it is not connected."""
@@ -176,52 +207,80 @@ class StoreServices:
         return found if isinstance(found, str) else ""
 
     def tasks(self) -> Mapping[str, Coroutine[Any, Any, object]]:
-        """Return what runs for this store; what fails stops that step of this store only."""
-        supervised = self.context.supervisor.tasks(
-            {
-                "orders": self.orders.run,
-                "catalogue": self.catalogue.run,
-                "noticing": self._sources.run,
-            }
-        )
-        workers = (*self.standing.workers(), self.integrating.worker)
-        supervised |= {worker.name: worker.run() for worker in workers}
-        return {f"{self.name}.{step}": running for step, running in supervised.items()}
-
-    def service_back(self) -> None:
-        """Go on with what waited: the service, the consent or the integration is back."""
-        self.orders.service_back()
-        self.catalogue.service_back()
-        self.standing.service_back()
+        """Return all that runs for this store; what fails stops that step of this store only."""
+        steps: dict[str, Step] = {
+            "orders": self.orders.run,
+            "catalogue": self.catalogue.run,
+            "noticing": self._watch.run,
+        }
+        running = self.context.supervisor.tasks(steps)
+        workers = [self.pos_pause.worker, self.store_status.worker, self.taxes.worker]
+        if self.settings_flow is not None:
+            workers.append(self.settings_flow.worker)
+        running |= {each.name: each.run() for each in (*workers, self.integrating.worker)}
+        return {f"{self.name}.{step}": each for step, each in running.items()}
 
     def plan(self, scheduler: Scheduler) -> None:
         """Plan what happens by the clock: all that others may have changed is compared daily."""
-        supervisor = self.context.supervisor
-        self._sources.plan(scheduler, supervisor)
+        every = partial(scheduler.every, supervisor=self.context.supervisor)
+        if self._polled:
+            poll_s = self.settings.pos.poll_s
+            if self.pos.menu.notifies_changes:
+                poll_s = max(poll_s, _ASKED_ALL_THE_SAME_S)
+            every("poll", poll_s, self._poll, first_s=poll_s)
         if (every_s := self.context.bridge.settings.service.idle_read_s) > 0:
-            read = partial(self._watch.read_if_idle, self._read_integration, every_s)
-            scheduler.every("idle_read", every_s, read, first_s=every_s, supervisor=supervisor)
+            read = partial(self._monitor.read_if_idle, self._read_integration, every_s)
+            every("idle_read", every_s, read, first_s=every_s)
         scheduler.daily(
             "full_compare",
             self.settings.menu.full_compare,
             self.settings.timezone,
             self._compare_all,
-            supervisor=supervisor,
+            supervisor=self.context.supervisor,
         )
 
-    async def _compare_all(self) -> None:
-        self.catalogue.daily()
-        self.standing.daily()
+    def service_back(self) -> None:
+        """Go on with what waited: the service, the consent or the integration is back."""
+        self.orders.service_back()
+        self.catalogue.service_back()
+        # Whoever reads the integration now reads the store's status, too.
+        self.store_status.look(within_s=_READ_BY_OTHERS_S)
+        if self.settings_flow is not None:
+            self.settings_flow.changed()
+        self.taxes.service_back()
 
     async def close(self) -> None:
         """Let go of the POS, and write what is still to be written."""
-        self.tills.close()
+        self.pos.close()
         self.opening.close()
-        await self._watch.close()
+        await self._monitor.close()
+
+    async def _recall(self) -> None:
+        """Take note of a store that a new ledger has learnt of again."""
+        if self.service_store_id is None and await self.connected_as() is not None:
+            await self.connected()
+            if self.on_recalled is not None:
+                await self.on_recalled()
+
+    async def _poll(self) -> None:
+        for on_change in self._polled:
+            on_change()
+
+    async def _compare_all(self) -> None:
+        self.catalogue.daily()
+        self.taxes.daily()
+
+    def _taken_in(self, taken: TakenIn) -> None:
+        """Learn from what was delivered: how orders are taxed, that the status has changed."""
+        if taken.outcome == "order" and taken.change is not None:
+            row = taken.change.after
+            self.taxes.order_came(row.payload, row.order_number or row.order_id)
+        elif taken.event_type == _STATUS_CHANGED:
+            self.store_status.look()
 
     def _seen(self, contact: Contact) -> None:
-        """Hand on what came of a call; flows that wait are told when the service is back."""
-        self._watch.seen(contact)
+        """Report what came of a call; flows that wait go on when the service is back."""
+        self._monitor.seen(contact)
         code = contact.failure.code if contact.failure else ""
         if code == NOT_INTEGRATED and self._gate.guards(contact.operation):
             self._gate.block(NOT_INTEGRATED)
@@ -235,30 +294,36 @@ class StoreServices:
         self._well = well
 
     async def _store_read(self, store: Store, asked_at: float) -> None:
-        await self.standing.status.noticed(store.status, asked_at=asked_at)
+        await self.store_status.noticed(store.status, asked_at=asked_at)
 
     async def _read_integration(self) -> None:
         """Read the integration, if the bridge has reason to believe that there is one."""
-        if self.service_store_id is None or not self._gate.is_open:
+        if (store_id := self._reachable_store_id()) is None:
             return
         try:
-            await self.client.integration(self.service_store_id)
+            await self.client.integration(store_id)
         except Refused as refused:
             if refused.code == NOT_INTEGRATED:
                 self.integrating.look()
             raise
+
+    def _reachable_store_id(self) -> str | None:
+        """Return the service's id of the store; None where it is not integrated now."""
+        return self.service_store_id if self._gate.is_open else None
+
+    async def _own_action(self, action: str, why: str, reason: str) -> None:
+        """Write down what the bridge did by itself, as what people do is written down."""
+        with acting_as(Actor()):
+            await self._trail.note(action, store=self.name, why=why, reason=reason)
 
     def _settles_in_s(self) -> float:
         left = 0.0 if self._settled_at is None else self._settled_at - self._clock.monotonic()
         return max(0.0, left)
 
 
-def _integration_rules(settings: Settings) -> IntegrationRules:
-    return IntegrationRules(
-        quiet_s=settings.service.reintegrate_quiet_s,
-        old_secret_s=settings.receiver.old_secret_s,
-        rotate_field=settings.assumptions.rotate_secret_field,
-    )
+def _notify(heard: Mapping[Change, Callable[[], None]], change: Change) -> None:
+    if change in heard:  # of what nobody reads nobody hears
+        heard[change]()
 
 
 def _order_bodies(settings: Settings) -> OrderBodies:
@@ -278,13 +343,18 @@ class Effects:
     """
 
     def __init__(
-        self, store: str, catalogue: MenuFlow, standing: StoreStanding, trail: AuditTrail
+        self,
+        store: str,
+        catalogue: MenuFlow,
+        pos_pause: PosPause,
+        trail: AuditTrail,
+        taken_in: Callable[[TakenIn], None],
     ) -> None:
         self._store = store
         self._catalogue = catalogue
-        self._pos_pause = standing.pos_pause
+        self._pos_pause = pos_pause
         self._trail = trail
-        self.taken_in = standing.taken_in  # what was delivered: taxes, the store's status
+        self.taken_in = taken_in  # what was delivered: taxes, the store's status
 
     async def items_out(self, external_ids: Sequence[str]) -> None:
         """Take these items off sale."""

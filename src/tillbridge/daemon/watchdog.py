@@ -7,14 +7,17 @@ and a new start would find the same disk.
 """
 
 import asyncio
+import contextlib
 import faulthandler
+import os
+import socket
+import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tillbridge.core.log import get_logger
-from tillbridge.daemon.compose import Composition
-from tillbridge.daemon.service_manager import ServiceManager
+from tillbridge.operations.bridge import Bridge
 
 log = get_logger()
 
@@ -26,6 +29,70 @@ _INBOX_S = 120.0
 _TIMERS_S = 60.0
 # Every hour it begins again.
 _HOUSEKEEPING_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceManager:
+    """Who started the bridge and waits for its signals; without an `address` nobody does.
+
+    Spoken to over the socket of sd_notify(3): one datagram of text, which needs no library.
+
+    `watchdog_s`: it ends the bridge unless `alive` is told within this many seconds; None: never.
+    """
+
+    address: str = ""
+    watchdog_s: float | None = None
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> "ServiceManager":
+        """Return whom the environment names; a watchdog of another process is left alone."""
+        address = environment.get("NOTIFY_SOCKET", "")
+        if not address.startswith(("/", "@")):
+            return cls()
+        usec = environment.get("WATCHDOG_USEC", "")
+        meant_for = environment.get("WATCHDOG_PID", "")
+        watched = usec.isdigit() and int(usec) > 0 and meant_for in {"", str(os.getpid())}
+        return cls(address, int(usec) / 1_000_000 if watched else None)
+
+    def ready(self, status: str) -> None:
+        """Tell that the ledger and both listeners are up."""
+        self._tell("READY=1", f"STATUS={_line(status)}")
+
+    def alive(self) -> None:
+        """Tell that the bridge gets on with its work."""
+        self._tell("WATCHDOG=1")
+
+    def status(self, text: str) -> None:
+        """Show a line in `systemctl status`."""
+        self._tell(f"STATUS={_line(text)}")
+
+    def reloading(self) -> None:
+        """Tell that the configuration is read anew; `ready` ends it."""
+        self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+
+    def stopping(self) -> None:
+        """Tell that the bridge comes to its end by itself."""
+        self._tell("STOPPING=1")
+
+    def _tell(self, *lines: str) -> None:
+        if not self.address or sys.platform == "win32":
+            return
+        # An address that begins with @ has no file: Linux wants a zero byte there.
+        address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
+        text = "\n".join(lines).encode()
+        try:
+            with contextlib.closing(
+                socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+            ) as talk:
+                # A manager that does not read must not hold up the loop that it watches.
+                talk.settimeout(0)
+                talk.sendto(text, address)
+        except OSError as failure:
+            log.warning("service_manager.not_told", said=lines[0], detail=str(failure))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +155,10 @@ class Watchdog:
             self._manager.alive()
 
 
-def watchdog_of(manager: ServiceManager, composition: Composition) -> Watchdog:
+def watchdog_of(manager: ServiceManager, bridge: Bridge) -> Watchdog:
     """Return the watchdog of this bridge."""
     # Without a beat it is ended by SIGABRT: the log then has what each thread was at.
     faulthandler.enable()
-    bridge = composition.bridge
     unwritable_at = 0.0
 
     def checks() -> list[ProgressCheck]:
@@ -102,14 +168,14 @@ def watchdog_of(manager: ServiceManager, composition: Composition) -> Watchdog:
         # The time in which nothing could be taken in, because the disk refused, does not count.
         behind = {
             name: None if since is None else max(since, unwritable_at)
-            for name, store in composition.stores.items()
+            for name, store in bridge.stores.items()
             for since in (store.orders.behind_since,)
         }
         return [
             ProgressCheck("writer", bridge.ledger.writing_since, _WRITER_S),
             *(ProgressCheck(f"{name}.inbox", since, _INBOX_S) for name, since in behind.items()),
-            ProgressCheck("timers", bridge.scheduler.late_since(), _TIMERS_S),
-            ProgressCheck("housekeeping", bridge.scheduler.busy_since, _HOUSEKEEPING_S),
+            ProgressCheck("timers", bridge.context.scheduler.late_since(), _TIMERS_S),
+            ProgressCheck("housekeeping", bridge.context.scheduler.busy_since, _HOUSEKEEPING_S),
         ]
 
     return Watchdog(manager, checks)

@@ -7,6 +7,7 @@ from tillbridge.core.operation import OPERATIONS
 from tillbridge.operations import (
     audit,
     communities,
+    connect,
     diagnostics,
     integration,
     items,
@@ -14,6 +15,8 @@ from tillbridge.operations import (
     orders,
     problems,
     reporting,
+    setup,
+    status,
     stores,
     tables,
 )
@@ -22,6 +25,7 @@ __all__ = [
     "OPERATIONS",
     "audit",
     "communities",
+    "connect",
     "diagnostics",
     "integration",
     "items",
@@ -29,6 +33,8 @@ __all__ = [
     "orders",
     "problems",
     "reporting",
+    "setup",
+    "status",
     "stores",
     "tables",
 ]

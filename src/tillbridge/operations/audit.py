@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tillbridge.operations.bridge import Bridge
 
 
-@operation("audit.list", role=Role.LOOK, reads=True, command="audit list")
+@operation("audit.list", role=Role.LOOK, reads=True, before_setup=True, command="audit list")
 async def entries(
     bridge: "Bridge",
     *,
@@ -30,7 +30,7 @@ async def entries(
     return {"entries": [_listed(each) for each in found[:limit]], "more": len(found) > limit}
 
 
-@operation("audit.verify", role=Role.LOOK, reads=True, command="audit verify")
+@operation("audit.verify", role=Role.LOOK, reads=True, before_setup=True, command="audit verify")
 async def verify(bridge: "Bridge") -> Answer:
     """Check the whole chain, and say where it breaks. Ends with 1 if it does.
 

@@ -1,90 +1,100 @@
-"""What operations act on: the stores and communities of a bridge, and what they share."""
+"""What operations act on: a composed bridge, with its stores and communities."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tillbridge.core.clock import Clock
-from tillbridge.core.errors import ConfigError
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 
 if TYPE_CHECKING:
-    from tillbridge.config import Settings
-    from tillbridge.core.operation import Answer
-    from tillbridge.daemon.compose import CommunityServices, Composition
+    from tillbridge.config import LoadedSettings, Settings
+    from tillbridge.core.clock import Clock
+    from tillbridge.core.context import BridgeContext
+    from tillbridge.daemon.compose import CommunityServices
     from tillbridge.daemon.store_services import StoreServices
     from tillbridge.ledger.ledger import Ledger
     from tillbridge.ledger.problems import ProblemTracker
+    from tillbridge.operations.connect import Connections
     from tillbridge.operations.diagnostics import Diagnostics
+    from tillbridge.operations.setup import Setup
+    from tillbridge.operations.status import CountedFigures
+    from tillbridge.pos.folder_events import FolderEvents
     from tillbridge.service.link import ServiceLink
+    from tillbridge.stores.consent import ConsentFlow
+    from tillbridge.stores.link import ServiceReach
 
 
+class Mode(Enum):
+    """What a bridge is composed for."""
+
+    RUN = "run"  # the daemon
+    UNCONFIGURED = "unconfigured"  # the daemon before there is a store: set-up, and nothing else
+    EXCLUSIVE = "exclusive"  # one command while no daemon runs; it holds the ledger's lock
+
+
+@dataclass(slots=True)
 class Bridge:
-    """A bridge as operations see it; `is_running` is false where a command works without a daemon.
+    """A composed bridge. The last fields are there where a daemon runs, which sets them."""
 
-    `status` returns the status document. `diagnostics` are those of a bridge that runs.
-    """
+    mode: Mode
+    loaded: "LoadedSettings"
+    context: "BridgeContext"
+    link: "ServiceLink"
+    events: "FolderEvents"
+    reach: "ServiceReach"
+    figures: "CountedFigures"
+    consents: "ConsentFlow"
+    stores: "dict[str, StoreServices]" = field(default_factory=dict)
+    communities: "dict[str, CommunityServices]" = field(default_factory=dict)
+    started_at: int | None = None  # ms since the epoch
+    connections: "Connections | None" = None
+    setup: "Setup | None" = None
+    diagnostics: "Diagnostics | None" = None
 
-    def __init__(
-        self,
-        composition: "Composition",
-        status: "Callable[[], Awaitable[Answer]]",
-        *,
-        is_running: bool = False,
-        diagnostics: "Diagnostics | None" = None,
-    ) -> None:
-        self._composition = composition
-        self.status = status
-        self.is_running = is_running
-        self.diagnostics = diagnostics
+    @property
+    def is_running(self) -> bool:
+        """Whether a daemon runs, and this is inside it."""
+        return self.mode in {Mode.RUN, Mode.UNCONFIGURED}
+
+    @property
+    def is_set_up(self) -> bool:
+        """Whether there is a store; without one there is nothing to ask but how to set one up."""
+        return self.mode is not Mode.UNCONFIGURED
 
     @property
     def settings(self) -> "Settings":
         """The whole configuration."""
-        return self._composition.bridge.settings
+        return self.context.settings
 
     @property
     def ledger(self) -> "Ledger":
         """The bridge's ledger."""
-        return self._composition.bridge.ledger
+        return self.context.ledger
 
     @property
-    def clock(self) -> Clock:
+    def clock(self) -> "Clock":
         """The one clock."""
-        return self._composition.bridge.clock
+        return self.context.clock
 
     @property
     def problems(self) -> "ProblemTracker":
         """The problems that are open."""
-        return self._composition.bridge.problems
-
-    @property
-    def stores(self) -> "Mapping[str, StoreServices]":
-        """The stores by their names."""
-        return self._composition.stores
-
-    @property
-    def communities(self) -> "Mapping[str, CommunityServices]":
-        """The communities by their names."""
-        return self._composition.communities
+        return self.context.problems
 
     @property
     def base_dir(self) -> Path:
         """Where paths in the settings count from."""
-        return self._composition.bridge.base_dir
-
-    @property
-    def link(self) -> "ServiceLink":
-        """The way to the ordering service, for what is no store's."""
-        return self._composition.services.link
+        return self.context.base_dir
 
     def store(self, name: str) -> "StoreServices":
         """Return a store. Raises ConfigError, which names those there are."""
-        found = self._composition.stores.get(name)
+        found = self.stores.get(name)
         if found is None:
             raise ConfigError(
                 _("There is no store {store}.").format(store=name),
-                fix=_("There are: {names}.").format(names=", ".join(self._composition.stores)),
+                fix=_("There are: {names}.").format(names=", ".join(self.stores)),
             )
         return found
 
@@ -93,3 +103,8 @@ class Bridge:
         if self.is_running:
             return text
         return text + " " + _("The bridge is not running: it is told when it runs.")
+
+
+def not_running() -> BridgeError:
+    """Return the failure of what only a running bridge can do."""
+    return BridgeError(_("The bridge is not running."), fix=_("Start it: tillbridge run"))

@@ -8,6 +8,7 @@ from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.operations.status import status
 
 if TYPE_CHECKING:
     import asyncio
@@ -103,7 +104,7 @@ async def logs(
     return {"lines": lines[::-1], "kept": bool(loaded.settings.bridge.keep_log_bytes)}
 
 
-@operation("diagnostics.reach", role=Role.LOOK, reads=True)
+@operation("diagnostics.reach", role=Role.LOOK, reads=True, before_setup=True)
 async def reach(bridge: "Bridge") -> Answer:
     """Return how the internet may reach the receiver, with every file filled in.
 
@@ -114,6 +115,10 @@ async def reach(bridge: "Bridge") -> Answer:
 
     from tillbridge.diagnostics.reach import guidance, place_of
 
+    if not bridge.is_set_up and bridge.setup is not None:
+        from tillbridge.setup.context import ways
+
+        return await ways(bridge.setup.context)
     loaded = _running(bridge).loaded
     return await asyncio.to_thread(guidance, place_of(loaded.settings, loaded.path))
 
@@ -175,11 +180,11 @@ async def _packed(bridge: "Bridge", loaded: "LoadedSettings") -> _Packed:
 
     # Whoever ends this does not end the examination for others.
     doctor = await asyncio.shield(_begun(bridge)[1])
-    status = await bridge.status()
+    document = await status(bridge)
     now_ms = bridge.clock.now_ms()
 
     def pack() -> _Packed:
-        made = gather(loaded, status, doctor, now_ms=now_ms)
+        made = gather(loaded, document, doctor, now_ms=now_ms)
         data = made.zipped()
         shown = {"name": made.file_name, "made_at": to_iso(now_ms), "size": len(data)}
         return _Packed(now_ms, {**shown, "files": made.preview()}, data)

@@ -6,6 +6,7 @@ from tillbridge.core.actor import Role, current_actor
 from tillbridge.core.errors import ConfigError, nearest
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.operations.status import status as status_document
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -22,7 +23,7 @@ async def open_problems(bridge: "Bridge") -> Answer:
 
     Example: tillbridge problems list
     """
-    status = await bridge.status()
+    status = await status_document(bridge)
     return {"verdict": status["verdict"], "problems": status["problems"]}
 
 
@@ -37,7 +38,7 @@ async def show(
     from tillbridge.core.problems import anchor
 
     kind = _kind(code)
-    problems = (await bridge.status())["problems"]
+    problems = (await status_document(bridge))["problems"]
     return {
         "code": kind.code,
         "severity": str(kind.severity),

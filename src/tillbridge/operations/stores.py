@@ -26,12 +26,12 @@ async def show(bridge: "Bridge", store: StoreName) -> Answer:
     Example: tillbridge store show main
     """
     found = bridge.store(store)
-    status = found.standing.status
+    status = found.store_status
     return {
         **_standing(await status.closure()),
         "next_change_at": _iso(status.next_change_ms()),
         "settings": _settings(found),
-        "tax": _tax(await found.standing.tax.known()),
+        "tax": _tax(await found.taxes.known()),
     }
 
 
@@ -98,7 +98,7 @@ async def pause(
 
     Example: tillbridge store pause main --until 18:30 --reason "too busy"
     """
-    status = (await _connected(bridge, store)).standing.status
+    status = (await _connected(bridge, store)).store_status
     who = by or current_actor().name
     try:
         stands = await status.pause(by=who, reason=reason, until_ms=until)
@@ -124,10 +124,10 @@ async def resume(bridge: "Bridge", store: StoreName, *, by: By = None) -> Answer
     from tillbridge.stores.closure import Who
 
     found = await _connected(bridge, store)
-    status = found.standing.status
+    status = found.store_status
     try:
         stands = await status.resume(by=by or current_actor().name)
-        await found.standing.pos_pause.opened_by_person()
+        await found.pos_pause.opened_by_person()
         stands = await status.closure() if stands.who is Who.POS_AWAY else stands
     except ServiceError as failure:
         return {**_not_told(failure), **_standing(await status.closure())}
@@ -142,7 +142,7 @@ async def tax(bridge: "Bridge", store: StoreName) -> Answer:
 
     Example: tillbridge store tax main
     """
-    found = _tax(await bridge.store(store).standing.tax.check())
+    found = _tax(await bridge.store(store).taxes.check())
     return {"ok": not found["differences"], **found}
 
 
@@ -151,7 +151,7 @@ def _settings(found: "StoreServices") -> Answer | None:
 
     from tillbridge.model.hours import zone_of
 
-    flow = found.standing.settings
+    flow = found.settings_flow
     if flow is None:
         return None
     hours, today = flow.hours, None
@@ -162,7 +162,7 @@ def _settings(found: "StoreServices") -> Answer | None:
 
 
 def _flow(found: "StoreServices") -> "SettingsFlow":
-    flow = found.standing.settings
+    flow = found.settings_flow
     if flow is None or not flow.files.paths():
         raise BridgeError(
             _("The configuration names no file for {store}.").format(store=found.name),

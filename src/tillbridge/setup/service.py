@@ -27,8 +27,8 @@ from tillbridge.service.answers import BAD_CLIENT
 from tillbridge.service.link import ServiceLink, StoreLink
 from tillbridge.service.oauth import App
 from tillbridge.service.types import Store
+from tillbridge.setup.context import SetupContext
 from tillbridge.setup.draft import Draft, Finding
-from tillbridge.setup.file import SetupContext
 from tillbridge.stores.consent import (
     CallbackAnswer,
     ConsentFlow,

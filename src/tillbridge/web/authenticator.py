@@ -1,24 +1,128 @@
-"""Who is signed in to the page: users, sessions, and a throttle against guessing."""
+"""Who a request is from, and whether it may come: users, sessions, hosts, proxies, guessing."""
 
 import asyncio
 import base64
 import binascii
 import hashlib
 import hmac
+import re
 import secrets
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv6Address, ip_address
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from tillbridge.core.actor import Role
+from tillbridge.config import is_loopback
+from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
-from tillbridge.web.door import host_allowed, proxy_header
-from tillbridge.web.roles import User, Visitor
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Someone who may sign in: a role, and the Argon2id hash of the password (PHC text)."""
+
+    role: Role
+    password_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who looks at the page: the name they signed in with, "" where no password is asked for."""
+
+    role: Role
+    name: str = ""
+
+    @property
+    def who(self) -> str:
+        """The visitor as the audit trail writes it."""
+        return f"page:{self.name}" if self.name else "page"
+
+    @property
+    def actor(self) -> Actor:
+        """The visitor as somebody who acts."""
+        return Actor(self.who, self.role)
+
+
+NOBODY = Visitor(Role.ANYBODY)
+
+
+_HOST = re.compile(r"^(?:\[(?P<six>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:/?#@\s]+))(?::\d{1,5})?$")
+_PROXY_NAMES = frozenset({"forwarded", "via", "x-real-ip", "true-client-ip", "x-client-ip"})
+_PROXY_STARTS = ("x-forwarded-", "cf-", "x-original-", "tailscale-")
+_PORTS = {"http": 80, "https": 443}
+
+
+def host_allowed(host: str, allowed: Collection[str], own_address: str) -> bool:
+    """Return whether the page answers to this Host header.
+
+    It does to this machine's own names, to `allowed` ones, and to the very address the connection
+    came to. Anything else may be a name that a stranger's site points here (DNS rebinding).
+    """
+    found = _HOST.match(host.strip())
+    if found is None:
+        return False
+    name = (found["six"] or found["name"]).lower().rstrip(".")
+    return (
+        is_loopback(name)
+        or name in {each.lower().rstrip(".") for each in allowed}
+        or (bool(own_address) and name == own_address.lower())
+    )
+
+
+def proxy_header(headers: Mapping[str, str]) -> str:
+    """Return the name of a header that only a proxy or tunnel sets, "" where there is none."""
+    for name in headers:
+        lower = name.lower()
+        if lower in _PROXY_NAMES or lower.startswith(_PROXY_STARTS):
+            return name
+    return ""
+
+
+def foreign_write(headers: Mapping[str, str]) -> str:
+    """Return why a write does not come from this page itself, "" where it does.
+
+    Every browser of the last ten years sends one of Sec-Fetch-Site, Origin and Referer with a
+    form; a program has no business here (commands have /control).
+    """
+    site = headers.get("Sec-Fetch-Site")
+    if site is not None and site != "same-origin":
+        return f"Sec-Fetch-Site: {site}"
+    host = headers.get("Host", "")
+    for name in ("Origin", "Referer"):
+        told = headers.get(name)
+        if told is not None:
+            return "" if same_site(told, host) else name
+    return "" if site is not None else "no Origin"
+
+
+def same_site(url: str, host: str) -> bool:
+    """Return whether `url` is of the site that the Host header names, whatever its scheme.
+
+    (Behind a proxy that ends TLS the browser's https is not ours to see.)
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme)
+        own = urlsplit(f"//{host}")
+        own_port = own.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return False
+    if parts.scheme not in _PORTS or not parts.hostname:
+        return False
+    return parts.hostname == own.hostname and port == own_port
+
+
+def safe_return(path: str) -> str:
+    """Return where to go after signing in: a path of this page, never another site's address."""
+    if not path.startswith("/") or path.startswith(("//", "/\\")) or "\\" in path:
+        return "/"
+    return path if path.isprintable() and len(path) < 2000 else "/"
+
 
 _MOST = 200  # the oldest go first
 
@@ -181,7 +285,7 @@ class Authenticator:
 
     def __init__(self, rules: AccessRules, clock: Clock) -> None:
         self._rules = rules
-        self._clock = clock
+        self.clock = clock
         self._sessions = Sessions(idle_s=rules.session_idle_s, longest_s=rules.session_longest_s)
         self._throttle = Throttle()
         self._hashing = asyncio.Lock()  # one at a time: each takes 19 MiB
@@ -215,7 +319,7 @@ class Authenticator:
         """Return who it is; None: they have to sign in."""
         if self._rules.users:
             secret = request.cookies.get(COOKIE, "")
-            return self._sessions.visitor(secret, self._clock.monotonic(), person=person)
+            return self._sessions.visitor(secret, self.clock.monotonic(), person=person)
         if header := proxy_header(request.headers):
             return Denied(
                 403,
@@ -236,7 +340,7 @@ class Authenticator:
         name, password = _basic(request.headers.get("Authorization", ""))
         if not name:
             return None
-        now = self._clock.monotonic()
+        now = self.clock.monotonic()
         key = hmac.digest(self._key, f"{name}\0{password}".encode("utf-8", "replace"), "sha256")
         known = self._machines.get(key)
         if known is not None and now - known[1] < _REMEMBERED_S:
@@ -260,7 +364,7 @@ class Authenticator:
         )
 
         async with self._hashing:
-            wait = self._throttle.wait_s(source, name, self._clock.monotonic())
+            wait = self._throttle.wait_s(source, name, self.clock.monotonic())
             if wait > 0:
                 return Denied(
                     429,
@@ -274,7 +378,7 @@ class Authenticator:
             phc = self._decoy if user is None else user.password_hash
             fits = await asyncio.to_thread(password_fits, password, phc)
             if user is None or not fits:
-                self._throttle.failed(source, name, self._clock.monotonic())
+                self._throttle.failed(source, name, self.clock.monotonic())
                 # Never the name: people type their password there.
                 log.warning("status_page.wrong_password", known_name=user is not None)
                 return None
@@ -283,7 +387,7 @@ class Authenticator:
 
     def sign_in(self, visitor: Visitor) -> str:
         """Return the secret id of a new session."""
-        return self._sessions.begin(visitor, self._clock.monotonic())
+        return self._sessions.begin(visitor, self.clock.monotonic())
 
     def sign_out(self, request: web.Request) -> None:
         """End the session of a request."""

@@ -4,30 +4,30 @@ What only some bridges need (pages, passwords, metrics) is imported when it is a
 """
 
 import asyncio
+import hmac
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any, cast
 
 from aiohttp import web
 
-from tillbridge.core.clock import Clock
-from tillbridge.core.errors import BridgeError
+from tillbridge.core.actor import Actor, Role
+from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.log import get_logger
 from tillbridge.core.metrics import Metrics
 from tillbridge.core.network import Acceptor, listening_sockets
-from tillbridge.core.operation import Dispatcher
-from tillbridge.web.authenticator import AccessRules, Authenticator, Denied
+from tillbridge.core.operation import BadRequest, Dispatcher
+from tillbridge.web.authenticator import Authenticator, Denied, Visitor
 from tillbridge.web.held_address import HeldAddress
-from tillbridge.web.pages import HEADERS, callback_page
-from tillbridge.web.ports import Control, OnCallback
-from tillbridge.web.rendering import STATIC
-from tillbridge.web.roles import Visitor
+from tillbridge.web.live import LiveHub
+from tillbridge.web.rendering import HEADERS, STATIC, OnCallback, callback_page
 
 if TYPE_CHECKING:
-    from tillbridge.web.live import LiveHub
-    from tillbridge.web.site.site import Site, SiteParts
+    from tillbridge.web.site.site import Site
 
+CONTROL = r"/control/{operation:[\w.]+}"
 _STATIC_NAME = re.compile(r"[a-z0-9-]+\.(?:css|js|svg)")
 _MOST_CONNECTIONS = 128
 _KEEPALIVE_S = 75.0
@@ -48,38 +48,33 @@ class MerchantReturn:
 class StatusListener:
     """Serves the technician's page on `host:port` until it is closed.
 
-    `merchant` is None where another port serves redirect_uri. `on_change` is told whom to call
-    whenever something may look different.
+    `token` is what commands of this user have. `merchant` is None where another port serves
+    redirect_uri. `on_change` is given whom to call whenever something may look different. While the
+    bridge `is_parting`, since another run takes over, no connection is kept.
     """
 
     def __init__(
         self,
-        control: Control,
         dispatcher: Dispatcher,
+        authenticator: Authenticator,
         *,
         token: str,
         metrics: Metrics,
-        clock: Clock,
-        access: AccessRules | None = None,
         merchant: MerchantReturn | None = None,
         on_change: Callable[[Callable[[], None]], None] | None = None,
+        is_parting: Callable[[], bool] = lambda: False,
+        only_setup: bool = False,
     ) -> None:
-        self._control = control
+        self.authenticator = authenticator
         self._dispatcher = dispatcher
         self._metrics = metrics
-        self._clock = clock
         self._merchant = merchant
-        self._on_change = on_change
-        # The pages there are, where not all of them.
-        self.site_parts: Callable[[], SiteParts] | None = None
-        # Whether another life of the bridge takes over: then no connection is kept.
-        self.parting: Callable[[], bool] = lambda: False
-        self._access = access or AccessRules()
-        self._authenticator = Authenticator(self._access, clock)
+        self._is_parting = is_parting
+        self._only_setup = only_setup
         self._token = token
-        self._commands: web.UrlDispatcher | None = None
         self._opened_site: Site | None = None
-        self._hub: LiveHub | None = None
+        self._on_change = on_change  # until somebody looks
+        self._hub = LiveHub()
         application = web.Application(middlewares=[self._guarded], client_max_size=65_536)
         application.add_routes(
             [
@@ -88,7 +83,7 @@ class StatusListener:
                 web.get("/healthz", self._healthz),
                 web.get("/events", self._events),
                 web.get("/static/{name}", self._static),
-                web.route("*", "/control/{path:.*}", self._command),
+                web.post(CONTROL, self._command),
             ]
         )
         if merchant is not None:
@@ -103,20 +98,6 @@ class StatusListener:
         )
         self._acceptor: Acceptor | None = None
         self._accepting: asyncio.Task[None] | None = None
-
-    def follow(self, authenticator: Authenticator | None) -> Authenticator:
-        """Let stay whom the listener of the bridge's life before knows, and may; before `start`.
-
-        Return who is at the door now, for the life after this.
-        """
-        if authenticator is not None:
-            authenticator.reconfigure(self._access)
-            self._authenticator = authenticator
-        return self._authenticator
-
-    def reconfigure(self, access: AccessRules) -> None:
-        """Let other rules of who may come count from now on."""
-        self._authenticator.reconfigure(access)
 
     async def start(self, host: str, port: int, held: HeldAddress | None = None) -> tuple[str, int]:
         """Listen; return the address, whose port is a real one also for port 0. Raises OSError.
@@ -152,8 +133,7 @@ class StatusListener:
 
     async def close(self) -> None:
         """Stop listening, and end what is live at once."""
-        if self._hub is not None:
-            self._hub.close()
+        self._hub.close()
         if self._acceptor is not None and self._accepting is not None:
             self._accepting.cancel()
             await asyncio.gather(self._accepting, return_exceptions=True)
@@ -161,19 +141,30 @@ class StatusListener:
         await self._runner.cleanup()
 
     async def _command(self, request: web.Request) -> web.StreamResponse:
-        if self._commands is None:
-            # Put together for the first command that asks; a bridge is seldom asked.
-            from tillbridge.web.control_routes import (  # noqa: PLC0415 -- see above
-                control_routes,
-            )
+        """Perform an operation for a command, which has the token that only this user can read.
 
-            self._commands = web.UrlDispatcher()
-            self._commands.add_routes(control_routes(self._control, self._dispatcher, self._token))
-        found = await self._commands.resolve(request)
-        if found.http_exception is not None:
-            return await self._page(request)
-        request.match_info.update(found)
-        return await found.handler(request)
+        A `BridgeError` is answered 409 with `error: {kind, text, fix}`.
+        """
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+            return _refused(401, "Unauthorised", "No.")
+        # As the command says itself; only the bridge's user has the token.
+        user = re.sub(r"[^\w.@-]", "", request.headers.get("X-Tillbridge-User", ""))[:64]
+        actor = Actor(f"command:{user or '?'}", Role.TECHNICIAN)
+        try:
+            body = await request.json() if request.can_read_body else {}
+            if not isinstance(body, dict):
+                return _refused(400, "BadRequest", _NOT_UNDERSTOOD.format("it is not an object"))
+            name = request.match_info["operation"]
+            return web.json_response(await self._dispatcher.perform(name, body, actor))
+        except (JSONDecodeError, UnicodeDecodeError):
+            return _refused(400, "BadRequest", _NOT_UNDERSTOOD.format("it is not JSON"))
+        except BadRequest as failure:
+            return _refused(400, "BadRequest", failure.text, failure.fix)
+        except BridgeError as failure:
+            # The name by which a command knows what to end with.
+            kind = "ConfigError" if isinstance(failure, ConfigError) else type(failure).__name__
+            return _refused(409, kind, failure.text, failure.fix)
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
         if self._opened_site is None:
@@ -181,47 +172,37 @@ class StatusListener:
             from tillbridge.web.site.site import Site  # noqa: PLC0415 -- see above
 
             self._opened_site = Site(
-                self._control,
-                self._dispatcher,
-                self._authenticator,
-                clock=self._clock,
-                parts=None if self.site_parts is None else self.site_parts(),
+                self._dispatcher, self.authenticator, only_setup=self._only_setup
             )
         return await self._opened_site.handle(request)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        visitor = self._authenticator.visitor(request, person=False)
+        def welcome() -> bool:
+            return isinstance(self.authenticator.visitor(request, person=False), Visitor)
+
+        visitor = self.authenticator.visitor(request, person=False)
         if not isinstance(visitor, Visitor):
             return _turned_away(visitor)
-        if self._hub is None:
-            from tillbridge.web.live import LiveHub  # noqa: PLC0415 -- only where one looks
-
-            self._hub = LiveHub()
-            if self._on_change is not None:
-                self._on_change(self._hub.change)
-        return await self._hub.stream(
-            request,
-            self._authenticator.browser(request),
-            lambda: isinstance(self._authenticator.visitor(request, person=False), Visitor),
-        )
+        if self._on_change is not None:
+            self._on_change(self._hub.change)
+            self._on_change = None
+        return await self._hub.stream(request, self.authenticator.browser(request), welcome)
 
     async def _api_status(self, request: web.Request) -> web.StreamResponse:
-        visitor = await self._authenticator.machine(request)
+        visitor = await self.authenticator.machine(request)
         if not isinstance(visitor, Visitor):
             return _turned_away(visitor)
-        return web.json_response(await self._control.status())
+        return web.json_response(await self._dispatcher.perform("status", {}, visitor.actor))
 
     async def _prometheus(self, request: web.Request) -> web.StreamResponse:
-        visitor = await self._authenticator.machine(request)
+        visitor = await self.authenticator.machine(request)
         if not isinstance(visitor, Visitor):
             return _turned_away(visitor)
         # A megabyte that a bridge nobody measures need not carry.
-        from tillbridge.web.metrics import (  # noqa: PLC0415 -- see above
-            CONTENT_TYPE,
-            exposition,
-        )
+        from tillbridge.web.metrics import CONTENT_TYPE, exposition  # noqa: PLC0415 -- see above
 
-        text = exposition(await self._control.measures(), self._metrics)
+        measures = await self._dispatcher.perform("status.measures", {}, visitor.actor)
+        text = exposition(measures, self._metrics)
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
     async def _healthz(self, _request: web.Request) -> web.StreamResponse:
@@ -248,7 +229,7 @@ class StatusListener:
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Answer only to known names, which stops DNS rebinding, and set the headers."""
-        if not self._authenticator.knows_host(request):
+        if not self.authenticator.knows_host(request):
             return web.Response(status=421, text=_UNKNOWN_NAME)
         try:
             response = await handler(request)
@@ -260,7 +241,7 @@ class StatusListener:
         except Exception:  # a defect of ours, which must not show itself to strangers
             log.exception("status_page.failed", path=request.path)
             response = web.Response(status=500, text=_DEFECT)
-        if self.parting():
+        if self._is_parting():
             response.force_close()
         if not response.prepared:
             for name, value in HEADERS.items():
@@ -272,6 +253,12 @@ async def _awaited(accepting: "asyncio.Task[None]") -> None:
     await asyncio.shield(accepting)
 
 
+def _refused(status: int, kind: str, text: str, fix: str = "") -> web.Response:
+    error = {"kind": kind, "text": text, "fix": fix}
+    return web.json_response({"error": error}, status=status)
+
+
+_NOT_UNDERSTOOD = "The request is not understood: {}."
 _DEFECT = "This page has a defect. The bridge goes on; its log has the details.\n"
 _UNKNOWN_NAME = (
     "This page answers to 127.0.0.1 and localhost, to the address it listens on, and to the names\n"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TextIO, cast
 
 from tillbridge.config import LoadedSettings
-from tillbridge.config.loading import UnconfiguredSettings, load_to_run
+from tillbridge.config.loading import load_to_run
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.log import LOG_FOLDER, LogFiles, configure, get_logger
 
@@ -118,7 +118,7 @@ class ServiceBody:
         if stopped:
             end()
 
-    def _set_up_log(self, loaded: LoadedSettings | UnconfiguredSettings) -> None:
+    def _set_up_log(self, loaded: LoadedSettings) -> None:
         kept = LogFiles(loaded.data_dir / LOG_FOLDER, loaded.bridge.keep_log_bytes)
         configure(
             "json",

@@ -1,9 +1,11 @@
 """What a subject of the page is made of: pages, files, and actions that ask before they act."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, unquote, urlencode
 
 from aiohttp import web
 
@@ -11,8 +13,64 @@ from tillbridge import operations
 from tillbridge.core.actor import Actor, Role
 from tillbridge.core.clock import Clock
 from tillbridge.core.operation import Answer, Dispatcher
-from tillbridge.web.ports import Control
-from tillbridge.web.roles import Visitor
+from tillbridge.web.authenticator import Visitor
+
+_PART = re.compile(r"\{([a-z_]+)\}")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[T]):
+    """What was found, and the parts of its path, decoded."""
+
+    what: T
+    params: Mapping[str, str]
+
+
+class Routes(Generic[T]):
+    """Paths and what they mean. Raises ValueError for a path that is there twice."""
+
+    def __init__(self, routes: Iterable[tuple[str, T]]) -> None:
+        self._plain: dict[str, T] = {}
+        self._parts: list[tuple[re.Pattern[str], T]] = []
+        seen: set[str] = set()
+        for path, what in routes:
+            shape = _PART.sub("{}", path)
+            if shape in seen:
+                raise ValueError(f"the path {path} is there twice")
+            seen.add(shape)
+            if "{" not in path:
+                self._plain[path] = what
+                continue
+            pattern = "".join(
+                f"(?P<{part}>[^/]+)" if place % 2 else re.escape(part)
+                for place, part in enumerate(_PART.split(path))
+            )
+            self._parts.append((re.compile(pattern), what))
+
+    def find(self, raw_path: str) -> Found[T] | None:
+        """Return what this path (as sent, still escaped) means; None for nothing."""
+        if (plain := self._plain.get(raw_path)) is not None:
+            return Found(plain, {})
+        for pattern, what in self._parts:
+            if match := pattern.fullmatch(raw_path):
+                return Found(
+                    what, {name: unquote(part) for name, part in match.groupdict().items()}
+                )
+        return None
+
+
+def path_of(path: str, params: Mapping[str, object], query: Mapping[str, object] = {}) -> str:
+    """Return the path with its parts put in. KeyError for a part that is not given."""
+    made = _PART.sub(lambda match: quote(str(params[match[1]]), safe="", errors="replace"), path)
+    asked = {name: str(value) for name, value in query.items() if value not in (None, "")}
+    return f"{made}?{urlencode(asked, errors='replace')}" if asked else made
+
+
+def parts_of(path: str) -> list[str]:
+    """Return the names of the parts in braces."""
+    return _PART.findall(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +81,6 @@ class Visit:
     `form` the fields of a POST (the first value of each; `many` has them all).
     """
 
-    control: Control
     dispatcher: Dispatcher
     clock: Clock
     visitor: Visitor
@@ -63,7 +120,7 @@ class Done:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any], *, to: str = "") -> "Done":
-        """Return what an operation of `Control` answered."""
+        """Return what an operation answered."""
         return cls(
             str(answer.get("text", "")),
             ok=answer.get("ok") is not False,
@@ -147,7 +204,7 @@ class Action:
     role: Role
     do: Do
     ask: Ask | None = None
-    back: str = "/"
+    back: str = ""
     section: str = ""
 
 
@@ -158,7 +215,7 @@ def performs(
     *,
     do: Do | None = None,
     ask: Ask | None = None,
-    back: str = "/",
+    back: str = "",
     section: str = "",
     fixed: Mapping[str, Any] = MappingProxyType({}),
 ) -> Action:
@@ -179,11 +236,26 @@ def performs(
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A module's pages, files and actions."""
+    """Pages, files and actions that belong together.
+
+    `home` is the page they belong to: where an action leads back to, and the navigation's line that
+    is marked, unless they say otherwise.
+    """
 
     pages: Sequence[Page] = ()
     files: Sequence[File] = ()
     actions: Sequence[Action] = ()
+    home: str = ""
+
+    def __post_init__(self) -> None:
+        # The dataclass is frozen; this is its own making.
+        pages = tuple(replace(each, section=each.section or self.home) for each in self.pages)
+        actions = tuple(
+            replace(each, back=each.back or self.home or "/", section=each.section or self.home)
+            for each in self.actions
+        )
+        object.__setattr__(self, "pages", pages)
+        object.__setattr__(self, "actions", actions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Diagnostics: examine every link, read the log, and make the file for support."""
+"""Diagnostics: every link, the log, the file for support; how orders get in; who did what."""
 
 import base64
 import json
@@ -12,6 +12,7 @@ from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.spans import local_second, short_span
 from tillbridge.model.instant import from_iso
+from tillbridge.web.csv_export import csv_file
 from tillbridge.web.site.book import Action, Done, File, Filled, Page, Subject, Visit, performs
 
 _LEVELS: Mapping[str, str] = {
@@ -70,7 +71,7 @@ async def _examine(visit: Visit) -> Done:
 
 
 async def _fill_logs(visit: Visit) -> Filled:
-    status = await visit.control.status()
+    status = await visit.perform("status")
     stores = list(status["stores"])
     asked = {
         "level": visit.query.get("level", "") if visit.query.get("level") in _LEVELS else "",
@@ -161,17 +162,89 @@ def _size(count: int) -> str:
     return f"{count / 1000:.1f} kB"
 
 
+async def _fill_reach(visit: Visit) -> Filled:
+    told = await visit.perform("diagnostics.reach")
+    asked = visit.query.get("way", "")
+    names = {each["name"] for each in told["ways"]}
+    return {"reach": told, "open": asked if asked in names else told["fits"]}
+
+
+_PER_PAGE = 50
+_AT_ONCE = 1000
+_MOST = 50_000  # rows of the file; the ledger has the rest
+
+
+async def _fill_audit(visit: Visit) -> Filled:
+    before = visit.query.get("before", "")
+    number = int(before) if before.isascii() and before.isdecimal() and len(before) < 16 else None
+    told = await visit.perform("audit.list", limit=_PER_PAGE, before=number)
+    entries = told["entries"]
+    checks = visit.query.get("check") == "1"
+    return {
+        "entries": [{**each, "done": _done(each), "detail": _detail(each)} for each in entries],
+        "before": entries[-1]["id"] if told["more"] and entries else None,
+        "first": number is None,
+        "checked": await visit.perform("audit.verify") if checks else None,
+    }
+
+
+async def _export_audit(visit: Visit) -> web.Response:
+    entries: list[Mapping[str, Any]] = []
+    before: int | None = None
+    while len(entries) < _MOST:
+        told = await visit.perform("audit.list", limit=_AT_ONCE, before=before)
+        entries += told["entries"]
+        if not told["more"] or not told["entries"]:
+            break
+        before = told["entries"][-1]["id"]
+    heads = (
+        _("number"), _("time"), _("local time"), _("who"), _("role"), _("what"), _("store"),
+        _("on"), _("done"), _("detail"), _("hash"),
+    )  # fmt: skip
+    rows = (
+        (
+            each["id"],
+            each["at"],
+            local_second(from_iso(each["at"])),
+            each["who"],
+            each["role"],
+            each["action"],
+            each["store"],
+            each["target"],
+            _("yes") if _done(each) else _("no"),
+            _detail(each),
+            each["hash"],
+        )
+        for each in entries
+    )
+    return csv_file("tillbridge-audit.csv", heads, rows)
+
+
+def _done(entry: Mapping[str, Any]) -> bool:
+    return entry["detail"].get("ok", True) is not False
+
+
+def _detail(entry: Mapping[str, Any]) -> str:
+    """Return what more an entry says, as `name=value`."""
+    told = [
+        f"{name}={value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in entry["detail"].items()
+        if name != "ok"
+    ]
+    return ", ".join(told)
+
+
 SUBJECT = Subject(
+    home="/diagnostics",
     pages=(
         Page("/diagnostics", _("Diagnostics"), "diagnostics.html", _fill),
-        Page("/diagnostics/logs", _("Log"), "logs.html", _fill_logs, section="/diagnostics"),
+        Page("/diagnostics/logs", _("Log"), "logs.html", _fill_logs),
         Page(
             "/diagnostics/bundle",
             _("Support bundle"),
             "bundle.html",
             _fill_bundle,
             role=Role.TECHNICIAN,
-            section="/diagnostics",
         ),
     ),
     files=(File("/diagnostics/bundle/file", _give_bundle, role=Role.TECHNICIAN),),
@@ -182,15 +255,30 @@ SUBJECT = Subject(
             "diagnostics.examine",
             Role.STAFF,
             _examine,
-            back="/diagnostics",
-            section="/diagnostics",
         ),
         performs(
             "/diagnostics/bundle/make",
             _("Put a support bundle together"),
             "diagnostics.bundle",
             back="/diagnostics/bundle",
-            section="/diagnostics",
         ),
     ),
+)
+# Of use before there is a store, too.
+REACH = Subject(
+    home="/diagnostics",
+    pages=(
+        Page(
+            "/reach",
+            _("How orders get in"),
+            "reach.html",
+            _fill_reach,
+            live=False,  # what one copies must not change under the hand
+        ),
+    ),
+)
+AUDIT = Subject(
+    home="/diagnostics",
+    pages=(Page("/diagnostics/audit", _("Who did what"), "audit.html", _fill_audit),),
+    files=(File("/diagnostics/audit.csv", _export_audit),),
 )

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 from tillbridge.core.i18n import _
 from tillbridge.core.spans import clock_time, local_second, span, time_since
 from tillbridge.model.instant import from_iso
+from tillbridge.web.authenticator import Visitor
 from tillbridge.web.rendering import template
-from tillbridge.web.roles import Visitor
 from tillbridge.web.site.book import (
     Action,
     Done,
@@ -17,8 +17,9 @@ from tillbridge.web.site.book import (
     Question,
     Subject,
     Visit,
+    parts_of,
+    path_of,
 )
-from tillbridge.web.site.routing import parts_of, path_of
 
 _SAFE_SCHEMES = {"http", "https"}
 

@@ -1,15 +1,16 @@
-"""The menu: what the till says, what the storefront has, and what waits for a person."""
+"""The menu: the till's, the storefront's, what waits for a person; and the 86 board."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from tillbridge.core.i18n import _
-from tillbridge.core.spans import local_second
+from tillbridge.core.spans import clock_time, local_second
 from tillbridge.menu.describe import counted
 from tillbridge.model.instant import from_iso
+from tillbridge.operations import items
 from tillbridge.web.push_words import how_long, told, what
-from tillbridge.web.site.book import Filled, Page, Question, Subject, Visit, performs
+from tillbridge.web.site.book import Done, Filled, Page, Question, Subject, Visit, path_of, performs
 
 _LATEST = 8
 _READ_AT_ONCE = 24
@@ -19,7 +20,7 @@ _KINDS = {"success": "good", "running": "", "partial": "warn", "failed": "bad", 
 
 async def _fill(visit: Visit) -> Filled:
     stores = []
-    for name in (await visit.control.status())["stores"]:
+    for name in (await visit.perform("status"))["stores"]:
         shown = await visit.perform("menu.show", store=name)
         history = await visit.perform("menu.history", store=name)
         hold = shown["hold"]
@@ -165,6 +166,7 @@ async def _ask_push_all(visit: Visit) -> Question:
 
 
 SUBJECT = Subject(
+    home="/menu",
     pages=(
         Page("/menu", _("Menu"), "menu.html", _fill),
         Page(
@@ -172,14 +174,12 @@ SUBJECT = Subject(
             _("What the storefront has"),
             "menu_items.html",
             _fill_items,
-            section="/menu",
         ),
         Page(
             "/stores/{store}/menu/difference",
             _("What differs"),
             "menu_difference.html",
             _fill_difference,
-            section="/menu",
             live=False,
         ),
         Page(
@@ -187,7 +187,6 @@ SUBJECT = Subject(
             _("Pushes of the menu"),
             "menu_history.html",
             _fill_history,
-            section="/menu",
         ),
     ),
     actions=(
@@ -196,16 +195,12 @@ SUBJECT = Subject(
             _("Review the change"),
             "menu.approve",
             ask=_ask_approve,
-            back="/menu",
-            section="/menu",
         ),
         performs(
             "/stores/{store}/menu/dismiss",
             _("Keep the storefront as it is"),
             "menu.dismiss",
             ask=_ask_dismiss,
-            back="/menu",
-            section="/menu",
         ),
         performs(
             "/stores/{store}/menu/push",
@@ -213,8 +208,6 @@ SUBJECT = Subject(
             "menu.push",
             ask=_ask_push,
             fixed={"full": False},
-            back="/menu",
-            section="/menu",
         ),
         performs(
             "/stores/{store}/menu/push-all",
@@ -222,8 +215,75 @@ SUBJECT = Subject(
             "menu.push",
             ask=_ask_push_all,
             fixed={"full": True},
-            back="/menu",
-            section="/menu",
+        ),
+    ),
+)
+
+
+_ENDS = {"opening": "opening", "hour": "1h", "always": None}
+
+
+async def _fill_board(visit: Visit) -> Filled:
+    stores = list((await visit.perform("status"))["stores"])
+    store = visit.query.get("store", "")
+    if store not in stores:
+        store = stores[0]
+    text = visit.query.get("q", "")[:60]
+    off = await visit.perform("items.off", store=store)
+    found = await visit.perform("items.find", store=store, text=text)
+    ends = {
+        "opening": clock_time(off["ends"]["opening_ms"], visit.now_ms),
+        "hour": clock_time(off["ends"]["hour_ms"], visit.now_ms),
+    }
+    return {
+        "stores": stores,
+        "store": store,
+        "q": text,
+        "off": [
+            {**each, "whom": items.taken_off_by(each), "reached": items.reached(each)}
+            for each in off["items"]
+        ],
+        "found": found["items"],
+        "more": found["count"] - len(found["items"]),
+        "ends": ends,
+    }
+
+
+async def _stop(visit: Visit) -> Done:
+    store, item = visit.params["store"], visit.params["item"]
+    chosen = visit.form.get("until", "")
+    if chosen not in _ENDS:
+        return _back(Done(_("Say until when."), ok=False), store)
+    answer = await visit.perform("item.86", store=store, item=item, until=_ENDS[chosen])
+    return _back(Done.of(answer), store)
+
+
+async def _back_on_sale(visit: Visit) -> Done:
+    store, item = visit.params["store"], visit.params["item"]
+    answer = await visit.perform("item.restore", store=store, item=item)
+    return _back(Done.of(answer), store)
+
+
+def _back(done: Done, store: str) -> Done:
+    to = path_of("/86", {}, {"store": store})
+    return Done(done.text, ok=done.ok, fix=done.fix, to=to)
+
+
+BOARD = Subject(
+    home="/86",
+    pages=(Page("/86", _("86"), "board.html", _fill_board),),
+    actions=(
+        performs(
+            "/stores/{store}/items/{item}/86",
+            _("Take it off sale"),
+            "item.86",
+            do=_stop,
+        ),
+        performs(
+            "/stores/{store}/items/{item}/restore",
+            _("Back on sale"),
+            "item.restore",
+            do=_back_on_sale,
         ),
     ),
 )

@@ -61,7 +61,7 @@ def _asked(visit: Visit, stores: Collection[str]) -> dict[str, str]:
 
 
 async def _fill(visit: Visit) -> Filled:
-    status = await visit.control.status()
+    status = await visit.perform("status")
     stores = list(status["stores"])
     asked = _asked(visit, stores)
     found = await visit.perform(
@@ -87,7 +87,7 @@ async def _fill(visit: Visit) -> Filled:
 
 async def _export(visit: Visit) -> web.Response:
     """Give the orders that are asked for as CSV; nothing in it names a customer."""
-    status = await visit.control.status()
+    status = await visit.perform("status")
     asked = _asked(visit, status["stores"])
     found: dict[tuple[str, str], Mapping[str, Any]] = {}
     page, pages = 0, 1
@@ -357,16 +357,16 @@ def _number(text: str) -> int:
 
 
 SUBJECT = Subject(
+    home="/orders",
     pages=(
         Page("/orders", _("Orders"), "orders.html", _fill),
-        Page("/orders/{order}", _("Order"), "order.html", _fill_one, section="/orders"),
+        Page("/orders/{order}", _("Order"), "order.html", _fill_one),
         Page(
             "/orders/{order}/payload",
             _("What the service sent"),
             "order_payload.html",
             _fill_payload,
             role=Role.STAFF,
-            section="/orders",
             live=False,
         ),
     ),
@@ -378,7 +378,6 @@ SUBJECT = Subject(
             "order.retry",
             ask=_ask_retry,
             back="/orders/{order}",
-            section="/orders",
         ),
         performs(
             "/orders/{order}/cancel",
@@ -387,7 +386,6 @@ SUBJECT = Subject(
             do=_cancel,
             ask=_ask_cancel,
             back="/orders/{order}",
-            section="/orders",
         ),
         performs(
             "/orders/{order}/done",
@@ -396,14 +394,11 @@ SUBJECT = Subject(
             do=_done,
             ask=_ask_done,
             back="/orders/{order}",
-            section="/orders",
         ),
         performs(
             "/orders/seen",
             _("I have seen them"),
             "orders.seen",
-            back="/orders",
-            section="/orders",
         ),
     ),
 )

@@ -1,10 +1,13 @@
 """The overview: in five seconds, what is wrong and what to do; and the buttons that do it."""
 
-from tillbridge.core.actor import Role
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
 from tillbridge.core.i18n import _
 from tillbridge.core.problems import PROBLEMS
 from tillbridge.web.site.book import (
-    Action,
     Done,
     Filled,
     Page,
@@ -13,13 +16,162 @@ from tillbridge.web.site.book import (
     Visit,
     performs,
 )
-from tillbridge.web.site.communities import blocks
-from tillbridge.web.site.remedies import page_of, remedies_of
-from tillbridge.web.site.strip import drawn
+from tillbridge.web.site.store import blocks
+
+# The page that tells more and its link, by the code or its beginning (the longest counts).
+PAGES: Mapping[str, tuple[str, str]] = {
+    "adapter.": ("/diagnostics/logs", _("Read the log")),
+    "bridge.not_set_up": ("/setup", _("Set it up")),
+    "export.": ("/stores/{store}/menu/difference", _("Which rows")),
+    "fallback.offline": ("/diagnostics", _("Examine every link")),
+    "menu.": ("/menu", _("The menu")),
+    "order.": ("/orders/{order}", _("The order")),
+    "order.unreadable": ("/orders", _("The orders")),
+    "order.untold": ("/orders", _("The orders")),
+    "order.cancelled": ("/orders", _("The orders")),
+    "order.other_currency": ("/orders", _("The orders")),
+    "service.refused": ("/orders/{order}", _("The order")),
+    "pos.offline": ("/diagnostics", _("Examine every link")),
+    "clock.wrong": ("/diagnostics", _("Examine every link")),
+    "disk.low": ("/diagnostics", _("Examine every link")),
+    "public_address.": ("/reach", _("How orders get in")),
+    "receiver.certificate": ("/reach", _("How orders get in")),
+    "service.bad_client": ("/setup", _("Change the sign-in")),
+    "service.unreachable": ("/diagnostics", _("Examine every link")),
+    "store.": ("/store", _("The store")),
+    "tables.": ("/tables", _("The tables")),
+    "tax.": ("/store", _("The store")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """An action or a page that helps, with the parts of its path; `text` is what a link says."""
+
+    path: str
+    parts: Mapping[str, str]
+    text: str = ""
+
+
+def remedies_of(problem: Mapping[str, Any]) -> list[Remedy]:
+    """Return the actions that may be offered for a problem of the status document."""
+    offered = (_filled(path, problem) for path in PROBLEMS[str(problem["code"])].buttons)
+    return [each for each in offered if each is not None]
+
+
+def page_of(problem: Mapping[str, Any]) -> Remedy | None:
+    """Return the page that tells more about a problem; None where there is none."""
+    code = str(problem["code"])
+    found = max((each for each in PAGES if code.startswith(each)), key=len, default=None)
+    if found is None or (found == "export." and problem["subject"] != "menu"):
+        return None
+    path, text = PAGES[found]
+    return _filled(path, problem, text)
+
+
+def _filled(path: str, problem: Mapping[str, Any], text: str = "") -> Remedy | None:
+    parts = {"store": str(problem["store"]), "order": str(problem["subject"])}
+    needed = {name: part for name, part in parts.items() if f"{{{name}}}" in path}
+    return Remedy(path, needed, text) if all(needed.values()) else None
+
+
+HOURS = 24
+WIDTH, HEIGHT, LANE = 960, 96, 12  # of the drawing, in its own units
+_BAR = WIDTH / HOURS
+_HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """An hour: where its bars are drawn, and its numbers. `hour` is this machine's time."""
+
+    x: float
+    width: float
+    orders_y: float
+    orders_height: float
+    failed_y: float
+    failed_height: float
+    orders: int
+    failed: int
+    hour: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A time without a link, in the lane below the bars. Instants are ms since the epoch."""
+
+    x: float
+    width: float
+    what: str
+    store: str
+    since: int
+    until: int
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The strip, ready to be drawn."""
+
+    bars: Sequence[Bar]
+    spans: Sequence[Span]
+    orders: int
+    failed: int
+    most: int
+
+
+def drawn(day: Mapping[str, Any]) -> Drawn:
+    """Return the drawing of a day (`overview()`'s `day`): hours oldest first, spans as told."""
+    begin = int(day["from_ms"])
+    hours = list(day["hours"])
+    most = max([1, *(each["orders"] + each["failed"] for each in hours)])
+    bars = [_bar(place, each, most, begin) for place, each in enumerate(hours)]
+    spans = [_span(each, begin) for each in day["spans"]]
+    return Drawn(
+        bars,
+        [each for each in spans if each.width > 0],
+        sum(each["orders"] for each in hours),
+        sum(each["failed"] for each in hours),
+        most,
+    )
+
+
+def _bar(place: int, hour: Mapping[str, Any], most: int, begin: int) -> Bar:
+    room = HEIGHT - LANE - 4
+    good = round(room * hour["orders"] / most, 1)
+    bad = round(room * hour["failed"] / most, 1)
+    at = datetime.fromtimestamp((begin + place * _HOUR_MS) / 1000).astimezone()
+    return Bar(
+        x=round(place * _BAR + 2, 1),
+        width=round(_BAR - 4, 1),
+        orders_y=round(room - good, 1),
+        orders_height=good,
+        failed_y=round(room - good - bad, 1),
+        failed_height=bad,
+        orders=hour["orders"],
+        failed=hour["failed"],
+        hour=at.strftime("%H:%M"),
+    )
+
+
+def _span(span: Mapping[str, Any], begin: int) -> Span:
+    scale = WIDTH / (HOURS * _HOUR_MS)
+    left = min(max(0.0, (span["since"] - begin) * scale), WIDTH)
+    right = min(max(0.0, (span["until"] - begin) * scale), WIDTH)
+    width = 0.0 if right <= 0 or left >= WIDTH else max(right - left, 2.0)
+    return Span(
+        round(left, 1),
+        round(width, 1),
+        str(span["code"]),
+        str(span["store"]),
+        int(span["since"]),
+        int(span["until"]),
+        bool(span["ended"]),
+    )
 
 
 async def _fill(visit: Visit) -> Filled:
-    told = await visit.control.overview()
+    told = await visit.perform("status.overview")
     problems = [
         {
             **each,
@@ -51,7 +203,7 @@ async def _ask_connect(visit: Visit) -> Question:
 
 async def _connect(visit: Visit) -> Done:
     store = visit.params["store"]
-    begun = await visit.control.connect(store, reintegrate=False)
+    begun = await visit.perform("connect", store=store)
     return Done(
         _("Now the merchant of {store} consents at the ordering service.").format(store=store),
         link=str(begun["url"]),
@@ -63,13 +215,12 @@ SUBJECT = Subject(
     pages=(Page("/", _("Overview"), "overview.html", _fill),),
     actions=(
         performs("/problems/{code}/ack", _("I see to it"), "problems.acknowledge"),
-        Action(
+        performs(
             "/stores/{store}/connect",
             _("Connect the store"),
             "connect",
-            Role.TECHNICIAN,
-            _connect,
-            _ask_connect,
+            do=_connect,
+            ask=_ask_connect,
         ),
     ),
 )

@@ -3,36 +3,25 @@
 from collections.abc import Sequence
 
 from tillbridge.core.i18n import _
-from tillbridge.web.site import (
-    audit,
-    board,
-    communities,
-    diagnostics,
-    integration,
-    menu,
-    orders,
-    overview,
-    reach,
-    setup,
-    store,
-    tables,
-)
+from tillbridge.web.site import diagnostics, menu, orders, overview, setup, store, tables
 from tillbridge.web.site.book import Action, File, NavigationLine, Page, Subject
 
 SUBJECTS = (
     overview.SUBJECT,
-    integration.SUBJECT,
-    communities.SUBJECT,
+    store.INTEGRATION,
+    store.COMMUNITIES,
     orders.SUBJECT,
     menu.SUBJECT,
-    board.SUBJECT,
+    menu.BOARD,
     tables.SUBJECT,
     store.SUBJECT,
     diagnostics.SUBJECT,
-    reach.SUBJECT,
-    audit.SUBJECT,
+    diagnostics.REACH,
+    diagnostics.AUDIT,
     setup.SUBJECT,
 )
+# What there is of them before there is a store; "/" then leads to set-up.
+BEFORE_SETUP = (setup.SUBJECT, diagnostics.REACH)
 
 # Shown in this order; a line whose page is not there yet is left out.
 NAVIGATION = (

@@ -9,7 +9,7 @@ from typing import Any
 
 from tillbridge.core.actor import Role
 from tillbridge.core.i18n import _
-from tillbridge.web.site.book import Action, Done, Filled, Page, Subject, Visit
+from tillbridge.web.site.book import Do, Done, Filled, Page, Subject, Visit, performs
 
 TITLES: Mapping[str, str] = {
     "service": _("The ordering service"),
@@ -37,7 +37,7 @@ _SIGNUP: Mapping[str, str] = {
 
 async def _fill(visit: Visit) -> Filled:
     adapter = visit.query.get("adapter", "")
-    answer = await visit.control.setup.show(adapter=adapter)
+    answer = await visit.perform("setup.show", adapter=adapter)
     running = answer["running"]
     steps = [
         {
@@ -67,25 +67,17 @@ async def _arrived(visit: Visit, answer: Mapping[str, Any]) -> list[dict[str, An
 
 
 async def _service(visit: Visit) -> Done:
-    practice = visit.form.get("practice", "")
-    url = practice or visit.form.get("base_url", "")
-    return Done.of(await visit.control.setup.service(url))
-
-
-async def _sign_in(visit: Visit) -> Done:
-    form = visit.form
-    return Done.of(
-        await visit.control.setup.sign_in(form.get("client_id", ""), form.get("client_secret", ""))
-    )
+    url = visit.form.get("practice") or visit.form.get("base_url", "")
+    return Done.of(await visit.perform("setup.service", base_url=url))
 
 
 async def _allow(visit: Visit) -> Done:
-    return _to_open(await visit.control.setup.allow(visit.form.get("email", "")))
+    return _to_open(await visit.perform("setup.allow", email=visit.form.get("email", "")))
 
 
 async def _sign_up(visit: Visit) -> Done:
     form = {name: visit.form.get(name, "") for name in _SIGNUP}
-    return _to_open(await visit.control.setup.sign_up(form))
+    return _to_open(await visit.perform("setup.sign_up", form=form))
 
 
 def _to_open(answer: Mapping[str, Any]) -> Done:
@@ -97,77 +89,36 @@ def _to_open(answer: Mapping[str, Any]) -> Done:
     )
 
 
-async def _choose(visit: Visit) -> Done:
-    form = visit.form
-    return Done.of(
-        await visit.control.setup.choose(
-            form.get("store", ""),
-            store_id=form.get("store_id", ""),
-            location_id=form.get("location_id", ""),
-            currency=form.get("currency", ""),
-        )
-    )
-
-
-async def _till(visit: Visit) -> Done:
-    return Done.of(await visit.control.setup.till(visit.form.get("adapter", ""), _options(visit)))
-
-
-async def _orders(visit: Visit) -> Done:
-    return Done.of(await visit.control.setup.orders(visit.form.get("adapter", ""), _options(visit)))
-
-
-def _options(visit: Visit) -> dict[str, str]:
+def _trying(operation: str) -> Do:
+    """Return what tries an adapter with the options of its form."""
     prefix = "option-"
-    return {
-        name.removeprefix(prefix): text
-        for name, text in visit.form.items()
-        if name.startswith(prefix)
-    }
 
+    async def do(visit: Visit) -> Done:
+        options = {
+            name.removeprefix(prefix): text
+            for name, text in visit.form.items()
+            if name.startswith(prefix)
+        }
+        adapter = visit.form.get("adapter", "")
+        return Done.of(await visit.perform(operation, adapter=adapter, form=options))
 
-async def _address(visit: Visit) -> Done:
-    form = visit.form
-    return Done.of(
-        await visit.control.setup.address(
-            form.get("listen", ""),
-            form.get("public_url", ""),
-            anyway=form.get("anyway") == "yes",
-        )
-    )
-
-
-async def _write(visit: Visit) -> Done:
-    return Done.of(await visit.control.setup.write(visit.form.get("digest", "")))
-
-
-async def _forget(visit: Visit) -> Done:
-    return Done.of(await visit.control.setup.forget())
-
-
-async def _order(visit: Visit) -> Done:
-    return Done.of(await visit.control.setup.order())
-
-
-def _action(path: str, title: str, audit: str, do: Any) -> Action:  # noqa: ANN401 -- a coroutine function
-    return Action(
-        f"/setup/{path}", title, audit, Role.TECHNICIAN, do, back="/setup", section="/setup"
-    )
+    return do
 
 
 SUBJECT = Subject(
+    home="/setup",
     pages=(Page("/setup", _("Set-up"), "setup.html", _fill, role=Role.TECHNICIAN),),
     actions=(
-        _action("service", _("Test it"), "setup.service", _service),
-        _action("sign-in", _("Test it"), "setup.sign_in", _sign_in),
-        _action("allow", _("Let the merchant allow it"), "setup.allow", _allow),
-        _action("sign-up", _("Sign the merchant up"), "setup.sign_up", _sign_up),
-        _action("store", _("This is the store"), "setup.choose", _choose),
-        _action("till", _("Try it"), "setup.till", _till),
-        _action("orders", _("Try it"), "setup.orders", _orders),
-        _action("address", _("Test it"), "setup.address", _address),
-        _action("write", _("Write it and start"), "setup.write", _write),
-        _action("forget", _("Forget what is not written"), "setup.forget", _forget),
-        _action("order", _("Place a practice order"), "setup.order", _order),
+        performs("/setup/service", _("Test it"), "setup.service", do=_service),
+        performs("/setup/sign-in", _("Test it"), "setup.sign_in"),
+        performs("/setup/allow", _("Let the merchant allow it"), "setup.allow", do=_allow),
+        performs("/setup/sign-up", _("Sign the merchant up"), "setup.sign_up", do=_sign_up),
+        performs("/setup/store", _("This is the store"), "setup.choose"),
+        performs("/setup/till", _("Try it"), "setup.till", do=_trying("setup.till")),
+        performs("/setup/orders", _("Try it"), "setup.orders", do=_trying("setup.orders")),
+        performs("/setup/address", _("Test it"), "setup.address"),
+        performs("/setup/write", _("Write it and start"), "setup.write"),
+        performs("/setup/forget", _("Forget what is not written"), "setup.forget"),
+        performs("/setup/order", _("Place a practice order"), "setup.order"),
     ),
 )

@@ -2,29 +2,42 @@
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from multidict import MultiDictProxy
 
 from tillbridge.core.actor import Role, acting_as
-from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.operation import Dispatcher
-from tillbridge.web.asking import form_of
-from tillbridge.web.authenticator import Authenticator, Denied
-from tillbridge.web.door import foreign_write
-from tillbridge.web.ports import Control
-from tillbridge.web.roles import NOBODY, Visitor
-from tillbridge.web.site import sign_in
-from tillbridge.web.site.book import Action, Done, File, Page, Subject, Visit
+from tillbridge.operations.audit_trail import AuditTrail
+from tillbridge.web.authenticator import (
+    COOKIE,
+    NOBODY,
+    Authenticator,
+    Denied,
+    Visitor,
+    foreign_write,
+    safe_return,
+    source_of,
+)
+from tillbridge.web.site.book import (
+    Action,
+    Done,
+    File,
+    Filled,
+    Found,
+    Page,
+    Routes,
+    Visit,
+    path_of,
+)
 from tillbridge.web.site.frame import Frame
-from tillbridge.web.site.registry import NAVIGATION, SUBJECTS, everything
-from tillbridge.web.site.routing import Found, Routes, path_of
+from tillbridge.web.site.registry import BEFORE_SETUP, NAVIGATION, SUBJECTS, everything
 
 _FLASHES = 100
 _What = Page | File | Action
@@ -32,39 +45,26 @@ _What = Page | File | Action
 log = get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class SiteParts:
-    """The subjects that are served; `home` is where "/" leads, "" where it is a page itself."""
-
-    subjects: Sequence[Subject]
-    home: str = ""
-
-
 class Site:
-    """The page of a running bridge."""
+    """The page of a running bridge; of one that has no store yet only how to set it up."""
 
     def __init__(
         self,
-        control: Control,
         dispatcher: Dispatcher,
         authenticator: Authenticator,
         *,
-        clock: Clock,
-        parts: SiteParts | None = None,
+        only_setup: bool = False,
     ) -> None:
-        parts = parts or SiteParts(SUBJECTS)
-        self._home = parts.home
-        self._control = control
+        subjects = BEFORE_SETUP if only_setup else SUBJECTS
+        self._home = "/setup" if only_setup else ""  # where "/" leads; "" where it is a page itself
         self._dispatcher = dispatcher
         self._authenticator = authenticator
         self._trail = dispatcher.trail
-        self._clock = clock
-        self._sign_in = sign_in.SignIn(authenticator, dispatcher.trail, clock=clock)
-        self._pages = Routes[_What](
-            (each.path, each) for each in (*everything(parts.subjects), sign_in.PAGE)
-        )
+        self._clock = authenticator.clock
+        self._sign_in = SignIn(authenticator, dispatcher.trail)
+        self._pages = Routes[_What]((each.path, each) for each in (*everything(subjects), SIGN_IN))
         self._frame = Frame(
-            NAVIGATION, parts.subjects, asks_for_passwords=authenticator.asks_for_passwords
+            NAVIGATION, subjects, asks_for_passwords=authenticator.asks_for_passwords
         )
         self._flashes: OrderedDict[str, Done] = OrderedDict()
 
@@ -118,7 +118,7 @@ class Site:
     async def _act(
         self, request: web.Request, action: Action, params: Mapping[str, str], visitor: Visitor
     ) -> web.StreamResponse:
-        fields = await form_of(request)
+        fields = await _form_of(request)
         many: dict[str, list[str]] = {}
         for name, value in fields.items():
             if isinstance(value, str):
@@ -181,7 +181,6 @@ class Site:
     ) -> Visit:
         fields = many or {}
         return Visit(
-            self._control,
             self._dispatcher,
             self._clock,
             visitor,
@@ -210,3 +209,85 @@ def _html(text: str, status: int = 200) -> web.Response:
     # A half of a character, as JSON can hold it, must not cost the whole page.
     body = text.encode("utf-8", "replace")
     return web.Response(status=status, body=body, content_type="text/html", charset="utf-8")
+
+
+_MOST_CHARACTERS = 1000
+
+
+async def _fill_sign_in(visit: Visit) -> Filled:
+    return {"next": safe_return(visit.query.get("next", "/")), "text": "", "name": ""}
+
+
+SIGN_IN = Page(
+    "/login",
+    _("Sign in"),
+    "login.html",
+    _fill_sign_in,
+    role=Role.ANYBODY,
+    section="/login",
+    live=False,
+)
+
+
+class SignIn:
+    """The two writes that need no role: `POST /login` and `POST /logout`."""
+
+    def __init__(self, authenticator: Authenticator, trail: AuditTrail) -> None:
+        self._authenticator = authenticator
+        self._trail = trail
+        self._clock = authenticator.clock
+        self._frame = Frame((), (), asks_for_passwords=True)
+
+    async def enter(self, request: web.Request) -> web.Response:
+        """Check a name and password, and begin a session."""
+        fields = await _form_of(request)
+        name, password, to = (
+            str(fields.get(field, ""))[:_MOST_CHARACTERS] for field in ("name", "password", "next")
+        )
+        if not self._authenticator.asks_for_passwords:
+            return web.Response(status=303, headers={"Location": "/"})
+        found = await self._authenticator.check(name, password, source_of(request.remote or ""))
+        if not isinstance(found, Visitor):
+            text = _("The name or the password is wrong.") if found is None else found.text
+            return self._again(found, text, name=name, to=safe_return(to))
+        secret = self._authenticator.sign_in(found)
+        with acting_as(found.actor):
+            await self._trail.note("page.signed_in")
+        response = web.Response(status=303, headers={"Location": safe_return(to)})
+        # Lax: a link in an alert's e-mail must open the page. Writes look at their origin.
+        response.set_cookie(
+            COOKIE, secret, httponly=True, samesite="Lax", secure=_is_https(request), path="/"
+        )
+        return response
+
+    async def leave(self, request: web.Request) -> web.Response:
+        """End the session."""
+        found = self._authenticator.visitor(request)
+        self._authenticator.sign_out(request)
+        if isinstance(found, Visitor) and found.name:
+            with acting_as(found.actor):
+                await self._trail.note("page.signed_out")
+        response = web.Response(status=303, headers={"Location": "/login"})
+        response.del_cookie(COOKIE, path="/")
+        return response
+
+    def _again(self, found: Denied | None, text: str, *, name: str, to: str) -> web.Response:
+        filled = {"next": to, "text": text, "name": name}
+        page = self._frame.page(SIGN_IN, NOBODY, filled, self._clock.now_ms())
+        headers = {"Retry-After": "60"} if found is not None else {}
+        status = 401 if found is None else found.status
+        return web.Response(status=status, text=page, content_type="text/html", headers=headers)
+
+
+def _is_https(request: web.Request) -> bool:
+    # Believed also of a proxy: who lies about it only loses the own cookie.
+    return request.secure or request.headers.get("X-Forwarded-Proto", "").lower() == "https"
+
+
+async def _form_of(request: web.Request) -> MultiDictProxy[str | bytes | bytearray | web.FileField]:
+    """Return what a form sent. Raises HTTPBadRequest for what no browser sends."""
+    try:
+        fields: MultiDictProxy[str | bytes | bytearray | web.FileField] = await request.post()
+    except (ValueError, LookupError, AssertionError):  # no boundary, an unknown character set
+        raise web.HTTPBadRequest from None
+    return fields

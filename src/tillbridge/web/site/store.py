@@ -1,8 +1,10 @@
-"""The store itself: open or paused, by whom and why; hours, settings and taxes."""
+"""The store: open or paused, hours, settings, taxes; its integration; and its community."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tillbridge.core.i18n import _
+from tillbridge.stores.integration_plan import Kind, costs_of
 from tillbridge.web.site.book import (
     Done,
     Field,
@@ -18,7 +20,7 @@ _MOST_LINES = 40
 
 
 async def _fill(visit: Visit) -> Filled:
-    status = await visit.control.status()
+    status = await visit.perform("status")
     return {
         "stores": [
             {
@@ -115,6 +117,7 @@ async def _tax(visit: Visit) -> Done:
 
 
 SUBJECT = Subject(
+    home="/store",
     pages=(Page("/store", _("Store"), "store.html", _fill),),
     actions=(
         performs(
@@ -123,16 +126,12 @@ SUBJECT = Subject(
             "store.pause",
             do=_pause,
             ask=_ask_pause,
-            back="/store",
-            section="/store",
         ),
         performs(
             "/stores/{store}/resume",
             _("Open the store"),
             "store.resume",
             ask=_ask_resume,
-            back="/store",
-            section="/store",
         ),
         performs(
             "/stores/{store}/settings",
@@ -140,8 +139,6 @@ SUBJECT = Subject(
             "store.push",
             ask=_ask_settings,
             fixed={"full": False},
-            back="/store",
-            section="/store",
         ),
         performs(
             "/stores/{store}/tax",
@@ -149,8 +146,135 @@ SUBJECT = Subject(
             "store.tax",
             do=_tax,
             ask=_ask_tax,
-            back="/store",
-            section="/store",
+        ),
+    ),
+)
+
+
+async def _ask_apply(visit: Visit) -> Question:
+    store = visit.params["store"]
+    plan = await visit.perform("integration.plan", store=store)
+    if plan["kind"] == Kind.NOTHING:
+        text = _("Nothing differs any more: the service has {store} as it is configured.")
+    else:
+        text = _("The ordering service gets {store} as it is configured here.")
+    return Question(
+        text.format(store=store),
+        _("Apply the configuration"),
+        points=[*plan["lines"], *plan["costs"]],
+        risky=bool(plan["costs"]),
+    )
+
+
+async def _ask_secret(visit: Visit) -> Question:
+    store = visit.params["store"]
+    shown = await visit.perform("integration.show", store=store)
+    costs: Sequence[str] = shown["rotation_costs"]
+    return Question(
+        _("{store} gets a new webhook secret.").format(store=store),
+        _("Get a new secret for {store}").format(store=store),
+        points=costs or (_("Deliveries signed with the old secret are taken for a while."),),
+        risky=True,
+    )
+
+
+async def _ask_anew(visit: Visit) -> Question:
+    store = visit.params["store"]
+    return Question(
+        _("{store} is integrated anew. No new consent is needed while one lasts.").format(
+            store=store
+        ),
+        _("Integrate {store} anew").format(store=store),
+        points=costs_of(Kind.REINTEGRATE),
+        risky=True,
+    )
+
+
+INTEGRATION = Subject(
+    actions=(
+        performs(
+            "/stores/{store}/integration/apply",
+            _("Apply the configuration"),
+            "integration.apply",
+            ask=_ask_apply,
+        ),
+        performs(
+            "/stores/{store}/integration/secret",
+            _("Get a new webhook secret"),
+            "integration.rotate_secret",
+            ask=_ask_secret,
+        ),
+        performs(
+            "/stores/{store}/integration/anew",
+            _("Integrate it anew"),
+            "integration.reintegrate",
+            ask=_ask_anew,
+        ),
+    ),
+)
+
+
+_ORDERS = 30
+_KINDS: Mapping[str, str] = {"delivered": "", "completed": "", "cancelled": "bad", "ready": "good"}
+
+
+def blocks(told: Mapping[str, Any]) -> list[Filled]:
+    """Return the communities of a status document as the overview shows them; often none."""
+    if "communities" not in told:
+        return []
+    from tillbridge.model.community import FINAL  # noqa: PLC0415 -- only where there are any
+
+    return [
+        {
+            "name": name,
+            **part,
+            "open": sum(
+                count
+                for status, count in part["orders"]["by_status"].items()
+                if status not in FINAL
+            ),
+            "all": sum(part["orders"]["by_status"].values()),
+            "problems": [
+                each for each in told["problems"] if each["store"] == f"communities/{name}"
+            ],
+        }
+        for name, part in told["communities"].items()
+    ]
+
+
+async def _fill_community(visit: Visit) -> Filled:
+    name = visit.params["community"]
+    # First, since it says in words that there is no such community.
+    availability = await visit.perform("communities.availability", community=name)
+    orders = await visit.perform("communities.orders", community=name, limit=_ORDERS)
+    status = await visit.perform("status")
+    block = next((each for each in blocks(status) if each["name"] == name), None)
+    return {
+        "name": name,
+        "block": block,
+        "availability": availability,
+        "orders": [
+            {
+                **each,
+                "kind": _KINDS.get(each["status"], "warn"),
+                "parts": [
+                    {**part, "kind": _KINDS.get(part["status"], "warn")}
+                    for part in each["children"]
+                ],
+            }
+            for each in orders["orders"]
+        ],
+    }
+
+
+COMMUNITIES = Subject(
+    pages=(
+        Page(
+            "/communities/{community}",
+            _("Community"),
+            "community.html",
+            _fill_community,
+            section="/",
         ),
     ),
 )

@@ -25,7 +25,7 @@ _MOST_LINES = 40
 
 
 async def _fill(visit: Visit) -> Filled:
-    status = await visit.control.status()
+    status = await visit.perform("status")
     stores = []
     for name, part in status["stores"].items():
         answer = await visit.perform("tables.list", store=name)
@@ -131,6 +131,7 @@ async def _ask_push(visit: Visit) -> Question:
 
 
 SUBJECT = Subject(
+    home="/tables",
     pages=(Page("/tables", _("Tables"), "tables.html", _fill),),
     files=(File("/stores/{store}/tables/sheet", _sheet),),
     actions=(
@@ -139,16 +140,12 @@ SUBJECT = Subject(
             _("Review the change"),
             "tables.approve",
             ask=_ask_approve,
-            back="/tables",
-            section="/tables",
         ),
         performs(
             "/stores/{store}/tables/push",
             _("Push the floor plan now"),
             "tables.push",
             ask=_ask_push,
-            back="/tables",
-            section="/tables",
         ),
         performs(
             "/stores/{store}/tables/printed",
@@ -156,8 +153,6 @@ SUBJECT = Subject(
             "tables.printed",
             do=_printed,
             ask=_ask_printed,
-            back="/tables",
-            section="/tables",
         ),
     ),
 )

@@ -1,17 +1,23 @@
 """The status as one JSON document: `status --json`, `/api/status`, what the page shows. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from tillbridge.core.compatibility import compatibility
 from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import PROBLEMS, OpenProblem, Severity
 from tillbridge.core.spans import clock_time, waiting
-from tillbridge.ledger.snapshot import ACKNOWLEDGED, StoreFigures, StoreSnapshot, acknowledgement
+from tillbridge.ledger.snapshot import (
+    ACKNOWLEDGED,
+    FailedStart,
+    StoreFigures,
+    StoreSnapshot,
+    acknowledgement,
+)
 from tillbridge.model.instant import to_iso
-from tillbridge.web.evidence import Evidence
-from tillbridge.web.facts import BridgeFacts
-from tillbridge.web.store_part import standing_in, store_part
+from tillbridge.stores.closure import StoreClosure, closure_of, from_json
 
 _RANK = {Severity.DOWN: 0, Severity.WARNING: 1}
 _DAY_MS = 86_400_000
@@ -43,6 +49,68 @@ _NOTHING_ARRIVES: Mapping[str, str] = {
     "ledger.unwritable": _("the ledger cannot be written"),
     "receiver.certificate_expired": _("the receiver's certificate has expired"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class BridgeFacts:
+    """The bridge and its stores at one moment. Instants are ms since the epoch.
+
+    `adapters` names the configured stores, each with its adapter; `stores` is what the ledger
+    knows of them. `communities` names the configured ones, each with its id; the ledger has them
+    among the stores, by their keys. `pid` and `started_at` count only while the bridge is running,
+    `stopped_at` only while it is not. `facts` are those of the bridge itself; `pos_seen` tells, by
+    store, when the till was last found there; `figures`, by store, how well its orders go;
+    `tills`, by store, its adapters: `name`, `level`, and `part` where it has one of two.
+    `failed_start` is the last start, where that failed; `last_delivery_at` of any store.
+    """
+
+    version: str
+    running: bool
+    adapters: Mapping[str, str]
+    stores: Mapping[str, StoreSnapshot] = field(default_factory=dict)
+    problems: Sequence[OpenProblem] = ()
+    pid: int | None = None
+    started_at: int | None = None
+    stopped_at: int | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    pos_seen: Mapping[str, int] = field(default_factory=dict)
+    communities: Mapping[str, str] = field(default_factory=dict)
+    figures: Mapping[str, StoreFigures] = field(default_factory=dict)
+    tills: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
+    failed_start: FailedStart | None = None
+    last_delivery_at: int | None = None
+
+
+class Evidence:
+    """What was seen of a store's links, which counts only for the address it was seen at.
+
+    `addresses` is the bridge's fact of that name.
+    """
+
+    def __init__(self, addresses: object, store: str) -> None:
+        known = addresses if isinstance(addresses, Mapping) else {}
+        self._since_ms = {
+            name: each["since_ms"]
+            for name, each in known.items()
+            if isinstance(each, Mapping) and isinstance(each.get("since_ms"), int)
+        }
+        self._store_id = f"store_id/{store}"
+
+    def of_service(self, at_ms: object) -> int | None:
+        """Return when the service was seen, None for a time before it or the store was this one."""
+        return self._counted(at_ms, "base_url", self._store_id)
+
+    def of_public_address(self, at_ms: object) -> int | None:
+        """Return when the public address was seen to lead here; None as above."""
+        return self._counted(at_ms, "public_url")
+
+    def of_delivery(self, at_ms: object) -> int | None:
+        """Return when the service delivered through the public address; None as above."""
+        return self._counted(at_ms, "public_url", "base_url", self._store_id)
+
+    def _counted(self, at_ms: object, *bound_to: str) -> int | None:
+        since = max(self._since_ms.get(name, 0) for name in bound_to)
+        return at_ms if isinstance(at_ms, int) and at_ms >= since else None
 
 
 def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
@@ -81,12 +149,8 @@ def document(facts: BridgeFacts, now_ms: int) -> dict[str, Any]:
         },
     }
     if facts.communities:
-        from tillbridge.web.communities import (  # noqa: PLC0415 -- only where there are any
-            community,
-        )
-
         told["communities"] = {
-            name: community(each, facts.stores.get(f"communities/{name}") or StoreSnapshot())
+            name: _community(each, facts.stores.get(f"communities/{name}") or StoreSnapshot())
             for name, each in facts.communities.items()
         }
     return told
@@ -155,7 +219,7 @@ def _verdict(
 
 def _all_well(stores: Mapping[str, StoreSnapshot], now_ms: int) -> str:
     """Return that orders are taken, or that the schedule keeps every store closed."""
-    closed = [standing_in(store.facts) for store in stores.values()]
+    closed = [_closure_in(store.facts) for store in stores.values()]
     if not closed or any(each.status == "active" for each in closed):
         return _("Taking orders.")
     ends = [each.until_ms for each in closed if each.until_ms is not None]
@@ -238,7 +302,7 @@ def _store(
             "figures": figures.to_json(),
         },
         "tables": _tables(store),
-        "store": store_part(store.facts, now_ms),
+        "store": _store_part(store.facts, now_ms),
     }
 
 
@@ -267,7 +331,7 @@ def _service(
 ) -> dict[str, Any]:
     consent = _mapping(facts.get("consent"))
     integration = _mapping(facts.get("integration"))
-    stands = standing_in(facts)
+    stands = _closure_in(facts)
     contact = _mapping(facts.get("service_contact"))
     expires = consent.get("expires_at")
     left = round(max(0, expires - now_ms) / _DAY_MS, 1) if isinstance(expires, int) else None
@@ -303,6 +367,81 @@ def _service(
         "consent_days_left": 0.0 if consent_is in {"ended", "withdrawn"} else left,
         "paused": stands.status == "inactive",
         "paused_since": _iso(stands.since_ms),
+    }
+
+
+def _closure_in(facts: Mapping[str, Any]) -> StoreClosure:
+    """Return whether the store is open, as the ledger's facts have it."""
+    return closure_of(from_json(facts.get("standing")))
+
+
+def _store_part(facts: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+    """Return `stores.NAME.store` of the status document, from the store's facts."""
+    closure = _closure_in(facts)
+    kept = _mapping(facts.get("standing"))
+    settings = _mapping(facts.get("store_settings"))
+    tax = _mapping(facts.get("tax"))
+    return {
+        "status": closure.status,
+        "told": kept.get("told"),  # what the service was told last; None: not known
+        "paused_by": None if closure.who is None else str(closure.who),
+        "by": closure.by,
+        "reason": closure.reason,
+        "since": _iso(closure.since_ms),
+        "until": _iso(closure.until_ms),
+        "next_change_at": _iso(kept.get("next_change_ms")),
+        "settings": {
+            "pending": list(settings.get("pending", ())),
+            "last_sent_at": _iso(settings.get("sent_at")),
+        },
+        "hours_today": _hours_today(facts.get("store_hours"), now_ms),
+        "tax": {
+            "checked_at": _iso(tax.get("checked_at")),
+            "differences": list(tax.get("differences", ())),
+        },
+    }
+
+
+def _hours_today(kept: object, now_ms: int) -> list[str] | None:
+    """Return today's spans; None where no file tells hours."""
+    if kept is None:
+        return None
+    from tillbridge.model.hours import hours_from_json, zone_of  # noqa: PLC0415 -- few stores have
+
+    hours = hours_from_json(kept)
+    if hours is None:
+        return None
+    now = datetime.fromtimestamp(now_ms / 1000, UTC)
+    return [str(span) for span in hours.on(now.astimezone(zone_of(hours.timezone)).date())]
+
+
+def _community(community_id: str, known: StoreSnapshot) -> dict[str, Any]:
+    """Return a community's part; `known` is what the ledger has under its key."""
+    mirror = _mapping(known.facts.get("mirror"))
+    subscription = _mapping(known.facts.get("subscription"))
+    hours = _mapping(known.facts.get("hours"))
+    return {
+        "community_id": community_id,
+        "catalogue": {
+            "stores": mirror.get("stores", 0),
+            "categories": mirror.get("categories", 0),
+            "items": mirror.get("items", 0),
+            "as_of": mirror.get("as_of"),
+            "read_at": _iso(mirror.get("read_at")),
+            "read_whole_at": _iso(mirror.get("whole_at")),
+        },
+        "webhook": {
+            "webhook_id": subscription.get("webhook_id"),
+            "url": subscription.get("url"),
+            "events": subscription.get("events", []),
+            "checked_at": _iso(subscription.get("checked_at")),
+            "unhandled": known.unhandled,
+        },
+        "orders": {"by_status": dict(_mapping(known.facts.get("orders")))},
+        "hours": {
+            store: {"pushed_at": _iso(_mapping(each).get("pushed_at"))}
+            for store, each in hours.items()
+        },
     }
 
 

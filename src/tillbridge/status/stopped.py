@@ -14,8 +14,7 @@ from tillbridge.ledger.snapshot import (
     read_figures,
     read_snapshot,
 )
-from tillbridge.web.document import document
-from tillbridge.web.facts import BridgeFacts
+from tillbridge.status.document import BridgeFacts, document
 
 
 def status_from_ledger(data_dir: Path, configured: Mapping[str, Any]) -> dict[str, Any]:

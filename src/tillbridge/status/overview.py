@@ -8,8 +8,7 @@ from tillbridge.core.i18n import _, ngettext
 from tillbridge.core.problems import OpenProblem
 from tillbridge.ledger.day import Day, WaitingOrder
 from tillbridge.model.instant import to_iso
-from tillbridge.web.evidence import Evidence
-from tillbridge.web.facts import BridgeFacts
+from tillbridge.status.document import BridgeFacts, Evidence
 
 # While one of these is open, no order can go that way: the strip shows it.
 _SPANS = (

@@ -1,4 +1,4 @@
-"""What the bridge finds out about its surroundings by itself, also while nothing happens.
+"""What the bridge looks at by the clock: its surroundings, its disk, what is too old to be kept.
 
 The service and the clock by one small request; the public address by a nonce that has to come back;
 the disk by its numbers, and the folders of the bridge by writing. What a till's folders are like is
@@ -15,29 +15,41 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from sqlalchemy import Connection
+
 from tillbridge.adapter.folders import trouble_of, try_writing
-from tillbridge.config import is_loopback
+from tillbridge.config import BridgeSettings, is_loopback
 from tillbridge.core.clock import Clock
 from tillbridge.core.context import BridgeContext
+from tillbridge.core.daemon_threads import apart
 from tillbridge.core.errors import LedgerError
 from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
-from tillbridge.ledger.facts import put_fact
+from tillbridge.core.spans import days_left
+from tillbridge.diagnostics.checks.ledger import low_disk
+from tillbridge.diagnostics.checks.public import Judgement, gather, judge
+from tillbridge.diagnostics.checks.service import Asked, ask
+from tillbridge.ledger.backup import forget_old_files, trim
+from tillbridge.ledger.facts import get_fact, last_change, put_fact
 from tillbridge.ledger.ledger import Ledger
-from tillbridge.ledger.problems import ProblemTracker
+from tillbridge.ledger.models import PastProblem
+from tillbridge.ledger.problems import ProblemTracker, store_past
+from tillbridge.ledger.prune import Pruned, cut_offs, prune
+from tillbridge.service.tokens import TokenKeeper
+from tillbridge.setup.context import ADDRESS_FACT
+from tillbridge.stores.consent import note_consent
 from tillbridge.stores.link import ServiceReach
 
 if TYPE_CHECKING:
-    from tillbridge.diagnostics.checks.public import Judgement
-    from tillbridge.diagnostics.checks.service import Asked
     from tillbridge.diagnostics.subject import Subject
 
 log = get_logger()
 
 CLOCK = Scope("", frozenset({"clock.wrong"}))
 DISK = Scope("", frozenset({"disk.low", "disk.not_writable"}))
-FACT = "public_address"
 CODE = "public_address.unreachable"
+ADDRESS = Scope("", frozenset({CODE}))
+BUDGET = Scope("", frozenset({"disk.over_budget"}))
 
 _SERVICE_FIRST_S = 5.0
 _ADDRESS_FIRST_S = 20.0  # a tunnel that starts with the machine needs a moment
@@ -55,7 +67,7 @@ def plan(bridge: BridgeContext, reach: ServiceReach, subject: "Callable[[], Subj
     scheduler.every("disk", _DISK_EVERY_S, disk.look)
     base_url = settings.service.base_url
     if every_s := settings.diagnostics.service_probe_every_s:
-        service = ServiceProbe(partial(ask_service, base_url), reach, problems, every_s=every_s)
+        service = ServiceProbe(partial(ask, base_url), reach, problems, every_s=every_s)
         first_s = min(_SERVICE_FIRST_S, every_s)
         scheduler.every("service", every_s, service.probe, first_s=first_s)
     else:
@@ -72,7 +84,7 @@ def plan(bridge: BridgeContext, reach: ServiceReach, subject: "Callable[[], Subj
         first_s = min(_ADDRESS_FIRST_S, every_s)
         scheduler.every("public_address", every_s, address.probe, first_s=first_s)
     else:
-        problems.close(CODE)  # of a run whose address was another
+        problems.report(ADDRESS, ())  # of a run whose address was another
 
 
 class ServiceProbe:
@@ -80,7 +92,7 @@ class ServiceProbe:
 
     def __init__(
         self,
-        ask: "Callable[[], Awaitable[Asked]]",
+        ask: Callable[[], Awaitable[Asked]],
         reach: ServiceReach,
         tracker: ProblemTracker,
         *,
@@ -104,14 +116,6 @@ class ServiceProbe:
         return self._every_s * (0.9 + 0.2 * self._jitter())
 
 
-async def ask_service(base_url: str) -> "Asked":
-    """Ask the service without a credential, as doctor does."""
-    # Not before the first probe.
-    from tillbridge.diagnostics.checks.service import ask  # noqa: PLC0415 -- see above
-
-    return await ask(base_url)
-
-
 class DiskCheck:
     """Looks at the room on the disk, and writes into the bridge's own folders."""
 
@@ -121,8 +125,6 @@ class DiskCheck:
 
     async def look(self) -> None:
         """Look once."""
-        from tillbridge.core.daemon_threads import apart  # noqa: PLC0415 -- with the first look
-
         found = await apart(partial(disk_problems, self._data_dir))
         if self._tracker.is_open("ledger.unwritable"):  # one cause is one problem
             found = [each for each in found if each.subject != str(self._data_dir)]
@@ -131,8 +133,6 @@ class DiskCheck:
 
 def disk_problems(data_dir: Path) -> list[Found]:
     """Return what is wrong with the data folder's disk and the folders in it. Blocks."""
-    from tillbridge.diagnostics.checks.ledger import low_disk  # noqa: PLC0415 -- with the first look
-
     found = []
     if (low := low_disk(data_dir)) is not None:
         found.append(low)
@@ -152,7 +152,7 @@ class AddressProbe:
 
     def __init__(
         self,
-        look: Callable[[], Awaitable["Judgement"]],
+        look: Callable[[], Awaitable[Judgement]],
         ledger: Ledger,
         tracker: ProblemTracker,
         *,
@@ -174,19 +174,20 @@ class AddressProbe:
         judgement = await self._look()
         if judgement.reachable:
             self._failed = 0
-            self._tell(reached=True, cause=judgement.cause)
-            self._tracker.close(CODE, "")
+            self._log(reached=True, cause=judgement.cause)
+            self._tracker.report(ADDRESS, ())
             await self._note(judgement.cause)
         elif judgement.reachable is False:
             self._failed += 1
             if self._failed < _IN_A_ROW:
                 return min(_AGAIN_S, self._every_s)
-            self._tell(reached=False, cause=judgement.cause)
-            self._tracker.open(CODE, "", detail=judgement.text, remedy=judgement.fix)
+            self._log(reached=False, cause=judgement.cause)
+            detail = {"detail": judgement.text, "remedy": judgement.fix}
+            self._tracker.report(ADDRESS, [Found(CODE, "", detail)])
         # Without a verdict what was known stands.
         return self._every_s * (0.9 + 0.2 * self._jitter())
 
-    def _tell(self, *, reached: bool, cause: str) -> None:
+    def _log(self, *, reached: bool, cause: str) -> None:
         if reached is self._reached:
             return
         event = "public_address.reached" if reached else "public_address.unreachable"
@@ -197,7 +198,7 @@ class AddressProbe:
         at = self._clock.now_ms()
         fact = {"ok_at": at, "cause": cause}
         try:
-            await self._ledger.write(lambda db: put_fact(db, "", FACT, fact, at=at))
+            await self._ledger.write(lambda db: put_fact(db, "", ADDRESS_FACT, fact, at=at))
         except LedgerError:
             log.warning("public_address.not_noted")
 
@@ -211,14 +212,97 @@ def wants_probing(public_url: str, base_url: str, every_s: float) -> bool:
     return every_s > 0 and not local
 
 
-async def look_at(subject: "Subject") -> "Judgement":
+async def look_at(subject: "Subject") -> Judgement:
     """Send a nonce through the public address and judge what comes of it."""
-    # Not before the first probe: a bridge behind no public address never needs it.
-    from tillbridge.diagnostics.checks.public import gather, judge  # noqa: PLC0415 -- see above
-
     try:
         snapshot = await asyncio.wait_for(subject.snapshot(), 3)
         delivered_at = snapshot.last_delivery_at
     except (LedgerError, TimeoutError):
         delivered_at = None
     return judge(await gather(subject, delivered_at_ms=delivered_at))
+
+
+async def forget(ledger: Ledger, settings: BridgeSettings, clock: Clock) -> None:
+    """Remove personal data and history that are older than they may be."""
+    now = clock.now_ms()
+    before = cut_offs(
+        now,
+        keep_personal_data_days=settings.keep_personal_data_days,
+        keep_history_days=settings.keep_history_days,
+    )
+    total = Pruned()
+    try:
+        while batch := await ledger.write(lambda connection: prune(connection, before)):
+            total += batch
+        files = forget_old_files(ledger.data_dir, before=before.personal_data)
+    except (LedgerError, OSError) as failure:
+        log.warning("ledger.not_pruned", detail=str(failure))
+        return
+    if total or files:
+        log.info("ledger.pruned", emptied=total.emptied, forgotten=total.forgotten, files=files)
+
+
+_MIB = 1024 * 1024
+
+
+async def keep_budget(ledger: Ledger, tracker: ProblemTracker, settings: BridgeSettings) -> None:
+    """Keep the data folder within what it may take; tell where that cannot be done."""
+    budget = settings.disk_budget_mib
+    try:
+        trimmed = await asyncio.to_thread(trim, ledger.data_dir, budget * _MIB)
+    except OSError as failure:
+        log.warning("disk.not_looked_at", detail=str(failure))
+        return
+    if trimmed.gone:
+        log.info("disk.trimmed", gone=trimmed.gone, used_mib=trimmed.used // _MIB)
+    is_over = trimmed.used > budget * _MIB
+    detail = {"used": -(-trimmed.used // _MIB), "budget": budget}
+    tracker.report(BUDGET, [Found("disk.over_budget", "", detail)] if is_over else ())
+
+
+_DAY_MS = 86_400_000
+
+
+async def count_down(
+    store: str,
+    keeper: TokenKeeper,
+    ledger: Ledger,
+    tracker: ProblemTracker,
+    *,
+    clock: Clock,
+    warn_days: float,
+) -> None:
+    """Report what the calendar alone decides of a consent; to be called now and then."""
+    tokens = await keeper.tokens()
+    found = []
+    if tokens is None:
+        found.append(Found("consent.missing"))
+    else:
+        now = clock.now_ms()
+        await note_consent(ledger, store, tokens, at_ms=now)
+        left_ms = tokens.consent_expires_at_ms - now
+        # That it has ended is the service's to say: some refresh a consent for longer than 7 days.
+        if left_ms <= warn_days * _DAY_MS and keeper.lost is None:
+            found.append(Found("consent.ending", detail={"left": days_left(left_ms)}))
+    tracker.report(Scope(store, frozenset({"consent.missing", "consent.ending"})), found)
+
+
+_BRIEF_MS = 30_000  # a restart is no outage
+
+
+def keep_downtime(connection: Connection, now_ms: int) -> None:
+    """Keep the time since the bridge last ran, if it is worth telling; call it before `running`.
+
+    A bridge that was killed has told no end: then its last sign of life counts.
+    """
+    running = get_fact(connection, "", "running")
+    if not isinstance(running, dict):
+        return
+    stopped = running.get("stopped_at")
+    if not isinstance(stopped, int):
+        stopped = last_change(connection)
+    if isinstance(stopped, int) and now_ms - stopped >= _BRIEF_MS:
+        store_past(
+            connection,
+            PastProblem(code="bridge.stopped", store="", subject="", since=stopped, until=now_ms),
+        )

@@ -1,30 +1,115 @@
-"""Who may open the page, as the configuration says it."""
+"""The status page of a daemon: who may open it, where it listens, and who hears of that."""
 
 import contextlib
+import errno
 import json
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from ipaddress import ip_address
 from pathlib import Path
 
 from aiohttp import web
 
-from tillbridge.config import PageUser, StatusPageSettings, host_and_port, is_loopback
+from tillbridge.config import (
+    LoadedSettings,
+    PageUser,
+    StatusPageSettings,
+    host_and_port,
+    is_loopback,
+)
 from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.actor import Role
 from tillbridge.core.errors import BridgeError, ConfigError, reason_of
 from tillbridge.core.files import create_new
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.core.operation import Dispatcher
+from tillbridge.core.restart import RestartController
+from tillbridge.diagnostics.network import taken_by
+from tillbridge.operations.bridge import Bridge
+from tillbridge.receiver.receiver import Echo, Receiver, receiver_settings
 from tillbridge.stores.consent import callback_place
-from tillbridge.web.authenticator import AccessRules
-from tillbridge.web.pages import HEADERS, callback_page
-from tillbridge.web.ports import OnCallback
-from tillbridge.web.roles import User
+from tillbridge.web.authenticator import AccessRules, Authenticator, User
+from tillbridge.web.held_address import HeldAddress
+from tillbridge.web.listener import MerchantReturn, StatusListener
+from tillbridge.web.rendering import HEADERS, OnCallback, callback_page
 
+log = get_logger()
+
+CONTROL_FILE = "control.json"
 _FORM = "$argon2id$"
+
+
+@asynccontextmanager
+async def status_page(
+    bridge: Bridge,
+    dispatcher: Dispatcher,
+    restarts: RestartController,
+    held: HeldAddress,
+    *,
+    on_change: Callable[[Callable[[], None]], None],
+    on_return: OnCallback,
+) -> AsyncIterator[tuple[StatusListener, str]]:
+    """Serve the page, what commands ask and the merchant's return; yield its address, too.
+
+    Who has signed in stays so from one run of the bridge to the next. Raises ConfigError.
+    """
+    settings, redirect_uri = bridge.settings.status_page, bridge.settings.service.redirect_uri
+    path = path_on_status_page(redirect_uri, settings.listen)
+    rules = access_rules(settings, bridge.base_dir)
+    if restarts.authenticator is None:
+        restarts.authenticator = Authenticator(rules, bridge.clock)
+    else:
+        restarts.authenticator.reconfigure(rules)
+    token = secrets.token_urlsafe(32)  # for this run alone
+    page = StatusListener(
+        dispatcher,
+        restarts.authenticator,
+        token=token,
+        metrics=bridge.context.metrics,
+        merchant=MerchantReturn(path, on_return) if path else None,
+        on_change=on_change,
+        is_parting=lambda: restarts.again,
+        only_setup=not bridge.is_set_up,
+    )
+    async with AsyncExitStack() as opened:
+        host, port = host_and_port(settings.listen)
+        opened.push_async_callback(page.close)
+        try:
+            address, port = await page.start(host, port, held)
+        except OSError as failure:
+            holder = taken_by(port) if failure.errno == errno.EADDRINUSE else ""
+            raise ConfigError(
+                _("The status page cannot listen on {listen}: {detail}{holder}.").format(
+                    listen=settings.listen, detail=reason_of(failure), holder=holder
+                ),
+                fix=_("Stop what listens there, or change listen in [status_page]."),
+            ) from failure
+        if not path:
+            await opened.enter_async_context(redirect_listener(redirect_uri, on_return))
+        url = f"http://{reached_at(address)}:{port}"
+        opened.enter_context(announced(bridge.ledger.data_dir, url=url, token=token))
+        yield page, url
+
+
+@asynccontextmanager
+async def trial_receiver(bridge: Bridge, loaded: LoadedSettings) -> AsyncIterator[Echo]:
+    """Listen as this configuration's receiver will. Raises ConfigError where it cannot."""
+    receiver = Receiver(
+        receiver_settings(loaded),
+        {},
+        bridge.ledger,
+        bridge.problems,
+        clock=bridge.clock,
+        wake=lambda _store: None,
+    )
+    await receiver.start()
+    try:
+        yield receiver.echo
+    finally:
+        await receiver.stop(1.0)
 
 
 def access_rules(page: StatusPageSettings, base_dir: Path) -> AccessRules:
@@ -98,16 +183,6 @@ async def redirect_listener(redirect_uri: str, on_callback: OnCallback) -> Async
         yield
     finally:
         await runner.cleanup()
-
-
-log = get_logger()
-
-CONTROL_FILE = "control.json"
-
-
-def new_token() -> str:
-    """Return a token for this life of the daemon."""
-    return secrets.token_urlsafe(32)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,227 @@
+"""Connecting a store: consent first, then the integration, and what that wakes up."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+from tillbridge.core.actor import Role
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer, Argument, operation
+from tillbridge.operations.arguments import StoreName
+from tillbridge.operations.bridge import not_running
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from tillbridge.daemon.store_services import StoreServices
+    from tillbridge.operations.bridge import Bridge
+    from tillbridge.service.types import Store
+    from tillbridge.stores.consent import CallbackAnswer, ConsentRequest
+    from tillbridge.stores.integration import Integrated
+
+_MOST_REMEMBERED = 20
+
+# The service's id of one of the merchant's stores.
+StoreId = Annotated[str, Argument(audit="store_id")]
+Reintegrate = Annotated[bool, Argument(audit="reintegrate")]
+
+
+@operation("connect", role=Role.TECHNICIAN)
+async def connect(
+    bridge: "Bridge",
+    store: StoreName,
+    *,
+    reintegrate: Reintegrate = False,
+    store_id: StoreId = "",
+    email: str = "",
+) -> Answer:
+    """Begin to connect a store; return the `url` for the merchant, and its `state`.
+
+    `store_id` says which of the merchant's stores it is, `email` who signs in.
+    """
+    bridge.store(store)
+    settings = bridge.settings
+    if not email and settings.assumptions.authorize_email:
+        email = settings.stores[store].notification_email or ""
+    begun = bridge.consents.begin(store, email=email or None)
+    return _connections(bridge).begin(begun, ConnectionRequest(store, reintegrate, store_id))
+
+
+@operation("signup", role=Role.TECHNICIAN)
+async def signup(
+    bridge: "Bridge", store: StoreName, *, form: dict[str, str], flow_type: str = ""
+) -> Answer:
+    """Sign a merchant up; return as `connect`, with `as_login` where the merchant exists."""
+    from tillbridge.stores.consent import faults_of, missing, request_of
+
+    bridge.store(store)
+    connections = _connections(bridge)
+    if left_out := missing(form):
+        raise ConfigError(
+            _("A signup needs {fields}.").format(
+                fields=", ".join(f"--{name}" for name in left_out)
+            ),
+            fix=_("Give these options, or run it on a terminal, which asks."),
+        )
+    if faults := faults_of(form):
+        raise ConfigError(f"--{faults[0].field}: {faults[0].text}", fix=faults[0].fix)
+    location_id = bridge.settings.stores[store].location_id
+    wanted = request_of(form, location_id=location_id, flow_type=flow_type)
+    begun = await bridge.consents.sign_up(store, wanted)
+    return {**connections.begin(begun, ConnectionRequest(store)), "as_login": begun.as_login}
+
+
+@operation("connect.result", role=Role.TECHNICIAN, reads=True)
+async def result(bridge: "Bridge", state: str) -> Answer:
+    """Return how far a connection is: `done`, and then what came of it.
+
+    Where the merchant has several stores and nobody said which, the answer holds `choose`.
+    """
+    return _connections(bridge).result(state)
+
+
+@operation("connect.choose", role=Role.TECHNICIAN)
+async def choose(
+    bridge: "Bridge", store: StoreName, *, store_id: StoreId, reintegrate: Reintegrate = False
+) -> Answer:
+    """Go on with a store of the merchant that a person chose."""
+    bridge.store(store)
+    return await _connections(bridge).integrate(ConnectionRequest(store, reintegrate, store_id))
+
+
+@dataclass(slots=True)
+class ConnectionRequest:
+    """A connection under way; `answer` is for the command that waits for it."""
+
+    store: str
+    reintegrate: bool = False
+    store_id: str = ""  # the service's; "" where it is left open
+    answer: Answer = field(default_factory=lambda: {"done": False})
+
+
+class Connections:
+    """The connections that were begun; `returned` takes the merchant's return from the service."""
+
+    def __init__(
+        self, bridge: "Bridge", on_connected: "Callable[[StoreServices], Awaitable[None]]"
+    ) -> None:
+        self._bridge = bridge
+        self._on_connected = on_connected
+        self._begun: dict[str, ConnectionRequest] = {}  # by state, the oldest first
+        self._working: set[asyncio.Task[None]] = set()
+
+    def begin(self, request: "ConsentRequest", connection: ConnectionRequest) -> Answer:
+        """Remember a connection; return its `url` and `state`."""
+        self._begun[request.state] = connection
+        while len(self._begun) > _MOST_REMEMBERED:
+            del self._begun[next(iter(self._begun))]
+        return {"url": request.url, "state": request.state}
+
+    def result(self, state: str) -> Answer:
+        """Return how far it is. Raises BridgeError for a state that was never given out."""
+        known = self._begun.get(state)
+        if known is None:
+            raise BridgeError(
+                _("Nothing is known of this connection."),
+                fix=_("Begin again: tillbridge connect STORE"),
+            )
+        return known.answer
+
+    async def integrate(self, connection: ConnectionRequest) -> Answer:
+        """Integrate the store and return what came of it. Raises BridgeError."""
+        found = self._bridge.stores[connection.store]
+        answer = await _integrated(found, connection)
+        if answer["ok"]:
+            await self._on_connected(found)
+        return answer
+
+    async def returned(self, query: Mapping[str, str]) -> "CallbackAnswer":
+        """Take the merchant's return from the service."""
+        import asyncio
+
+        from tillbridge.stores.consent import CallbackAnswer, answer_callback
+
+        known = self._begun.get(query.get("state", ""))
+        returned = await answer_callback(self._bridge.consents, query)
+        if returned.store is None:
+            failure = returned.failure or BridgeError(_("That did not work."))
+            if known is not None:
+                known.answer = _failed(failure)
+            return CallbackAnswer(ok=False, text=failure.text, fix=failure.fix)
+        task = asyncio.create_task(self._finish(known or ConnectionRequest(returned.store)))
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
+        return CallbackAnswer(ok=True, text=_("Thank you! You can close this page."))
+
+    async def _finish(self, connection: ConnectionRequest) -> None:
+        try:
+            connection.answer = await self.integrate(connection)
+        except BridgeError as failure:
+            connection.answer = _failed(failure)
+
+
+def _connections(bridge: "Bridge") -> Connections:
+    if bridge.connections is None:
+        raise not_running()
+    return bridge.connections
+
+
+async def _integrated(found: "StoreServices", connection: ConnectionRequest) -> Answer:
+    from tillbridge.stores.integration_plan import SeveralStores
+
+    try:
+        if connection.store_id:
+            await found.integrator.choose(connection.store_id)
+        again = connection.reintegrate
+        done = await (found.integrator.reintegrate() if again else found.integrator.integrate())
+    except SeveralStores as several:
+        return {**_failed(several), "choose": [_choice(store) for store in several.stores]}
+    await found.connected()
+    found.integrating.look()
+    answer = {
+        "done": True,
+        "ok": True,
+        "text": _sentence(done).format(store=found.name, changed=", ".join(done.changed)),
+        "store_id": done.store_id,
+        "webhook_url": found.webhook_url,
+    }
+    if done.secret_known:
+        return answer
+    return {
+        **answer,
+        "fix": _(
+            "Its webhook secret cannot be read again, and until there is a new one orders are "
+            "refused. Get one with: tillbridge integration rotate-secret {store}"
+        ).format(store=found.name),
+        "rotate": True,
+    }
+
+
+def _sentence(done: "Integrated") -> str:
+    """Return what came of it; of a store that is taken over the secret cannot be read again."""
+    if not done.secret_known:
+        return (
+            _("The store {store} was integrated elsewhere and is taken over; changed: {changed}.")
+            if done.changed
+            else _("The store {store} was integrated elsewhere and is taken over.")
+        )
+    if done.created:
+        return _("The store {store} is connected.")
+    if done.changed:
+        return _("The store {store} was connected already; changed: {changed}.")
+    return _("The store {store} is connected; nothing had to change.")
+
+
+def _choice(store: "Store") -> Answer:
+    return {
+        "store_id": store.store_id,
+        "name": store.name,
+        "status": store.status,
+        "integration_status": store.integration_status,
+    }
+
+
+def _failed(failure: BridgeError) -> Answer:
+    kind = type(failure).__name__
+    return {"done": True, "ok": False, "kind": kind, "text": failure.text, "fix": failure.fix}

@@ -1,0 +1,435 @@
+"""Setting the bridge up, on the page: from an empty file to a store that sells.
+
+Before there is a store the steps are what was said and tested here. Beside a bridge that serves one
+they are how that bridge does, and what is said here changes its configuration.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tillbridge.core.actor import Role
+from tillbridge.core.errors import BridgeError, ConfigError
+from tillbridge.core.i18n import _
+from tillbridge.core.operation import Answer, Function, operation
+from tillbridge.operations.arguments import StoreName
+from tillbridge.operations.bridge import not_running
+from tillbridge.operations.connect import StoreId
+
+if TYPE_CHECKING:
+    from tillbridge.operations.bridge import Bridge
+    from tillbridge.setup.context import SetupContext
+    from tillbridge.setup.draft import Draft, Finding
+    from tillbridge.setup.pos import TillPreview
+    from tillbridge.setup.service import SignIn
+
+
+class Setup:
+    """What the steps share: the file and the answers so far, the sign-in, the till that is tried.
+
+    Used from the event loop.
+    """
+
+    def __init__(self, context: "SetupContext") -> None:
+        self.context = context
+        self._sign_in: SignIn | None = None
+        self._till: TillPreview | None = None
+
+    @property
+    def sign_in(self) -> "SignIn":
+        """The merchant's consent. Made, with what it imports, once somebody opens the page."""
+        from tillbridge.setup.service import SignIn
+
+        if self._sign_in is None:
+            self._sign_in = SignIn(self.context)
+        return self._sign_in
+
+    @property
+    def till(self) -> "TillPreview":
+        """The adapter that is tried; as above."""
+        from tillbridge.setup.pos import TillPreview
+
+        if self._till is None:
+            self._till = TillPreview(self.context)
+        return self._till
+
+    async def close(self) -> None:
+        """Let go of the service and the till."""
+        if self._till is not None:
+            await self._till.close()
+        if self._sign_in is not None:
+            await self._sign_in.close()
+
+
+def _step(name: str, *, reads: bool = False) -> Callable[[Function], Function]:
+    return operation(f"setup.{name}", role=Role.TECHNICIAN, reads=reads, before_setup=True)
+
+
+@_step("show", reads=True)
+async def show(bridge: "Bridge", adapter: str = "") -> Answer:
+    """Return how far it is: `steps` and `next`, what the forms hold, and what would be written.
+
+    Of the forms there are `service`, `sign_in`, `choice`, `till` (with `preview`) and `address`.
+    `storefront` is where a guest orders at the practice service, `written` {lines, faults, digest}
+    what would be written. `running`: the bridge serves a store.
+    """
+    import asyncio
+
+    from tillbridge.config.writing import may_be_replaced
+    from tillbridge.ledger.snapshot import take_snapshot
+    from tillbridge.operations.status import overview
+    from tillbridge.setup import service
+    from tillbridge.setup.context import LISTEN, proposed
+    from tillbridge.setup.draft import findings_of, next_step, steps_of
+
+    setup, place, draft = await _begun(bridge)
+    running, sign_in = bridge.is_set_up, setup.sign_in
+    findings = draft.findings()
+    if running:
+        stores = bridge.settings.stores
+        snapshot = await bridge.ledger.read(take_snapshot)
+        of_bridge = findings_of(
+            await overview(bridge),
+            draft.store if draft.store in stores else next(iter(stores)),
+            base_url=bridge.settings.service.base_url,
+            delivered=snapshot.last_delivery_at is not None,
+        )
+        findings = {**of_bridge, **findings}
+    steps = steps_of(findings)
+    asks_for_store = not running and "sign_in" in draft.found
+    proposal = await proposed(place, draft)
+    refused = place.restarts.refused
+    return {
+        "file": str(place.path),
+        "writable": await asyncio.to_thread(may_be_replaced, place.path),
+        "running": running,
+        "restarting": place.restarts.again,
+        "refused": None if refused is None else {"text": refused.text, "fix": refused.fix},
+        "store": draft.store,
+        "steps": [step.to_json() for step in steps],
+        "next": next_step(steps),
+        "service": {"base_url": draft.base_url, "practice": service.PRACTICE},
+        "sign_in": {
+            "client_id": draft.client_id,
+            "app_known": "app" in draft.found,
+            "has_secret": await asyncio.to_thread(sign_in.has_secret, draft.base_url),
+            "redirect_uri": draft.redirect_uri or place.redirect_uri,
+        },
+        "choice": await service.choice_among(draft, sign_in)
+        if asks_for_store
+        else service.choice_of(draft),
+        "till": await setup.till.show(draft, adapter, all_adapters=bool(adapter) or not running),
+        "storefront": await _storefront(bridge, draft),
+        "address": {
+            "listen": draft.listen or LISTEN,
+            "public_url": draft.public_url,
+            "practice": service.is_practice(draft.base_url),
+        },
+        "written": {
+            "lines": list(proposal.lines),
+            "faults": list(proposal.faults),
+            "digest": proposal.digest,
+        },
+    }
+
+
+@_step("service")
+async def service(bridge: "Bridge", base_url: str = "") -> Answer:
+    """Test whether the ordering service answers there."""
+    from tillbridge.setup.service import checked_url, reached
+
+    _setup, place, draft = await _begun(bridge)
+    url = checked_url(base_url)
+    found = await reached(url)
+    if found.done:
+        await place.keep(draft.passed("service", found.text, base_url=url))
+    elif not bridge.is_set_up:  # beside a bridge that serves only what could be written is kept
+        await place.keep(draft.failed("service", base_url=url))
+    return _answer(found)
+
+
+@_step("sign_in")
+async def sign_in(bridge: "Bridge", client_id: str = "", client_secret: str = "") -> Answer:
+    """Test the app's id and secret, which goes into the vault; an empty one stays as it is."""
+    from tillbridge.setup.service import ASSUMED, known
+
+    setup, place, draft = await _begun(bridge)
+    _in_order(draft.base_url)
+    app_id, secret = client_id.strip(), client_secret.strip()
+    if not app_id or not (secret or setup.sign_in.has_secret(draft.base_url)):
+        raise ConfigError(
+            _("The client id or its secret is missing."),
+            fix=_("Both are in the service's console."),
+        )
+    draft = replace(draft, client_id=app_id, redirect_uri=draft.redirect_uri or place.redirect_uri)
+    before = setup.sign_in.stored_secret()
+    if secret:
+        setup.sign_in.keep_secret(secret, draft.base_url)
+        draft = replace(draft, secret_given=True)
+    try:
+        app = setup.sign_in.app(draft)
+        await known(app, draft.base_url, ASSUMED.community_audience, place.clock)
+    except BridgeError:
+        if secret:
+            setup.sign_in.restore_secret(before)  # the one that works stays
+        raise
+    await setup.sign_in.close()
+    text = _("The service knows this app.")
+    draft = draft.passed("app", text)
+    if bridge.is_set_up:
+        draft = draft.passed("sign_in", text)
+    await place.keep(draft)
+    return {"ok": True, "text": text}
+
+
+@_step("allow")
+async def allow(bridge: "Bridge", email: str = "") -> Answer:
+    """Begin the merchant's consent; return the `url` that the merchant opens."""
+    setup, _place, draft = await _begun(bridge)
+    _in_order(draft.found.get("app"))
+    request = await setup.sign_in.begin(draft, email.strip())
+    return {"ok": True, "url": request.url, "text": _("Let the merchant open this address.")}
+
+
+@_step("sign_up")
+async def sign_up(bridge: "Bridge", form: dict[str, str]) -> Answer:
+    """Make a merchant and a store at the service; return the `url` to go on."""
+    setup, _place, draft = await _begun(bridge)
+    _in_order(draft.found.get("app"))
+    request = await setup.sign_in.sign_up(draft, form)
+    text = (
+        _("A merchant with this e-mail exists already, and signs in instead.")
+        if request.as_login
+        else _("Let the merchant open this address, and finish there.")
+    )
+    return {"ok": True, "url": request.url, "text": text}
+
+
+@_step("choose")
+async def choose(
+    bridge: "Bridge",
+    store: StoreName = "",
+    store_id: StoreId = "",
+    location_id: str = "",
+    currency: str = "",
+) -> Answer:
+    """Say which of the merchant's stores this is; `store` is what it is called here."""
+    from tillbridge.setup.service import chosen
+
+    setup, place, draft = await _begun(bridge)
+    _in_order(draft.found.get("sign_in"))
+    with_store = await chosen(
+        draft,
+        setup.sign_in,
+        store=store,
+        store_id=store_id,
+        location_id=location_id,
+        currency=currency,
+    )
+    setup.sign_in.rename(draft.store, with_store.store, draft.base_url)
+    await place.keep(with_store)
+    return {"ok": True, "text": with_store.found["store"]}
+
+
+@_step("till")
+async def till(bridge: "Bridge", adapter: str, form: dict[str, str]) -> Answer:
+    """Try an adapter with these options, and keep them where it reads what it should."""
+    from tillbridge.setup.pos import finding_of, takes_orders
+
+    setup, place, draft = await _begun(bridge)
+    _in_order(draft.currency)
+    pos = await setup.till.said(adapter, form, draft.pos)
+    preview = await setup.till.look(pos, draft)
+    found = finding_of(adapter, preview)
+    if not found.done:
+        return _answer(found)
+    if preview["takes_orders"]:
+        await place.keep(draft.passed("adapter", found.text, pos=pos, orders={}))
+    elif draft.orders and await takes_orders(draft.orders, draft, place.base_dir):
+        await place.keep(draft.passed("adapter", found.text, pos=pos))
+    else:
+        await place.keep(draft.passed("menu", found.text, pos=pos))
+        fix = _("It takes no orders: say below where they go.")
+        return {"ok": True, "text": found.text, "fix": fix}
+    return {"ok": True, "text": found.text}
+
+
+@_step("orders")
+async def orders(bridge: "Bridge", adapter: str, form: dict[str, str]) -> Answer:
+    """Let another adapter write the orders, where that of the till does not."""
+    from tillbridge.setup.pos import takes_orders
+
+    setup, place, draft = await _begun(bridge)
+    _in_order(draft.pos)
+    writer = await setup.till.said(adapter, form, draft.orders)
+    if not await takes_orders(writer, draft, place.base_dir):
+        raise ConfigError(
+            _("As configured, {adapter} takes no orders.").format(adapter=adapter),
+            fix=_("Tell it where orders go, or choose another one."),
+        )
+    menu = draft.found.get("menu") or draft.found.get("adapter", "")
+    text = _("{menu} {adapter} writes the orders.").format(menu=menu, adapter=adapter).strip()
+    await place.keep(draft.passed("adapter", text, orders=writer))
+    return {"ok": True, "text": text}
+
+
+@_step("address")
+async def address(
+    bridge: "Bridge", listen: str = "", public_url: str = "", *, anyway: bool = False
+) -> Answer:
+    """Send a nonce through the public address; `anyway` goes on where nobody can tell."""
+    from tillbridge.ledger.facts import put_fact
+    from tillbridge.setup.context import ADDRESS_FACT, LISTEN, judged, proposed
+
+    _setup, place, draft = await _begun(bridge)
+    _in_order(draft.pos)
+    url = public_url.strip().rstrip("/")
+    draft = replace(draft, listen=listen.strip() or LISTEN, public_url=url)
+    proposal = await proposed(place, draft)
+    if proposal.faults:
+        raise ConfigError(proposal.faults[0], fix=_("Correct it."))
+    judgement = await judged(place, proposal, draft.listen)
+    if not (judgement.reachable or (judgement.reachable is None and anyway)):
+        if not bridge.is_set_up:
+            await place.keep(draft.failed("address"))
+        return {"ok": False, "text": judgement.text, "fix": judgement.fix}
+    await place.keep(draft.passed("address", judgement.text))
+    if judgement.reachable:
+        # As the bridge's own probing does.
+        at = place.clock.now_ms()
+        fact = {"ok_at": at, "cause": judgement.cause}
+        await place.ledger.write(lambda db: put_fact(db, "", ADDRESS_FACT, fact, at=at))
+    return {"ok": True, "text": judgement.text}
+
+
+@_step("order")
+async def order(bridge: "Bridge") -> Answer:
+    """Place an order at the practice service, as a guest would."""
+    from tillbridge.setup.service import is_practice, place_order
+
+    _setup, _place, draft = await _begun(bridge)
+    if not bridge.is_set_up:
+        raise ConfigError(_("The bridge does not run yet."), fix=_("Finish the steps before."))
+    if not is_practice(draft.base_url):
+        raise ConfigError(
+            _("That would be a real order."), fix=_("Order something small at the storefront.")
+        )
+    return _answer(await place_order(draft.base_url, await _store_id(bridge, draft)))
+
+
+@_step("write")
+async def write(bridge: "Bridge", digest: str = "") -> Answer:
+    """Write the difference of that digest into the file, and begin anew with it."""
+    import asyncio
+
+    from tillbridge.config.writing import replace_file
+    from tillbridge.setup.context import begin_anew, proposed, take_back
+
+    _setup, place, draft = await _begun(bridge)
+    proposal = await proposed(place, draft)
+    if proposal.digest != digest:
+        raise ConfigError(
+            _("The configuration has changed since this was shown."),
+            fix=_("Look at the difference again."),
+        )
+    if proposal.faults:
+        raise ConfigError("\n".join(proposal.faults), fix=_("Mend it in the steps above."))
+    copy = await asyncio.to_thread(replace_file, place.path, proposal.new)
+    undo = partial(take_back, place.path, copy)
+    await begin_anew(place, draft, proposal.new, undo, connect=_to_connect(bridge, draft))
+    text = _("{file} is written, and the bridge starts anew with it.")
+    kept = _("The file as it was is kept as {copy}.")
+    return {
+        "ok": True,
+        "text": text.format(file=place.path.name),
+        "fix": kept.format(copy=copy.name) if copy else "",
+    }
+
+
+@_step("text")
+async def text(bridge: "Bridge") -> Answer:
+    """Return `file`, the whole `text` as it would be, `lines`, `faults` and its `digest`.
+
+    For a command whose user may write the file: it may hold secrets of others.
+    """
+    from tillbridge.setup.context import digest_of, proposed
+
+    _setup, place, draft = await _begun(bridge)
+    proposal = await proposed(place, draft)
+    return {
+        "file": str(place.path.resolve()),
+        "text": proposal.new,
+        "lines": list(proposal.lines),
+        "faults": list(proposal.faults),
+        "digest": digest_of(proposal.new),
+    }
+
+
+@_step("written")
+async def written(bridge: "Bridge", digest: str) -> Answer:
+    """Take note that such a command has written the text of that digest, and begin anew with it."""
+    import asyncio
+
+    from tillbridge.setup.context import begin_anew, cannot_take_back, digest_of
+
+    _setup, place, draft = await _begun(bridge)
+    found, _document = await asyncio.to_thread(place.document)
+    if digest_of(found) != digest:
+        raise ConfigError(
+            _("The file is not what was to be written."), fix=_("Look at it, and try again.")
+        )
+    connect = _to_connect(bridge, draft)
+    await begin_anew(place, draft, found, cannot_take_back, connect=connect)
+    return {"ok": True, "text": _("It is written, and the bridge starts anew with it.")}
+
+
+@_step("forget")
+async def forget(bridge: "Bridge") -> Answer:
+    """Forget what was said here and is not written."""
+    setup, place, _draft = await _begun(bridge)
+    await place.forget()
+    setup.till.forget()
+    return {"ok": True, "text": _("Forgotten: everything is as the file says.")}
+
+
+async def _begun(bridge: "Bridge") -> "tuple[Setup, SetupContext, Draft]":
+    """Return the set-up of a running bridge, with the answers so far."""
+    if bridge.setup is None:
+        raise not_running()
+    return bridge.setup, bridge.setup.context, await bridge.setup.context.draft()
+
+
+def _in_order(before: object) -> None:
+    """Raise ConfigError where an earlier step has not given this answer."""
+    if not before:
+        raise ConfigError(
+            _("An earlier step is not done yet."), fix=_("Take the steps in their order.")
+        )
+
+
+def _to_connect(bridge: "Bridge", draft: "Draft") -> str:
+    return "" if bridge.is_set_up else draft.store
+
+
+async def _storefront(bridge: "Bridge", draft: "Draft") -> str:
+    """Return where a guest orders at the practice service; "" where it is a real one."""
+    from tillbridge.setup.service import is_practice, storefront_of
+
+    if not bridge.is_set_up or not is_practice(draft.base_url):
+        return ""
+    store_id = await _store_id(bridge, draft)
+    return storefront_of(draft.base_url, store_id) if store_id else ""
+
+
+async def _store_id(bridge: "Bridge", draft: "Draft") -> str:
+    from tillbridge.ledger.facts import get_fact
+
+    found = draft.store_id or await bridge.ledger.read(
+        lambda db: get_fact(db, draft.store, "service_store_id")
+    )
+    return str(found or "")
+
+
+def _answer(found: "Finding") -> Answer:
+    return {"ok": found.done, "text": found.text, "fix": found.fix}

@@ -1,0 +1,120 @@
+"""How the bridge is: the status document, the page's overview, and what is measured."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tillbridge.core.actor import Role
+from tillbridge.core.operation import Answer, operation
+
+if TYPE_CHECKING:
+    from tillbridge.core.clock import Clock
+    from tillbridge.ledger.ledger import Ledger
+    from tillbridge.ledger.snapshot import StoreFigures
+    from tillbridge.operations.bridge import Bridge
+    from tillbridge.status.document import BridgeFacts
+
+_LEDGER_FILES = ("", "-wal", "-shm")
+_LEAST_S, _MOST_S = 1.0, 60.0
+_TIMES_AS_LONG = 100  # as counting took, they stay as they are
+
+
+@operation("status", role=Role.LOOK, reads=True, before_setup=True)
+async def status(bridge: "Bridge") -> Answer:
+    """Return the status document."""
+    from tillbridge.status.document import document
+
+    return document(await _facts(bridge), bridge.clock.now_ms())
+
+
+@operation("status.overview", role=Role.LOOK, reads=True, before_setup=True)
+async def overview(bridge: "Bridge") -> Answer:
+    """Return the status document with the chain, the day and what waits."""
+    from tillbridge.ledger.day import read_day
+    from tillbridge.status.document import document
+    from tillbridge.status.overview import overview
+
+    now = bridge.clock.now_ms()
+    facts = await _facts(bridge)
+    day = await bridge.ledger.read(lambda connection: read_day(connection, now))
+    return overview(document(facts, now), facts, day, now)
+
+
+@operation("status.measures", role=Role.LOOK, reads=True, before_setup=True)
+async def measures(bridge: "Bridge") -> Answer:
+    """Return `status`, `pushes` (store, state, count), `ledger_bytes` and `ledger_writable`."""
+    from tillbridge.ledger.database import LEDGER_FILE
+    from tillbridge.ledger.pushes import push_counts
+
+    return {
+        "status": await status(bridge),
+        "pushes": await bridge.ledger.read(push_counts),
+        "ledger_bytes": _size(bridge.ledger.data_dir / LEDGER_FILE),
+        "ledger_writable": bridge.ledger.writable,
+    }
+
+
+class CountedFigures:
+    """How well orders go, by store. Counting takes long, so it is done once in a while only."""
+
+    def __init__(self, ledger: "Ledger", clock: "Clock") -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._counted: Mapping[str, StoreFigures] = {}
+        self._fresh_until = float("-inf")
+
+    async def figures(self) -> "Mapping[str, StoreFigures]":
+        """Return them as they are, or were a little while ago: a minute at most."""
+        from tillbridge.ledger.snapshot import take_figures
+
+        began = self._clock.monotonic()
+        if began >= self._fresh_until:
+            now_ms = self._clock.now_ms()
+            self._counted = await self._ledger.read(
+                lambda connection: take_figures(connection, now_ms)
+            )
+            ended = self._clock.monotonic()
+            stays_s = min(_MOST_S, max(_LEAST_S, (ended - began) * _TIMES_AS_LONG))
+            self._fresh_until = ended + stays_s
+        return self._counted
+
+
+async def _facts(bridge: "Bridge") -> "BridgeFacts":
+    import tillbridge
+    from tillbridge.ledger.snapshot import take_snapshot
+    from tillbridge.pos.loader import adapters_of
+    from tillbridge.status.document import BridgeFacts
+
+    snapshot = await bridge.ledger.read(take_snapshot)
+    stores = bridge.settings.stores
+    seen = {name: found.orders.pos_seen_at for name, found in bridge.stores.items()}
+    return BridgeFacts(
+        version=tillbridge.__version__,
+        running=bridge.is_running,
+        adapters={name: each.pos.adapter for name, each in stores.items()},
+        stores=snapshot.stores,
+        problems=bridge.problems.current(),
+        pid=os.getpid() if bridge.is_running else None,
+        started_at=bridge.started_at,
+        facts=snapshot.facts,
+        last_delivery_at=snapshot.last_delivery_at,
+        figures=await bridge.figures.figures(),
+        tills={
+            name: adapters_of(each.pos_adapter[0], (each.order_adapter or (None,))[0])
+            for name, each in stores.items()
+        },
+        pos_seen={name: at for name, at in seen.items() if at is not None},
+        communities={name: each.community_id for name, each in bridge.settings.communities.items()},
+    )
+
+
+def _size(path: Path) -> int:
+    """Return how many bytes the ledger takes, its log included."""
+    total = 0
+    for end in _LEDGER_FILES:
+        try:
+            total += path.with_name(path.name + end).stat().st_size
+        except FileNotFoundError:
+            continue
+    return total
