@@ -115,6 +115,11 @@ class SaleRules:
             )
         return self._without(item, free, place)
 
+    @property
+    def sells_less(self) -> bool:
+        """Whether the options leave anything of an export out."""
+        return self.options.zero_prices != "sell" or bool(self.options.leave_out_categories)
+
     def meaning(self) -> tuple[object, ...]:
         """Return what decides, beside an item's own record, whether it is sold.
 

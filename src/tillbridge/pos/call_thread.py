@@ -39,6 +39,7 @@ class Call(Generic[T]):
         self._returned = False
         self._began: float | None = None  # monotonic seconds
         self._hangs = False
+        self.outcome: tuple[T | None, BaseException | None] = (None, None)
         self._timer: asyncio.TimerHandle | None = None
         if hangs_after_s < math.inf:
             self._timer = self._loop.call_later(hangs_after_s, self._look)
@@ -55,18 +56,19 @@ class Call(Generic[T]):
             if self._withdrawn:
                 return
             self._began = time.monotonic()
-        outcome: tuple[T | None, BaseException | None]
         try:
-            outcome = (self._function(), None)
+            self.outcome = (self._function(), None)
         except BaseException as failure:  # noqa: BLE001 -- it is raised where the call is awaited
-            outcome = (None, failure)
+            self.outcome = (None, failure)
         # The loop may have ended meanwhile, and with it everybody who waited.
         with contextlib.suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._return, *outcome)
+            self._loop.call_soon_threadsafe(self._return)
 
-    def _return(self, result: Any, failure: BaseException | None) -> None:  # noqa: ANN401 -- of the type T
+    def _return(self) -> None:
         """Hand the outcome to who awaits it (in the loop)."""
         self._returned = True
+        result: Any
+        result, failure = self.outcome
         if not self.done.done():
             if failure is None:
                 self.done.set_result(result)

@@ -35,7 +35,7 @@ from tillbridge.adapter.registration import home_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.model.menu_summary import MenuSummary
-from tillbridge.pos.loader import find_adapter
+from tillbridge.pos.loader import find_adapter, first_fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +237,8 @@ def opened(
     try:
         return adapter.open(adapter.options.model_validate(dict(options)), context)
     except ValidationError as failure:
-        first = failure.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or _("the options")
         raise ConfigError(
-            f"{place}: {first['msg']}",
+            first_fault(failure, _("the options")),
             fix=_("The adapter {name} has the options {names}.").format(
                 name=adapter.name, names=", ".join(sorted(adapter.options.model_fields))
             ),

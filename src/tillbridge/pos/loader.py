@@ -192,6 +192,16 @@ def _about(parts: list[str], options: type[AdapterOptions]) -> str:
     return field.description or "" if field is not None else ""
 
 
+def first_fault(failure: ValidationError, whole: str = "") -> str:
+    """Return what is wrong first, with its place; never a value, which may be a customer's.
+
+    `whole` names what is validated, for what is wrong with all of it.
+    """
+    error = failure.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, error["loc"])) or whole
+    return f"{place}: {error['msg']}" if place else error["msg"]
+
+
 def adapters_of(menu: str, orders: str | None) -> list[dict[str, str]]:
     """Return the adapters of a store: `name`, `level`, `part`.
 

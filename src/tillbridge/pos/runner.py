@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from tillbridge.adapter import (
     AvailabilityReading,
@@ -55,7 +55,7 @@ from tillbridge.core.log import get_logger
 from tillbridge.core.problems import Found, Scope
 from tillbridge.core.supervision import describe
 from tillbridge.pos.answer_models import MAX_LINE
-from tillbridge.pos.call_thread import CallThread
+from tillbridge.pos.call_thread import Call, CallThread
 from tillbridge.pos.validation import (
     storable_rows,
     storable_text,
@@ -376,34 +376,25 @@ class PosRunner:
         """
         if operation in self._hanging:
             return otherwise
-        answers: list[T] = []
-        failures: list[BaseException] = []
-        loop = asyncio.get_running_loop()
-
-        def work() -> None:
-            try:
-                answers.append(call())
-            except BaseException as failure:  # noqa: BLE001 -- an adapter's, whatever it is
-                failures.append(failure)
-
-        thread = threading.Thread(target=work, name=f"{self._store}-{operation}", daemon=True)
+        made = Call(operation, call, math.inf, self.hangs)
+        thread = threading.Thread(target=made.run, name=f"{self._store}-{operation}", daemon=True)
         thread.start()
         thread.join(within_s)
         if thread.is_alive():
             self.hangs(operation, within_s)
-
-            def report_return() -> None:
-                thread.join()
-                with contextlib.suppress(RuntimeError):  # the loop has ended; nobody listens
-                    loop.call_soon_threadsafe(self.hangs, operation, None)
-
-            threading.Thread(target=report_return, daemon=True).start()
+            made.done.add_done_callback(partial(self._has_returned, operation))
             return otherwise
-        if failures:
-            self._fault(operation, failures[0])
+        made.done.add_done_callback(_forget)
+        answer, failure = made.outcome
+        if failure is not None:
+            self._fault(operation, failure)
             return otherwise
         self._works(operation)
-        return answers[0]
+        return cast("T", answer)
+
+    def _has_returned(self, operation: str, done: asyncio.Future[Any]) -> None:
+        _forget(done)
+        self.hangs(operation, None)
 
     def _no_answer(self) -> str:
         return _("The till has not answered for {seconds:g} seconds.").format(

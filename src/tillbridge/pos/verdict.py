@@ -31,6 +31,7 @@ from tillbridge.adapter.conformance.suite import Check
 from tillbridge.core.errors import BridgeError
 from tillbridge.core.i18n import _
 from tillbridge.pos.kit import Kit, sample_options
+from tillbridge.pos.loader import first_fault
 
 _CANNOT = re.compile(r"^#+ .*\bcannot\b", re.IGNORECASE | re.MULTILINE)
 
@@ -88,10 +89,8 @@ def _sample(adapter: Adapter, root: Path, _options: Sequence[str]) -> str:
     try:
         adapter.options.model_validate(given)
     except ValidationError as failure:
-        first = failure.errors(include_url=False, include_context=False)[0]
         raise Violation(
-            f"sample.toml: {'.'.join(str(part) for part in first['loc'])}: {first['msg']}",
-            fix="Correct the option, or the sample.",
+            f"sample.toml: {first_fault(failure)}", fix="Correct the option, or the sample."
         ) from failure
     return f"{len(given)} options"
 

@@ -182,7 +182,7 @@ class ItemBuilder:
             if item_id in self._items and item_id not in self._variants:
                 fix = f"Fill in {price} in the till."
                 self._refuse(item_id, number, BadCell(price, "", f"{price} is empty.", fix))
-        if sells_less(self.rules):
+        if self.rules.sells_less:
             for item_id, item in list(self._items.items()):
                 self._offer(item_id, item, price)
         categories = dict.fromkeys(
@@ -228,17 +228,3 @@ class ItemBuilder:
     def _drop(self, item_id: str) -> None:
         self._items.pop(item_id, None)
         self._fingerprints.pop(item_id, None)
-
-
-def sells_less(rules: SaleRules) -> bool:
-    """Return whether the options leave anything of an export out."""
-    return rules.options.zero_prices != "sell" or bool(rules.options.leave_out_categories)
-
-
-def meaning_of(rules: SaleRules) -> tuple[object, ...]:
-    """Return all that decides, beside a row, whether and how its item is sold."""
-    if not sells_less(rules):
-        return ()
-    options = rules.options
-    choices = (rules.groups, rules.add_ons) if options.zero_prices != "sell" else ()
-    return (options.zero_prices, options.leave_out_categories, choices)

@@ -23,7 +23,6 @@ from tillbridge.pos.folder.items import (
     REQUIRED,
     ItemBuilder,
     RowValues,
-    meaning_of,
 )
 from tillbridge.pos.folder.json_paths import Document, Node
 from tillbridge.pos.folder.mapped_json import JsonMenuReader
@@ -93,7 +92,7 @@ class MappedMenu:
             _READING_VERSION,
             found.values.prices,
             self._mapping.model_dump_json(),
-            meaning_of(rules),
+            rules.meaning() if rules.sells_less else (),
         )
         builder = ItemBuilder(found.values, found.place, rules)
         for unit in found.units:

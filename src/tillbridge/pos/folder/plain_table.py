@@ -26,7 +26,6 @@ from tillbridge.pos.folder.items import (
     REQUIRED,
     ItemBuilder,
     RowValues,
-    meaning_of,
 )
 from tillbridge.pos.folder.options import FolderOptions
 from tillbridge.pos.folder.side_tables import SideTables
@@ -92,7 +91,8 @@ class PlainTable:
         meaning: tuple[object, ...] = (_READING_VERSION, self._currency, len(table.header))
         meaning += (tuple(sorted(table.columns.items())), table.delimiter)
         meaning += (prices.decimal,) if prices.decimal else ()
-        seed = xxh3_64_intdigest(repr(meaning + meaning_of(rules)).encode())
+        meaning += rules.meaning() if rules.sells_less else ()
+        seed = xxh3_64_intdigest(repr(meaning).encode())
         unknown = Families(table, seed).unknown_rows if "parent_id" in table.columns else None
         rows = unknown(known, unseen) if unknown else table.unknown_rows(known, unseen, seed)
         for number, row, fingerprint in rows:

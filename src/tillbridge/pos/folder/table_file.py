@@ -104,13 +104,14 @@ class _LargeBlocks(io.BufferedReader):
 class Table:
     """A table that is open for reading. `columns` maps our names to positions in a row.
 
-    `blank` is a row that has none of the columns wanted, by our names.
+    `shown` is what the file calls our columns, `blank` a row that has none of those wanted.
     `first_row` is the number of the first row after the header, as a spreadsheet counts.
     """
 
     path: Path
     header: tuple[str, ...]
     columns: Mapping[str, int]
+    shown: Mapping[str, str]
     blank: dict[str, str]
     first_row: int
     delimiter: str
@@ -173,11 +174,6 @@ class Table:
         """Return what all rows have in one of our columns."""
         at = self.columns[column]
         return [row[at] for _number, row in self.rows() if at < len(row)]
-
-    @property
-    def shown(self) -> dict[str, str]:
-        """What the file calls our columns."""
-        return {ours: self.header[at] for ours, at in self.columns.items()}
 
     def check(self, row: Sequence[str]) -> None:
         """Raise BrokenRow for a row that is not as wide as the header, or more than one row."""
@@ -301,6 +297,7 @@ def _open(source: TableSource, decoding: Decoding) -> Table:
         path=source.path,
         header=tuple(header),
         columns=columns,
+        shown={ours: header[at] for ours, at in columns.items()},
         blank=dict.fromkeys(wanted, ""),
         first_row=len(before) + 1 + source.has_header,
         delimiter=delimiter,

@@ -33,6 +33,7 @@ from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
 from tillbridge.core.redaction import learn_secret, secret_options
 from tillbridge.model.money import exponent
+from tillbridge.pos.loader import first_fault
 from tillbridge.pos.process.child import environment
 from tillbridge.pos.process.supervisor import (
     Limits,
@@ -40,7 +41,6 @@ from tillbridge.pos.process.supervisor import (
     NotAsked,
     ProcessSupervisor,
     Unusable,
-    first,
 )
 from tillbridge.pos.process.wire import (
     METHODS,
@@ -259,7 +259,7 @@ class ProcessAdapter:
             raise (TicketOutcomeUnknown if is_unknown else PosOffline)(str(failure)) from failure
         except ValidationError as odd:
             # Not as its cause: that would show the values, which may be a customer's.
-            raise NotUnderstood(f"{method}: {first(odd)}") from None
+            raise NotUnderstood(f"{method}: {first_fault(odd)}") from None
         except MissingResult:
             raise NotUnderstood(f"{method}: it has neither result nor error") from None
         if isinstance(found, Failure):

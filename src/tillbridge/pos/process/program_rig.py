@@ -13,6 +13,7 @@ from tillbridge.adapter import Item, Order, PosFailure, RejectReason, Table, Tic
 from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket
 from tillbridge.adapter.normalised import item_json, table_json
 from tillbridge.model.money import exponent
+from tillbridge.pos.loader import first_fault
 from tillbridge.pos.process.adapter import ProcessAdapter
 from tillbridge.pos.process.child import environment
 from tillbridge.pos.process.supervisor import (
@@ -21,7 +22,6 @@ from tillbridge.pos.process.supervisor import (
     NotAsked,
     ProcessSupervisor,
     Unusable,
-    first,
 )
 from tillbridge.pos.process.wire import PROTOCOL, Failure, Message, Method, MissingResult
 
@@ -312,7 +312,7 @@ class ProcessRig(Rig):
         except (NotAsked, NotAnswered, MissingResult) as failure:
             raise RigBroken(f"The rig fails: {failure}") from failure
         except ValidationError as odd:
-            raise RigBroken(f"The rig's answer to {method}: {first(odd)}") from odd
+            raise RigBroken(f"The rig's answer to {method}: {first_fault(odd)}") from odd
         if not isinstance(found, Failure):
             return found
         if found.kind == "CannotDo":

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
+from tillbridge.pos.loader import first_fault
 from tillbridge.pos.process.child import Child, ProgramLog
 from tillbridge.pos.process.wire import (
     PROTOCOL,
@@ -196,7 +197,9 @@ class ProcessSupervisor:
         except ValidationError as failure:
             self._log.odd(str(kind), failure)
             if kind in {"hello", "refuse"}:
-                child.kill(_("its hello is not as it must be: {what}").format(what=first(failure)))
+                child.kill(
+                    _("its hello is not as it must be: {what}").format(what=first_fault(failure))
+                )
 
     def _ended(self, child: Child, why: str) -> None:
         """Take note of its end."""
@@ -354,10 +357,3 @@ class ProcessSupervisor:
             request = _Request(self._child)
             self._requests[self._last_number] = request
             return self._last_number, request
-
-
-def first(failure: ValidationError) -> str:
-    """Return what is wrong first, with its place; never a value, which may be a customer's."""
-    error = failure.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(map(str, error["loc"]))
-    return f"{place}: {error['msg']}" if place else error["msg"]

@@ -14,9 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tillbridge.adapter import Adapter, AdapterContext
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
+from tillbridge.pos.loader import first_fault
 from tillbridge.pos.process.adapter import ProcessAdapter, ProcessOptions, Word
 from tillbridge.pos.process.program_rig import ProcessRig
-from tillbridge.pos.process.supervisor import first
 
 FILE = "process.toml"
 
@@ -76,7 +76,7 @@ def vendor_folder(folder: Path) -> VendorFolder:
         raise ConfigError(f"{path}: {failure}", fix=_("Correct the file.")) from failure
     except ValidationError as failure:
         raise ConfigError(
-            f"{path}: {first(failure)}", fix=_("It has name, summary, command and rig.")
+            f"{path}: {first_fault(failure)}", fix=_("It has name, summary, command and rig.")
         ) from failure
     adapter = Adapter(
         name=content.name,

@@ -34,6 +34,7 @@ from tillbridge.config.secrets import resolve_secret
 from tillbridge.core.errors import BridgeError, ConfigError
 from tillbridge.core.i18n import _
 from tillbridge.core.redaction import MASK, masked_field
+from tillbridge.pos.loader import first_fault
 from tillbridge.pos.recording.redact import Redactor
 from tillbridge.pos.toml_text import toml_lines, toml_value
 
@@ -339,11 +340,7 @@ def _edges(source: Source) -> Edges:
     try:
         edges = edges_of(source.adapter, source.options, source.base_dir)
     except ValidationError as failure:
-        first = failure.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ConfigError(
-            f"{place}: {first['msg']}", fix=_("Correct the adapter's options.")
-        ) from None
+        raise ConfigError(first_fault(failure), fix=_("Correct the adapter's options.")) from None
     for path in source.more:
         edges.add(source.base_dir / path, source.base_dir)
     return edges
