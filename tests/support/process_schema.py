@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
-from tillbridge.pos.process.program_rig import RIG_METHODS, RigHello
+from tillbridge.pos.process.vendor import RIG_METHODS, RigHello
 from tillbridge.pos.process.wire import METHODS, BridgeHello, ChildHello, Event, Refusal
 
 _SIDES: dict[str, tuple[str, str, list[type[BaseModel]]]] = {

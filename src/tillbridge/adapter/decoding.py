@@ -12,8 +12,9 @@ the menu it accepted last.
 
 import codecs
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def guess_by_whole(path: Path, failed: Decoding) -> Decoding:
     if failed.encoding not in _UTF8_NAMES:
         return Decoding(failed.encoding, "replace")
     with open_shared(path) as file:
-        return _in_doubt(_chunks(file.read), failed)
+        return _in_doubt(iter(partial(file.read, _CHUNK_BYTES), b""), failed)
 
 
 def decode(data: bytes, encoding: str | None = None) -> tuple[str, FileEncoding]:
@@ -92,7 +93,7 @@ def decode(data: bytes, encoding: str | None = None) -> tuple[str, FileEncoding]
 def encoding_of(path: Path, decoding: Decoding, *, chosen: bool) -> FileEncoding:
     """Return the fact about a file that was read by `decoding`, which an option may have chosen."""
     with open_shared(path) as file:
-        return _described(_chunks(file.read), decoding, chosen=chosen)
+        return _described(iter(partial(file.read, _CHUNK_BYTES), b""), decoding, chosen=chosen)
 
 
 def facts_of(name: str, encoding: FileEncoding) -> ExportFacts:
@@ -118,10 +119,6 @@ def head_of(path: Path) -> bytes:
 def is_cut_short(error: UnicodeDecodeError) -> bool:
     """Return whether the file ends in the middle of a character: it is still being written."""
     return error.reason in {"unexpected end of data", "truncated data"}
-
-
-def _chunks(read: Callable[[int], bytes]) -> Iterator[bytes]:
-    return iter(lambda: read(_CHUNK_BYTES), b"")
 
 
 def _in_doubt(chunks: Iterable[bytes], failed: Decoding) -> Decoding:

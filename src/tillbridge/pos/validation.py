@@ -80,16 +80,17 @@ def valid_catalogue(catalogue: Catalogue) -> Catalogue:
     menus = check.good("menus", catalogue.menus, Menu, MenuModel)
     add_ons = check.good("add_ons", catalogue.add_ons, AddOn, AddOnModel)
     groups = check.good("addon_groups", catalogue.addon_groups, AddOnGroup, GroupModel)
-    if lost := _lost(catalogue.add_ons, add_ons):
-        groups = check.naming_none("addon_groups", groups, {"add_ons": lost})
     items = check.good("", catalogue.items, Item, ItemModel)
-    named = {
-        "categories": _lost(catalogue.categories, categories),
-        "addon_groups": _lost(catalogue.addon_groups, groups),
-        "menus": _lost(catalogue.menus, menus),
-    }
-    if any(named.values()):
-        items = check.naming_none("", items, named)
+    if check.bad_rows:
+        # What names a part that is refused is refused with it.
+        lost = {"add_ons": _lost(catalogue.add_ons, add_ons)}
+        groups = check.naming_none("addon_groups", groups, lost)
+        lost = {
+            "categories": _lost(catalogue.categories, categories),
+            "addon_groups": _lost(catalogue.addon_groups, groups),
+            "menus": _lost(catalogue.menus, menus),
+        }
+        items = check.naming_none("", items, lost)
     _must_be(catalogue.fingerprints, Mapping, "fingerprints")
     low, high = _FINGERPRINTS.start, _FINGERPRINTS.stop
     ended = catalogue.ends_with_newline
@@ -456,8 +457,6 @@ class _Check:
 
 def _lost(found: Mapping[str, T], good: Mapping[str, T]) -> AbstractSet[str]:
     """Return the ids of what was refused."""
-    if found is good:
-        return frozenset()
     return frozenset(key for key in found if isinstance(key, str) and key not in good)
 
 

@@ -104,6 +104,8 @@ def paragraph(value: str) -> str:
 
 def description(value: str) -> str:
     """Return text of several lines, without mark-up where there is any."""
+    if not value:
+        return ""
     text = paragraph(value)
     return without_markup(text) if "<" in text or "&" in text else text
 

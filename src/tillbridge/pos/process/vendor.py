@@ -4,19 +4,340 @@
 quality.toml and tests/cases/ are as with every adapter.
 """
 
+import os
+import threading
+import time
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from tillbridge.adapter import Adapter, AdapterContext
+from tillbridge.adapter import (
+    Adapter,
+    AdapterContext,
+    Item,
+    Order,
+    PosFailure,
+    RejectReason,
+    Table,
+    TicketStatus,
+)
+from tillbridge.adapter.conformance import CannotDo, Rig, RigTicket
+from tillbridge.adapter.normalised import item_json, table_json
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
+from tillbridge.model.money import exponent
 from tillbridge.pos.loader import first_fault
 from tillbridge.pos.process.adapter import ProcessAdapter, ProcessOptions, Word
-from tillbridge.pos.process.program_rig import ProcessRig
+from tillbridge.pos.process.child import environment
+from tillbridge.pos.process.supervisor import (
+    Limits,
+    NotAnswered,
+    NotAsked,
+    ProcessSupervisor,
+    Unusable,
+)
+from tillbridge.pos.process.wire import PROTOCOL, Failure, Message, Method, MissingResult
+
+_PATIENCE_S = 30.0
+
+
+class RigHello(Message):
+    """The first line a rig reads: it makes its till in `folder`, which is empty."""
+
+    type: Literal["hello"] = "hello"
+    protocol: Literal[1] = PROTOCOL
+    role: Literal["rig"] = "rig"
+    folder: str
+
+
+class SellParams(Message):
+    """Sell just these items; the answer tells what a right adapter reads."""
+
+    items: tuple[Item, ...]
+    currency: str
+    decimals: int
+
+
+class RenameParams(Message):
+    """Give an item another name."""
+
+    external_id: str
+    name: str
+
+
+class ItemParams(Message):
+    """One item."""
+
+    external_id: str
+
+
+class TablesParams(Message):
+    """Have just these tables; the answer tells what a right adapter reads."""
+
+    tables: tuple[Table, ...]
+
+
+class NewsParams(Message):
+    """Say how an order goes on."""
+
+    order_id: str
+    status: TicketStatus
+    reason: RejectReason | None
+    external_ids: tuple[str, ...]
+
+
+class DelayParams(Message):
+    """Let every answer of the till take so many seconds."""
+
+    delay_s: float
+
+
+class OptionsResult(Message):
+    """The table `options` for this till, with all it can do switched on."""
+
+    options: dict[str, Any]
+
+
+class ItemsResult(Message):
+    """What a right adapter reads."""
+
+    items: tuple[Item, ...]
+
+
+class ExportFilesResult(Message):
+    """Paths of the files that the menu is read from."""
+
+    files: tuple[str, ...]
+
+
+class RigTablesResult(Message):
+    """What a right adapter reads."""
+
+    tables: tuple[Table, ...]
+
+
+class RigLine(Message):
+    """A line of a ticket in the till."""
+
+    external_id: str
+    quantity: int
+
+
+class RigTicketResult(Message):
+    """An order as it stands in the till, found without the adapter."""
+
+    key: str
+    lines: tuple[RigLine, ...]
+    cancelled: bool = False
+
+
+class RigTicketsResult(Message):
+    """Every order in the till."""
+
+    tickets: tuple[RigTicketResult, ...]
+
+
+RIG_METHODS: Mapping[str, Method] = {
+    each.name: each
+    for each in (
+        Method("options", result=OptionsResult),
+        Method("sell", SellParams, ItemsResult),
+        Method("rename", RenameParams),
+        Method("reorder"),
+        Method("sell_out", ItemParams),
+        Method("exports", result=ExportFilesResult),
+        Method("furnish", TablesParams, RigTablesResult),
+        Method("tickets", result=RigTicketsResult),
+        Method("tell", NewsParams),
+        Method("close_store"),
+        Method("go_offline"),
+        Method("come_back"),
+        Method("lose_next_answer"),
+        Method("hang_writes"),
+        Method("carry_out_writes"),
+        Method("answer_slowly", DelayParams),
+    )
+}
+
+
+class RigBroken(Exception):
+    """The rig's program does not do what it must; that is no fault of the adapter."""
+
+
+class ProcessRig(Rig):
+    """Asks the rig's program; `command` is run in `home`, the vendor's folder."""
+
+    command: ClassVar[tuple[str, ...]]
+    home: ClassVar[Path]
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        program = self.command[0]
+        by_path = Path(program).parent != Path()
+        self._program = ProcessSupervisor(
+            (str(self.home / program) if by_path else program, *self.command[1:]),
+            cwd=self.home,
+            env=environment((), os.environ),
+            hello=RigHello(folder=str(folder)).model_dump(),
+            limits=Limits(start_s=_PATIENCE_S, restart_cap_s=_PATIENCE_S, steady_s=_PATIENCE_S),
+            store="rig",
+        )
+        try:
+            hello = self._program.start()
+        except Unusable as failure:
+            raise RigBroken(str(failure)) from failure
+        if hello is None:
+            raise RigBroken(self._program.absence())
+
+    def close(self) -> None:
+        """Let the rig's program end."""
+        self._program.close()
+
+    def options(self) -> Mapping[str, Any]:
+        """Return what the program's options are on this till."""
+        return {"options": self._ask("options").options}
+
+    def sell(self, items: Sequence[Item], currency: str) -> Sequence[Item]:
+        """Ask the rig to sell them."""
+        result = self._ask(
+            "sell",
+            items=[item_json(item) for item in items],
+            currency=currency,
+            decimals=exponent(currency),
+        )
+        sold: Sequence[Item] = result.items
+        return sold
+
+    def rename(self, external_id: str, name: str) -> None:
+        """Ask the rig to rename an item."""
+        self._ask("rename", external_id=external_id, name=name)
+
+    def reorder(self) -> None:
+        """Ask the rig to export in another order."""
+        self._ask("reorder")
+
+    def sell_out(self, external_id: str) -> None:
+        """Ask the rig to sell out an item."""
+        self._ask("sell_out", external_id=external_id)
+
+    def exports(self) -> Sequence[Path]:
+        """Return the files the menu is read from."""
+        return [self.folder / each for each in self._ask("exports").files]
+
+    def furnish(self, tables: Sequence[Table]) -> Sequence[Table]:
+        """Ask the rig to have these tables."""
+        result = self._ask("furnish", tables=[table_json(table) for table in tables])
+        furnished: Sequence[Table] = result.tables
+        return furnished
+
+    def tickets(self) -> Sequence[RigTicket]:
+        """Return the tickets in the till."""
+        return [
+            RigTicket(
+                each.key,
+                tuple((line.external_id, line.quantity) for line in each.lines),
+                cancelled=each.cancelled,
+            )
+            for each in self._ask("tickets").tickets
+        ]
+
+    def tell(
+        self,
+        order_id: str,
+        status: TicketStatus,
+        *,
+        reason: RejectReason | None = None,
+        external_ids: Sequence[str] = (),
+    ) -> None:
+        """Ask the rig to tell news."""
+        self._ask(
+            "tell",
+            order_id=order_id,
+            status=status.value,
+            reason=None if reason is None else reason.value,
+            external_ids=list(external_ids),
+        )
+
+    def close_store(self) -> None:
+        """Ask the rig to close."""
+        self._ask("close_store")
+
+    def go_offline(self) -> None:
+        """Ask the rig to be away."""
+        self._ask("go_offline")
+
+    def come_back(self) -> None:
+        """Ask the rig to be back."""
+        self._ask("come_back")
+
+    def lose_next_answer(self) -> None:
+        """Ask the rig to lose the till's next answer."""
+        self._ask("lose_next_answer")
+
+    def hang_writes(self) -> None:
+        """Ask the rig to let writes wait."""
+        self._ask("hang_writes")
+
+    def carry_out_writes(self) -> None:
+        """Ask the rig to carry out what waits."""
+        self._ask("carry_out_writes")
+
+    def answer_slowly(self, delay_s: float) -> None:
+        """Ask the rig to be slow."""
+        self._ask("answer_slowly", delay_s=delay_s)
+
+    def kill_writing(self, orders: Sequence[Order]) -> int:
+        """Write each order, and end the program at another moment of it; return how many."""
+        first, *others = orders
+        took_s = self._write(first, None)
+        for number, order in enumerate(others):
+            self._write(order, took_s * 1.2 * number / len(others))
+        return len(others)
+
+    def _write(self, order: Order, kill_after_s: float | None) -> float:
+        pos = self.open()
+        if not isinstance(pos, ProcessAdapter):
+            raise CannotDo("It is no program.")
+        write = getattr(pos, "write_ticket", None)
+        if write is None:
+            raise CannotDo("The adapter has no capability tickets.")
+
+        def work() -> None:
+            try:
+                write(order, order.id)
+            except PosFailure:
+                return  # the check that asks looks at what the till holds
+
+        began = time.monotonic()
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        if kill_after_s is not None:
+            thread.join(kill_after_s)
+            pos.kill()
+        thread.join(_PATIENCE_S)
+        took_s = time.monotonic() - began
+        pos.close()
+        return took_s
+
+    def _ask(self, method: str, **params: object) -> Any:  # noqa: ANN401 -- each method has a result of its own
+        try:
+            found = RIG_METHODS[method].result_of(self._program.ask(method, params, _PATIENCE_S))
+        except (NotAsked, NotAnswered, MissingResult) as failure:
+            raise RigBroken(f"The rig fails: {failure}") from failure
+        except ValidationError as odd:
+            raise RigBroken(f"The rig's answer to {method}: {first_fault(odd)}") from odd
+        if not isinstance(found, Failure):
+            return found
+        if found.kind == "CannotDo":
+            raise CannotDo(found.message)
+        raise RigBroken(f"The rig fails at {method}: {found.message}")
+
+
+# -- a vendor's folder
 
 FILE = "process.toml"
 
