@@ -8,7 +8,7 @@ folder and process are built in, and there even where the program was not instal
 import importlib.util
 import tomllib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import import_module, metadata
 from operator import attrgetter
@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tillbridge.adapter import API_VERSION, Adapter, AdapterContext, AdapterOptions, registration
+from tillbridge.adapter import API_VERSION, Adapter, AdapterContext, registration
 from tillbridge.core.errors import ConfigError, nearest
 from tillbridge.core.i18n import _
 from tillbridge.core.log import get_logger
@@ -153,43 +153,28 @@ def _not_valid(failure: ValidationError, adapter: Adapter, where: str) -> Config
     """Return the first thing that is wrong, in words; a person mends one after the other."""
     first = failure.errors(include_url=False, include_context=False)[0]
     parts = [str(part) for part in first["loc"] if part != "[key]"]
-    key = ".".join((where, *parts))
-    if first["type"] == "extra_forbidden":
-        return ConfigError(
-            _("{key}: the adapter {name} has no such option.").format(key=key, name=adapter.name),
-            fix=_nearest(parts[-1], adapter.options),
-        )
-    if first["type"] == "missing":
-        text = _("{key} is missing: the adapter {name} needs it.")
-        return ConfigError(
-            text.format(key=key, name=adapter.name), fix=_about(parts, adapter.options)
-        )
-    if first["type"] == "literal_error":
-        return ConfigError(
-            _("{key}: {problem}").format(key=key, problem=first["msg"]),
-            fix=_nearest_of(str(first["input"]), first["msg"]),
-        )
-    message = first["msg"].removeprefix("Value error, ")
-    return ConfigError(f"{key}: {message}.", fix=_about(parts, adapter.options))
+    key, message = ".".join((where, *parts)), first["msg"]
+    fields = adapter.options.model_fields
+    fix = fields[parts[0]].description or "" if parts and parts[0] in fields else ""
+    match first["type"]:
+        case "extra_forbidden":
+            text = _("{key}: the adapter {name} has no such option.")
+            names = [field.alias or each for each, field in fields.items()]
+            fix = _did_you_mean(parts[-1], names)
+            fix = fix or _("It has: {names}.").format(names=", ".join(sorted(names)))
+        case "missing":
+            text = _("{key} is missing: the adapter {name} needs it.")
+        case "literal_error":
+            text = _("{key}: {problem}")
+            fix = _did_you_mean(str(first["input"]), message.split("'")[1::2])
+        case _:
+            return ConfigError(f"{key}: {message.removeprefix('Value error, ')}.", fix=fix)
+    return ConfigError(text.format(key=key, name=adapter.name, problem=message), fix=fix)
 
 
-def _nearest(name: str, options: type[AdapterOptions]) -> str:
-    names = [field.alias or each for each, field in options.model_fields.items()]
-    near = nearest(name, names)
-    if near:
-        return _("Did you mean {name}?").format(name=near)
-    return _("It has: {names}.").format(names=", ".join(sorted(names)))
-
-
-def _nearest_of(value: str, message: str) -> str:
-    allowed = message.split("'")[1::2]
-    near = nearest(value, allowed)
+def _did_you_mean(word: str, known: Collection[str]) -> str:
+    near = nearest(word, known)
     return _("Did you mean {name}?").format(name=near) if near else ""
-
-
-def _about(parts: list[str], options: type[AdapterOptions]) -> str:
-    field = options.model_fields.get(parts[0]) if parts else None
-    return field.description or "" if field is not None else ""
 
 
 def first_fault(failure: ValidationError, whole: str = "") -> str:

@@ -64,7 +64,7 @@ class OrderFiles:
         try:
             self.cancelled.folder.mkdir(exist_ok=True)
         except OSError as failure:
-            raise _failed(PosOffline, self.cancelled.folder, failure) from failure
+            raise failed(PosOffline, self.cancelled.folder, failure) from failure
         self.cancelled.put(stem, _content({"order_id": order.id, "reason": reason}))
 
 
@@ -103,10 +103,11 @@ class Outbox:
 
     folder: Path
     journal: Path = field(init=False)  # the bridge's own folder beside the files
-    _pruned_at: float | None = field(default=None, init=False)
+    _pruning: "Pruning" = field(init=False)  # nobody asks any more for what was put out long ago
 
     def __post_init__(self) -> None:
         self.journal = self.folder / ".tillbridge"
+        self._pruning = Pruning(self.journal, _KEEP_S)
 
     def holds(self, stem: str) -> bool:
         """Return whether the file was put out, be it there or taken. Raises PosOffline."""
@@ -117,7 +118,7 @@ class Outbox:
             sent = _exists(self.journal / f"{stem}.sent")
             return sent and not _exists(self.journal / f"{stem}.ready")
         except OSError as failure:
-            raise _failed(PosOffline, self.folder, failure) from failure
+            raise failed(PosOffline, self.folder, failure) from failure
 
     def put(self, stem: str, content: bytes) -> None:
         """Put the file out, unless that was done before.
@@ -132,44 +133,59 @@ class Outbox:
             make_own_folder(self.journal)
             if is_new:
                 _give_to_owner_of(self.folder, self.journal)
-            self._prune()
+            self._pruning.when_due()
             write_new(self.journal / f"{stem}.part", content)
             (self.journal / f"{stem}.part").replace(ready)
             _sync_folder(self.journal)
             write_new(self.journal / f"{stem}.sent", b"")
             _sync_folder(self.journal)
         except OSError as failure:
-            raise _failed(PosOffline, self.folder, failure) from failure
+            raise failed(PosOffline, self.folder, failure) from failure
         try:
             ready.replace(self.folder / f"{stem}.json")
         except OSError as failure:
             # A network share may have done it and failed to say so.
             if not self._is_out(ready):
-                raise _failed(PosOffline, self.folder, failure) from failure
+                raise failed(PosOffline, self.folder, failure) from failure
         try:
             _sync_folder(self.folder)
             _sync_folder(self.journal)
         except OSError as failure:
-            raise _failed(TicketOutcomeUnknown, self.folder, failure) from failure
+            raise failed(TicketOutcomeUnknown, self.folder, failure) from failure
 
     def _is_out(self, ready: Path) -> bool:
         try:
             return not _exists(ready)
         except OSError as failure:
-            raise _failed(TicketOutcomeUnknown, self.folder, failure) from failure
+            raise failed(TicketOutcomeUnknown, self.folder, failure) from failure
 
-    def _prune(self) -> None:
-        """Forget what was put out long ago: nobody asks for it any more."""
+
+@dataclass(slots=True)
+class Pruning:
+    """Removes old files from a folder, at most once a day.
+
+    Those that the till has `made` may have any time of their own; moving one touches its second.
+    """
+
+    folder: Path
+    keep_s: float
+    made: bool = False
+    _pruned_at: float | None = field(default=None, init=False)
+
+    def when_due(self) -> None:
+        """Remove what has not been touched for so long. Raises OSError where nobody can look."""
         now = time.monotonic()
         if self._pruned_at is not None and now - self._pruned_at < _LOOK_AGAIN_S:
             return
         self._pruned_at = now
-        oldest = time.time() - _KEEP_S
-        with os.scandir(self.journal) as entries:
+        oldest = time.time() - self.keep_s
+        with os.scandir(self.folder) as entries:
             for entry in entries:
                 # One that cannot be removed must not keep an order from going out.
                 with contextlib.suppress(OSError):
-                    if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                    status = entry.stat(follow_symlinks=False)
+                    times = (status.st_mtime, status.st_ctime if self.made else 0)
+                    if max(times) < oldest:
                         Path(entry.path).unlink()
 
 
@@ -198,7 +214,8 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _failed(kind: type[PosFailure], folder: Path, failure: OSError) -> PosFailure:
+def failed(kind: type[PosFailure], folder: Path, failure: OSError) -> PosFailure:
+    """Return what a failure in a folder is for who asked, in words."""
     trouble = trouble_of(folder, failure)
     return kind(trouble.text, fix=trouble.fix)
 

@@ -23,16 +23,16 @@ from tillbridge.adapter import (
     TicketStatus,
     TicketUpdate,
 )
-from tillbridge.adapter.folders import trouble_of, write_new
+from tillbridge.adapter.folders import write_new
 from tillbridge.adapter.sharing import read_shared
 from tillbridge.model.texts import is_storable, printable
+from tillbridge.pos.folder.orders import Pruning, failed
 
 _MAX_BYTES = 1 << 20
 _MAX_ID = 500
 _MAX_ITEMS = 100  # no order has more kinds of items that are out at once
 _SETTLE_S = 1.0
 _KEEP_DONE_S = 30 * 86_400
-_LOOK_AGAIN_S = 86_400
 
 _Signature = tuple[int, int, int]  # file number, time of the last change, size
 
@@ -54,7 +54,10 @@ class UpdateFiles:
     folder: Path
     _read: dict[str, _Signature] = field(default_factory=dict, init=False)
     _suspect: dict[str, tuple[_Signature, float]] = field(default_factory=dict, init=False)
-    _pruned_at: float | None = field(default=None, init=False)
+    _pruning: Pruning = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._pruning = Pruning(self.folder / "done", _KEEP_DONE_S, made=True)
 
     def read_updates(self) -> Sequence[TicketUpdate]:
         """Return the news in the folder that is not handled yet. Raises PosOffline."""
@@ -86,9 +89,9 @@ class UpdateFiles:
             read = self._read.pop(name, None)
             if moved is not None and read is not None and _signature(moved.stat()) != read:
                 moved.rename(_free(self.folder, name))
-            self._prune_done()
+            self._pruning.when_due()
         except OSError as failure:
-            raise _offline(self.folder, failure) from failure
+            raise failed(PosOffline, self.folder, failure) from failure
 
     def unreadable_updates(self) -> Sequence[BadRow]:
         """Return what lies in `bad/`, until a person has cleared it away."""
@@ -117,7 +120,7 @@ class UpdateFiles:
                             if stat.S_ISREG(status.st_mode):
                                 found.append(_Found(entry.name, _signature(status)))
         except OSError as failure:
-            raise _offline(self.folder, failure) from failure
+            raise failed(PosOffline, self.folder, failure) from failure
         return sorted(found, key=lambda file: file.age_key)
 
     def _content(self, file: _Found) -> bytes:
@@ -152,29 +155,10 @@ class UpdateFiles:
             return None
         return target
 
-    def _prune_done(self) -> None:
-        now = time.monotonic()
-        if self._pruned_at is not None and now - self._pruned_at < _LOOK_AGAIN_S:
-            return
-        self._pruned_at = now
-        oldest = time.time() - _KEEP_DONE_S
-        with os.scandir(self.folder / "done") as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):
-                    status = entry.stat(follow_symlinks=False)
-                    # Moving a file touches its second time; the first may be whatever the till set.
-                    if max(status.st_mtime, status.st_ctime) < oldest:
-                        Path(entry.path).unlink()
-
 
 def _is_plain(path: Path) -> bool:
     """Return whether it is a file and no link, which could name any file of the bridge."""
     return stat.S_ISREG(path.lstat().st_mode)
-
-
-def _offline(folder: Path, failure: OSError) -> PosOffline:
-    trouble = trouble_of(folder, failure)
-    return PosOffline(trouble.text, fix=trouble.fix)
 
 
 def _free(folder: Path, name: str) -> Path:

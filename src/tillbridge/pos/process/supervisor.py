@@ -156,21 +156,20 @@ class ProcessSupervisor:
 
     def kill(self) -> None:
         """End the program as a crash would, and start it no more. For tests of adapters."""
-        with self._state:
-            self._closed = True
-            child = self._child
-            self._state.notify_all()
-        if child is not None:
+        if (child := self._stop()) is not None:
             child.kill(_("it was ended by a test"))
 
     def close(self) -> None:
         """Ask it to end, and start it no more."""
+        if (child := self._stop()) is not None:
+            child.close(_GOODBYE_S)
+
+    def _stop(self) -> Child | None:
+        """Start it no more, and return what runs."""
         with self._state:
             self._closed = True
-            child = self._child
             self._state.notify_all()
-        if child is not None:
-            child.close(_GOODBYE_S)
+            return self._child
 
     # -- what the program's threads report
 
@@ -321,14 +320,14 @@ class ProcessSupervisor:
 
     def _answered(self, child: Child, number: object, line: bytes) -> None:
         with self._state:
-            if not isinstance(number, int) or isinstance(number, bool):
-                self._log.stray()
-                return
-            request = self._requests.get(number)
+            request = None
+            if isinstance(number, int) and not isinstance(number, bool):
+                request = self._requests.get(number)
+                if request is not None and request.child is child:
+                    del self._requests[number]
             if request is None or request.child is not child:
                 self._log.stray()
                 return
-            del self._requests[number]
             request.line = line
             request.done.set()
 
