@@ -155,7 +155,7 @@ class ParentOrders:
             each.child.order_id: each for each in tied if is_missing(each, ours, before=before)
         }
         found = [
-            Found(_MISSING, order_id, {"order": order_id, "parent": each.parent_id})
+            Found(_MISSING, order_id, {"order": order_id, "parent": each.child.parent_id})
             for order_id, each in missing.items()
         ]
         context.report(_MISSING, None, *found)

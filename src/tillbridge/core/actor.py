@@ -63,7 +63,7 @@ def acting_as(actor: Actor) -> Iterator[Actor]:
 
 
 def current_actor() -> Actor:
-    """Return who acts; the bridge itself where nobody said otherwise."""
+    """Return who acts; the bridge itself where nobody is named."""
     return _actor.get() or Actor()
 
 

@@ -1,4 +1,4 @@
-"""What this version of the program fits together with. Light: `--version` tells it."""
+"""What this version of the program fits together with. Light: `--version` prints it."""
 
 from pathlib import Path
 from typing import Any

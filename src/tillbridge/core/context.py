@@ -1,6 +1,6 @@
 """What every subject needs, passed as one argument: the bridge's, and that of one of its stores.
 
-Neither holds a flow: whoever takes a context can read and write the ledger, tell the time, plan a
+Neither holds a flow: whoever takes a context can read and write the ledger, read the clock, plan a
 job and report a problem, and nothing else. What only one subject needs is an argument of its own.
 Loggers are the modules' own (`get_logger()`).
 """

@@ -79,7 +79,7 @@ def set_level(level: Level) -> None:
     """Write what is at least this severe from now on; loggers that are there already obey too."""
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(number))
-    # Libraries tell too much at info; what they warn of is wanted always.
+    # Libraries log too much at info; what they warn of is always written.
     logging.getLogger().setLevel(
         logging.DEBUG if number <= logging.DEBUG else max(number, logging.WARNING)
     )
@@ -138,20 +138,20 @@ def _processors(
     # ASCII, because the stream's encoding is the system's affair.
     as_json = structlog.processors.JSONRenderer(default=str)
 
-    def kept(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    def store(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
         if keep is not None:
             keep(str(as_json(logger, method, event)))
         return event
 
     if not console:
-        return [stamp, _with_traceback, _mask, kept, as_json]
+        return [stamp, _with_traceback, _mask, store, as_json]
     renderer = structlog.dev.ConsoleRenderer(
         colors=_is_terminal(stream),
         exception_formatter=structlog.dev.plain_traceback,
         timestamp_key="at",
         sort_keys=False,
     )
-    return [stamp, _with_traceback, _mask, kept, _one_line, renderer]
+    return [stamp, _with_traceback, _mask, store, _one_line, renderer]
 
 
 def _with_traceback(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -275,22 +275,22 @@ class LogFiles:
     def _open(self) -> None:
         self._close()
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        kept = log_files(self._folder)
-        last = kept[-1] if kept else self._folder / file_name(1)
-        if kept and last.stat().st_size >= self._file_bytes:
+        files = log_files(self._folder)
+        last = files[-1] if files else self._folder / file_name(1)
+        if files and last.stat().st_size >= self._file_bytes:
             last = self._folder / file_name(file_number(last) + 1)
-        self._forget(kept)
+        self._forget(files)
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
         self._file = os.open(last, flags | getattr(os, "O_BINARY", 0), 0o600)
         self._size = os.fstat(self._file).st_size
         if self._size and _torn(self._file, self._size):
             self._size += os.write(self._file, b"\n")
 
-    def _forget(self, kept: list[Path]) -> None:
+    def _forget(self, files: list[Path]) -> None:
         """Remove the oldest files, so that a full one more still fits."""
-        sizes = [each.stat().st_size for each in kept]
+        sizes = [each.stat().st_size for each in files]
         room = self._max_bytes - self._file_bytes
-        for place, path in enumerate(kept[:-1]):
+        for place, path in enumerate(files[:-1]):
             if sum(sizes[place:]) <= room:
                 return
             with contextlib.suppress(OSError):  # Windows keeps what somebody reads just now
@@ -308,12 +308,12 @@ def file_name(number: int) -> str:
 
 
 def file_number(path: Path) -> int:
-    """Return the number of a kept file."""
+    """Return the number of a log file."""
     return int(path.stem)
 
 
 def log_files(folder: Path) -> list[Path]:
-    """Return the files of kept lines, the oldest first; none where the folder is not there."""
+    """Return the files of the log, the oldest first; none where the folder is not there."""
     try:
         found = [path for path in folder.iterdir() if _is_log_file(path)]
     except OSError:

@@ -158,7 +158,7 @@ class OpenProblem:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What tells it from other open problems: code, store and subject."""
+        """Its identity among open problems: code, store and subject."""
         return (self.code, self.store, self.subject)
 
     @property

@@ -1,7 +1,7 @@
 """The audit trail: who did what, each entry chained to the one before by its hash.
 
 An entry that is changed, removed or put in breaks the chain where it stood; the fact `audit_head`
-tells that entries are missing at the end. What this does not protect against: docs/decisions.
+says that entries are missing at the end. What this does not protect against: docs/decisions.
 """
 
 import hashlib

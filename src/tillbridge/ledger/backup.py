@@ -1,7 +1,7 @@
-"""Back-ups of the ledger: whole, taken while it is in use, and not kept for ever.
+"""Back-ups of the ledger: whole, taken while it is in use, and deleted again.
 
 A back-up is `ledger-<instant>.db`, and beside it `ledger-<instant>.vault`: the secrets as they are
-kept, encrypted. Their key is in none of them.
+stored, encrypted. Their key is in none of them.
 """
 
 import contextlib
@@ -86,7 +86,7 @@ def copy_database(source: Path, target: Path) -> None:
             contextlib.closing(sqlite3.connect(beside)) as copy,
         ):
             original.backup(copy)
-            # A copy that stands alone: no -wal file has to be kept with it.
+            # A copy that stands alone: no -wal file belongs to it.
             copy.execute("PRAGMA journal_mode = DELETE")
         beside.replace(target)
     except BaseException:

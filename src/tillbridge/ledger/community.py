@@ -18,7 +18,7 @@ from tillbridge.ledger.models import (
     first_row,
     upsert,
 )
-from tillbridge.model.community import FINAL, ChildOrder, ParentOrder, Record, RecordKind
+from tillbridge.model.community import FINAL, ParentOrder, Record, RecordKind
 
 
 def key_of(name: str) -> str:
@@ -63,11 +63,8 @@ def mirrored_counts(connection: Connection, community: str) -> dict[str, int]:
         .group_by(col(CommunityRecord.kind))
     )
     counts: dict[str, int] = {row[0]: row[1] for row in rows}
-    return {
-        "stores": counts.get("store", 0),
-        "categories": counts.get("category", 0),
-        "items": counts.get("item", 0),
-    }
+    names = {"stores": "store", "categories": "category", "items": "item"}
+    return {name: counts.get(kind, 0) for name, kind in names.items()}
 
 
 def put_records(
@@ -109,13 +106,13 @@ class TiedChild:
     `state` is what the order is for the service.
     """
 
-    child: ChildOrder
-    parent_id: str
+    child: CommunityChild
     parent_received_at: int
     local_store: str | None
     state: str | None
 
 
+_OF_THE_SERVICE = ("order_id", "store_id", "store_name", "status", "subtotal")
 _OF_CHILD = and_(
     col(CommunityOrder.community) == col(CommunityChild.community),
     col(CommunityOrder.order_id) == col(CommunityChild.parent_id),
@@ -129,7 +126,7 @@ def get_parent(connection: Connection, community: str, order_id: str) -> Communi
 
 
 def put_parent(connection: Connection, community: str, order: ParentOrder, *, at: int) -> None:
-    """Know the order as the service tells it now, children included."""
+    """Store the order as the service has it now, children included."""
     parent = CommunityOrder(
         community=community,
         order_id=order.order_id,
@@ -145,15 +142,10 @@ def put_parent(connection: Connection, community: str, order: ParentOrder, *, at
     connection.execute(
         delete(CommunityChild).filter_by(community=community, parent_id=order.order_id)
     )
-    for child in order.children:
+    for each in order.children:
+        child = {name: getattr(each, name) for name in _OF_THE_SERVICE}
         statement = insert(CommunityChild).values(
-            community=community,
-            order_id=child.order_id,
-            parent_id=order.order_id,
-            store_id=child.store_id,
-            store_name=child.store_name,
-            status=child.status,
-            subtotal=child.subtotal,
+            community=community, parent_id=order.order_id, **child
         )
         connection.execute(statement.on_conflict_do_nothing())
 
@@ -190,18 +182,7 @@ def tied_children(
     else:
         query = query.where(col(CommunityChild.parent_id) == parent_id)
     with Session(connection) as session:
-        return [
-            TiedChild(
-                ChildOrder(
-                    child.order_id, child.store_id, child.store_name, child.status, child.subtotal
-                ),
-                child.parent_id,
-                received_at,
-                store,
-                state,
-            )
-            for child, received_at, store, state in session.execute(query)
-        ]
+        return [TiedChild(*row) for row in session.execute(query)]
 
 
 def counted(connection: Connection, community: str) -> dict[str, int]:

@@ -174,7 +174,7 @@ def forget_parts(connection: Connection, store: str, gone: Mapping[str, Collecti
 
 
 def mark_unconfirmed(connection: Connection, store: str, external_ids: Collection[str]) -> None:
-    """Mark items whose state at the service is unknown: the next plan tells them again."""
+    """Mark items whose state at the service is unknown: the next plan sends them again."""
     known = items_by_id(connection, store, external_ids)
     _put_items(
         connection,
@@ -279,7 +279,7 @@ def overlaid_items(connection: Connection, store: str) -> dict[str, AcceptedItem
 
 
 def unrecorded_items(connection: Connection, store: str) -> dict[str, AcceptedItem]:
-    """Return the items of which no record of the export is known: each reading tells them anew."""
+    """Return the items of which no record of the export is known: readings compare them anew."""
     return _items(connection, col(MenuItem.store) == store, col(MenuItem.fingerprint).is_(None))
 
 
@@ -328,10 +328,10 @@ def all_parts(connection: Connection, store: str) -> Parts:
     return _parts(connection, store, dict.fromkeys(PARTS, true()))
 
 
-def parts_like(connection: Connection, store: str, wanted: Parts) -> Parts:
-    """Return those of the wanted parts (by kind and id) that the service has, as accepted."""
+def parts_like(connection: Connection, store: str, like: Parts) -> Parts:
+    """Return those of these parts (by kind and id) that the service has, as accepted."""
     column = col(MenuPart.external_id)
-    chosen = {name: among(column, ids) for name in PARTS if (ids := getattr(wanted, name))}
+    chosen = {name: among(column, ids) for name in PARTS if (ids := getattr(like, name))}
     return _parts(connection, store, chosen)
 
 

@@ -1,4 +1,4 @@
-"""How items were before: what the storefront showed at a moment, for as long as history is kept.
+"""How items were before: what the storefront showed at a moment, for as long as history goes back.
 
 A row is what the service had of an item until `until_ms`; an empty body says that it had none. What
 it has now is in `menu_items`, so that an item that never changes costs nothing here.
@@ -59,7 +59,7 @@ def items_then(
 
 
 def ids_ever(connection: Connection, store: str) -> list[str]:
-    """Return the ids of all items that the storefront has or had, as long as history is kept."""
+    """Return the ids of all items that the storefront has or had, as far as history goes back."""
     query = select(col(MenuItem.external_id)).filter_by(store=store)
     past = select(col(PastItem.external_id)).filter_by(store=store)
     return list(connection.scalars(query.union(past)))

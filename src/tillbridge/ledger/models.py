@@ -182,9 +182,9 @@ class OrderRow(Row, table=True):
 
     `payload` is the event's data as JSON ("" once pruned); `last_failure` is "kind" or
     "kind: the POS's words"; `reason_code` and `message` belong to a cancel. `desired_state` is what
-    the POS or a person wants the order to be, `service_state` what the service was told. `refused`
+    the POS or a person wants the order to be, `service_state` what the service knows. `refused`
     holds the calls that the service refused for good, each with its words; `unseen` what a person
-    has not seen yet, by problem code, each with `at` (ms) and what the problem tells. `closed_at`:
+    has not seen yet, by problem code, each with `at` (ms) and the problem's fields. `closed_at`:
     nothing more is to be done.
     """
 
@@ -250,7 +250,7 @@ class MenuItem(Row, table=True):
     """An item as the service has accepted it (`menu_codec` encodes and decodes `body`).
 
     `fingerprint` is that of the export's record it came from (64 bit, signed); `pos_available` what
-    the export said, under any overlay; `overlaid`: an overlay lies over that.
+    the export has, under any overlay; `overlaid`: an overlay lies over that.
     """
 
     __tablename__ = "menu_items"

@@ -264,10 +264,10 @@ class OrderPage:
 
 
 def find_page(
-    connection: Connection, wanted: OrderFilter, *, page: int = 1, per_page: int = PER_PAGE
+    connection: Connection, chosen: OrderFilter, *, page: int = 1, per_page: int = PER_PAGE
 ) -> OrderPage:
-    """Return a page of the orders that are wanted, and how many there are in all."""
-    where = _where(wanted)
+    """Return a page of the orders that are asked for, and how many there are in all."""
+    where = _where(chosen)
     query = select(OrderRow).where(*where).order_by(*_NEWEST_FIRST)
     rows = all_rows(connection, query.limit(per_page).offset((page - 1) * per_page))
     return OrderPage(rows, _count(connection, *where), _handled(connection, rows))
@@ -289,7 +289,7 @@ def _count(connection: Connection, *where: ColumnElement[bool]) -> int:
     return connection.scalar(select(func.count()).select_from(OrderRow).where(*where)) or 0
 
 
-def _where(wanted: OrderFilter) -> list[ColumnElement[bool]]:
+def _where(chosen: OrderFilter) -> list[ColumnElement[bool]]:
     cancelled = col(OrderRow.desired_state) == OrderState.CANCELLED
     is_open = col(OrderRow.closed_at).is_(None)
     by_state: dict[str, list[ColumnElement[bool]]] = {
@@ -300,10 +300,10 @@ def _where(wanted: OrderFilter) -> list[ColumnElement[bool]]:
         "failed": [cancelled | (col(OrderRow.ticket) == TicketState.REFUSED)],
         "by_hand": [_by_hand()],
     }
-    parts = by_state.get(wanted.state, [])
-    if wanted.stores is not None:
-        parts.append(col(OrderRow.store).in_(wanted.stores))
-    if text := wanted.text.strip()[:_LONGEST_QUERY]:
+    parts = by_state.get(chosen.state, [])
+    if chosen.stores is not None:
+        parts.append(col(OrderRow.store).in_(chosen.stores))
+    if text := chosen.text.strip()[:_LONGEST_QUERY]:
         names = (OrderRow.order_id, OrderRow.order_number, OrderRow.ticket_reference)
         parts.append(or_(*(col(name).icontains(text, autoescape=True) for name in names)))
     return parts

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from sqlalchemy import (
     Connection,
     Integer,
-    Update,
     delete,
     inspect,
     literal_column,
     select,
     text,
-    tuple_,
     update,
 )
 from sqlalchemy.sql import ColumnElement
@@ -74,58 +72,35 @@ def cut_offs(now: int, *, keep_personal_data_days: int, keep_history_days: int) 
 def prune(connection: Connection, before: CutOffs, limit: int = BATCH) -> Pruned:
     """Remove up to `limit` rows' worth of each kind; falsy when there was nothing to remove.
 
-    Open orders, unhandled deliveries and running pushes are kept however old they are.
+    Open orders, unhandled deliveries and running pushes stay however old they are.
     """
-    emptied = (
-        connection.execute(_empty_deliveries(before, limit)).rowcount
-        + connection.execute(_empty_orders(before, limit)).rowcount
-        + connection.execute(_empty_parents(before, limit)).rowcount
-    )
-    forgotten = (
-        _forget(connection, LogEntry, col(LogEntry.at) < before.history, limit)
-        + _forget(connection, OrderRow, col(OrderRow.closed_at) < before.history, limit)
-        + _forget(connection, Delivery, col(Delivery.handled_at) < before.history, limit)
-        + _forget(connection, Push, col(Push.finished_at) < before.history, limit)
-        + _forget(connection, PastItem, col(PastItem.until_ms) < before.history, limit)
-        + _forget(
-            connection, CommunityOrder, col(CommunityOrder.changed_at) < before.history, limit
-        )
-        + _forget(connection, CommunityChild, ~_has_parent(), limit)
-        + _forget(connection, PastProblem, col(PastProblem.until) < before.history, limit)
-    )
+    emptied = forgotten = 0
+    for table, column, is_old in _personal_data(before.personal_data):
+        nothing = b"" if table is Delivery else ""
+        rows = _some(table, is_old & (col(getattr(table, column)) != nothing), limit)
+        emptied += connection.execute(update(table).where(rows).values({column: nothing})).rowcount
+    for table, is_old in _history(before.history):
+        forgotten += connection.execute(delete(table).where(_some(table, is_old, limit))).rowcount
     return Pruned(emptied, forgotten)
 
 
-def _empty_deliveries(before: CutOffs, limit: int) -> Update:
-    rows = select(col(Delivery.id)).where(
-        col(Delivery.handled_at) < before.personal_data, col(Delivery.body) != b""
-    )
-    return update(Delivery).where(col(Delivery.id).in_(rows.limit(limit))).values(body=b"")
-
-
-def _empty_orders(before: CutOffs, limit: int) -> Update:
+def _personal_data(before: int) -> tuple[tuple[type[Row], str, ColumnElement[bool]], ...]:
+    """Return the columns that hold customers' data, and which rows are to lose it."""
     # An order that the POS has may stay open for ever, if nobody says that it was delivered.
-    done = (col(OrderRow.closed_at) < before.personal_data) | (
-        (col(OrderRow.ticket) == TicketState.WRITTEN)
-        & (col(OrderRow.updated_at) < before.personal_data)
+    is_written = col(OrderRow.ticket) == TicketState.WRITTEN
+    is_done = (col(OrderRow.closed_at) < before) | (
+        is_written & (col(OrderRow.updated_at) < before)
     )
-    rows = select(col(OrderRow.store), col(OrderRow.order_id)).where(
-        done, col(OrderRow.payload) != ""
-    )
-    key = tuple_(col(OrderRow.store), col(OrderRow.order_id))
-    return update(OrderRow).where(key.in_(rows.limit(limit))).values(payload="")
-
-
-def _empty_parents(before: CutOffs, limit: int) -> Update:
-    rows = select(col(CommunityOrder.community), col(CommunityOrder.order_id)).where(
-        col(CommunityOrder.changed_at) < before.personal_data, col(CommunityOrder.payload) != ""
-    )
-    key = tuple_(col(CommunityOrder.community), col(CommunityOrder.order_id))
-    return update(CommunityOrder).where(key.in_(rows.limit(limit))).values(payload="")
-
-
-def _has_parent() -> ColumnElement[bool]:
     return (
+        (Delivery, "body", col(Delivery.handled_at) < before),
+        (OrderRow, "payload", is_done),
+        (CommunityOrder, "payload", col(CommunityOrder.changed_at) < before),
+    )
+
+
+def _history(before: int) -> tuple[tuple[type[Row], ColumnElement[bool]], ...]:
+    """Return which rows are to go."""
+    has_parent = (
         select(col(CommunityOrder.order_id))
         .where(
             col(CommunityOrder.community) == col(CommunityChild.community),
@@ -133,14 +108,21 @@ def _has_parent() -> ColumnElement[bool]:
         )
         .exists()
     )
+    return (
+        (LogEntry, col(LogEntry.at) < before),
+        (OrderRow, col(OrderRow.closed_at) < before),
+        (Delivery, col(Delivery.handled_at) < before),
+        (Push, col(Push.finished_at) < before),
+        (PastItem, col(PastItem.until_ms) < before),
+        (CommunityOrder, col(CommunityOrder.changed_at) < before),
+        (CommunityChild, ~has_parent),
+        (PastProblem, col(PastProblem.until) < before),
+    )
 
 
-def _forget(
-    connection: Connection, table: type[Row], is_old: ColumnElement[bool], limit: int
-) -> int:
+def _some(table: type[Row], where: ColumnElement[bool], limit: int) -> ColumnElement[bool]:
     rowid = literal_column("rowid", Integer)
-    rows = select(rowid).select_from(table).where(is_old).limit(limit)
-    return connection.execute(delete(table).where(rowid.in_(rows))).rowcount
+    return rowid.in_(select(rowid).select_from(table).where(where).limit(limit))
 
 
 # -- what a support bundle reads: rows counted, and what must not leave the machine

@@ -46,7 +46,7 @@ log = get_logger()
 
 # -- carrying over what can be read of another ledger
 
-# What no one else can tell us again. The menu comes back from the POS and the service.
+# What cannot be read anywhere else. The menu comes back from the POS and the service.
 _WORTH_SAVING = (
     "inbox",
     "orders",

@@ -46,11 +46,11 @@ def find_items(
     connection: Connection, store: str, text: str, *, limit: int, offset: int = 0
 ) -> FoundItems:
     """Return the items whose name, initials or id fit `text`; all by name where it is empty."""
-    wanted = fold(text.strip()[:_LONGEST_ITEM_QUERY])
+    query = fold(text.strip()[:_LONGEST_ITEM_QUERY])
     ranked = sorted(
         (rank, folded, external_id, item_id)
         for external_id, item_id, name in _names(connection, store)
-        if (rank := rank_of(wanted, folded := fold(name), external_id)) is not None
+        if (rank := rank_of(query, folded := fold(name), external_id)) is not None
     )
     page = ranked[offset : offset + limit]
     known = items_by_id(connection, store, {each[3] for each in page})
@@ -70,21 +70,21 @@ def fold(text: str) -> str:
     return "".join(each for each in plain if not unicodedata.combining(each))
 
 
-def rank_of(wanted: str, name: str, external_id: str) -> int | None:
+def rank_of(query: str, name: str, external_id: str) -> int | None:
     """Return how well a folded name fits, 0 best; None where it does not.
 
     It begins so; its words begin so ("ma pi" too); its initials ("pm"); its id; somewhere in it.
     """
-    if not wanted or name.startswith(wanted):
+    if not query or name.startswith(query):
         return 0
     words = name.split()
-    if all(any(word.startswith(part) for word in words) for part in wanted.split()):
+    if all(any(word.startswith(part) for word in words) for part in query.split()):
         return 1
-    if "".join(word[:1] for word in words).startswith(wanted):
+    if "".join(word[:1] for word in words).startswith(query):
         return 2
-    if fold(external_id).startswith(wanted):
+    if fold(external_id).startswith(query):
         return 3
-    return 4 if wanted in name else None
+    return 4 if query in name else None
 
 
 def _names(connection: Connection, store: str) -> Iterator[tuple[str, str, str]]:
@@ -116,7 +116,7 @@ def _found(accepted: AcceptedItem, external_id: str) -> FoundItem | None:
     for each in item.variants:
         if each.external_id == external_id:
             on_sale = item.available and each.available
-            said = accepted.pos_variants.get(external_id, each.available)
+            by_pos = accepted.pos_variants.get(external_id, each.available)
             return FoundItem(
                 external_id,
                 item.name,
@@ -124,6 +124,6 @@ def _found(accepted: AcceptedItem, external_id: str) -> FoundItem | None:
                 on_sale,
                 item.external_id,
                 each.variant_name,
-                said,
+                by_pos,
             )
     return None

@@ -45,7 +45,7 @@ def by_problem(fact: object) -> dict[ProblemKey, dict[str, Any]]:
 
 
 def row_of(problem: OpenProblem) -> ProblemKey:
-    """Return what tells this very problem from another, and from a later one of its kind."""
+    """Return the identity of this very problem, not of a later one of its kind."""
     return (problem.code, problem.store, problem.subject, problem.since)
 
 
@@ -295,9 +295,9 @@ def take_figures(connection: "Connection", now_ms: int) -> dict[str, StoreFigure
 def _read(query: _Query, now_ms: int) -> dict[str, StoreFigures]:
     after = (now_ms - max(SPANS.values()),)
     courses: dict[tuple[str, str], OrderCourse] = {}
-    for store, order_id, received_at, written_at, wanted, reason in query(_ORDERS, after):
+    for store, order_id, received_at, written_at, desired, reason in query(_ORDERS, after):
         courses[store, order_id] = OrderCourse(
-            received_at, written_at, cancelled=wanted == "cancelled", reason_code=reason
+            received_at, written_at, cancelled=desired == "cancelled", reason_code=reason
         )
     for store, order_id, at, event, detail in query(_LOG_ENTRIES, after):
         if (course := courses.get((store, order_id))) is not None:

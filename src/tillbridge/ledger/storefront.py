@@ -65,7 +65,7 @@ def kinship(known: Storefront | None, now: Storefront) -> Kinship:
 def current_storefront(connection: Connection, store: str, base_url: str) -> Storefront | None:
     """Return the storefront that the store is connected to now; None while it is to none.
 
-    A service that tells no integration ids is known by when this bridge made the integration.
+    A service without integration ids is known by when this bridge made the integration.
     """
     store_id = get_fact(connection, store, "service_store_id")
     if not isinstance(store_id, str):

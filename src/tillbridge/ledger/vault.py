@@ -1,6 +1,6 @@
 """Secrets at rest: tokens and webhook secrets, encrypted, beside the ledger and not inside it.
 
-The key is kept apart (`ledger.key`, or the systemd credential `ledger_key`), and the file is one
+The key is stored apart (`ledger.key`, or the systemd credential `ledger_key`), and the file is one
 of its own, so that a damaged ledger costs no token and no webhook secret (invariant 8).
 """
 
@@ -122,13 +122,7 @@ class Vault:
 
     def _save(self, secrets: dict[str, str]) -> None:
         token = self._fernet.encrypt(json.dumps(secrets).encode())
-        try:
-            write_durably(self._path, token)
-        except OSError as failure:
-            raise LedgerUnwritable(
-                _("{path} cannot be written: {detail}.").format(path=self._path, detail=failure),
-                fix=_("Free disk space, or let the bridge's user write there."),
-            ) from failure
+        _write(self._path, token)
         self._secrets = secrets
 
     def _decrypt(self, token: bytes) -> dict[str, str]:
@@ -162,7 +156,7 @@ def _fernet(data_dir: Path, *, has_vault: bool) -> Fernet:
                 ).format(vault=VAULT_FILE),
             )
         key = Fernet.generate_key()
-        _write_key(path, key)
+        _write(path, seal(key, machine_sealing()) + b"\n")
     try:
         return Fernet(unseal(key.strip(), machine_sealing()))
     except OSError as failure:
@@ -207,12 +201,12 @@ def _read(path: Path) -> bytes | None:
         ) from failure
 
 
-def _write_key(path: Path, key: bytes) -> None:
+def _write(path: Path, content: bytes) -> None:
     try:
-        write_durably(path, seal(key, machine_sealing()) + b"\n")
+        write_durably(path, content)
     except OSError as failure:
-        raise LedgerError(
-            _("{path} cannot be written: {detail}.").format(path=path, detail=failure.strerror),
+        raise LedgerUnwritable(
+            _("{path} cannot be written: {detail}.").format(path=path, detail=failure),
             fix=_("Free disk space, or let the bridge's user write there."),
         ) from failure
 

@@ -102,7 +102,7 @@ class Menu:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A record of an export that could not be read, told so that a person can mend it.
+    """A record of an export that could not be read, described so that a person can mend it.
 
     `place` is file and row ("menu.csv, row 17"); `external_id` is "" where even that is unknown.
     The item it stands for keeps the last good state: it is neither changed nor removed.
@@ -190,7 +190,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueChanges:
-    """A reading told as its difference from records already known by fingerprint.
+    """A reading as its difference from records already known by fingerprint.
 
     `fresh` holds what was read from records whose fingerprint was not known (items with their
     fingerprints, the parts they name, and the bad rows); `unseen` the known fingerprints that did

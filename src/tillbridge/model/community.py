@@ -18,10 +18,10 @@ FINAL = frozenset({"delivered", CANCELLED})
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A store, category or item of a community's catalogue, as the service told it.
+    """A store, category or item of a community's catalogue, as the service has it.
 
     `removed`: an incremental read says that it is gone. The properties are those of items, and
-    None where the record does not tell.
+    None where the record does not say.
     """
 
     kind: RecordKind

@@ -101,7 +101,7 @@ def week_json(
 
 
 def hours_to_json(hours: OpeningHours) -> dict[str, Any]:
-    """Return the hours as a JSON value, to be kept."""
+    """Return the hours as a JSON value, to be stored."""
     return {
         "timezone": hours.timezone,
         "weekly": [[[span.opens, span.closes] for span in day] for day in hours.weekly],
@@ -116,20 +116,20 @@ def hours_to_json(hours: OpeningHours) -> dict[str, Any]:
     }
 
 
-def hours_from_json(kept: object) -> OpeningHours | None:
+def hours_from_json(stored: object) -> OpeningHours | None:
     """Return the hours of `hours_to_json`; None for anything else."""
-    if not isinstance(kept, Mapping):
+    if not isinstance(stored, Mapping):
         return None
     return OpeningHours(
-        kept["timezone"],
-        tuple(tuple(Span(*span) for span in day) for day in kept["weekly"]),
+        stored["timezone"],
+        tuple(tuple(Span(*span) for span in day) for day in stored["weekly"]),
         tuple(
             DatedHours(
                 date.fromisoformat(each["day"]),
                 tuple(Span(*span) for span in each["spans"]),
                 each["reason"],
             )
-            for each in kept["overrides"]
+            for each in stored["overrides"]
         ),
     )
 

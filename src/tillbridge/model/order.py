@@ -1,6 +1,6 @@
 """Orders as delivered to the POS. Specification: Resources, Order; Order lifecycle; Orders.
 
-What the service sends is kept as received (`payload`); the typed fields are what the bridge
+What the service sends is stored as received (`payload`); the typed fields are what the bridge
 decides by. A field that is missing or odd never makes an order unreadable: only the id must be
 there. Texts hold whole characters only: halves, as JSON allows them, become U+FFFD.
 """
@@ -35,15 +35,15 @@ class ReasonCode(StrEnum):
     OTHER = "OTHER"
 
 
-UNCLEAR = "?"  # what people read in place of a quantity that nobody can tell
+UNCLEAR = "?"  # what people read in place of a quantity that nobody knows
 _MOST = 99_999  # of one thing in one order
 
 
 @dataclass(frozen=True, slots=True)
 class OrderOption:
-    """An add-on chosen on a line; `unit_price` in minor units, None where it is not told.
+    """An add-on chosen on a line; `unit_price` in minor units, None where it is not given.
 
-    `quantity` is 1 where `quantity_clear` says that nobody can tell it.
+    `quantity` is 1 where `quantity_clear` says that nobody knows it.
     """
 
     product_name: str
@@ -60,9 +60,9 @@ class OrderOption:
 
 @dataclass(frozen=True, slots=True)
 class OrderLine:
-    """A line; prices in minor units, None where they are not told.
+    """A line; prices in minor units, None where they are not given.
 
-    `quantity` is 1 where `quantity_clear` says that nobody can tell it.
+    `quantity` is 1 where `quantity_clear` says that nobody knows it.
     """
 
     product_name: str
@@ -82,7 +82,7 @@ class OrderLine:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An order of one store. `placed_at` is ms since the epoch, None where it is not told."""
+    """An order of one store. `placed_at` is ms since the epoch, None where it is not given."""
 
     id: str
     order_number: str
@@ -122,7 +122,7 @@ def parse_order(data: object) -> Order:
 
 
 def unclear_quantities(order: Order) -> list[str]:
-    """Return the names of what was ordered in a quantity that nobody can tell."""
+    """Return the names of what was ordered in a quantity that nobody knows."""
     things: list[OrderLine | OrderOption] = []
     for line in order.lines:
         things += [line, *line.options]
