@@ -31,10 +31,9 @@ from tillbridge.communities.orders import (
 )
 from tillbridge.communities.subscription import describe, differences, newest, remedy
 from tillbridge.ledger.community import TiedChild
-from tillbridge.ledger.models import CommunityOrder, CommunityOverride
+from tillbridge.ledger.models import CommunityChild, CommunityOrder, CommunityOverride
 from tillbridge.model.community import (
     STATUSES,
-    ChildOrder,
     DeliveryAttempt,
     ParentOrder,
     Record,
@@ -267,8 +266,11 @@ def test_no_event_ever_raises(event_type: str, body: bytes) -> None:
 def test_a_part_is_missing_where_it_is_ours_and_its_time_is_over(
     status: str, local: str | None, store: str, at: int, missing: bool
 ) -> None:
-    child = TiedChild(ChildOrder("ord_2", store, status=status), "ord_1", at, local, None)
-    assert is_missing(child, {"st_main"}, before=50) is missing
+    child = CommunityChild(
+        community="hall", order_id="ord_2", parent_id="ord_1", store_id=store, status=status
+    )
+    tied = TiedChild(child, at, local, None)
+    assert is_missing(tied, {"st_main"}, before=50) is missing
 
 
 # The subscription
