@@ -279,7 +279,7 @@ def _totals(connection: Connection, store: str, changes: Diff, source: Source) -
         having={each: menu.count_having(connection, store, each) for each in fields},
         parts={each: menu.count_parts(connection, store, each) for each in kinds},
         twins=twins,
-        accepted_from=accepted_source(connection, store),
+        accepted_from=_accepted_source(connection, store),
         read_from=source,
     )
 
@@ -289,7 +289,7 @@ def source_of(export: Catalogue) -> Source:
     return Source(export.ends_with_newline, export.facts.encodings)
 
 
-def accepted_source(connection: Connection, store: str) -> Source:
+def _accepted_source(connection: Connection, store: str) -> Source:
     """Return what the accepted menu was read from, as far as that is known."""
     known = get_fact(connection, store, SOURCE)
     if not isinstance(known, Mapping):

@@ -84,6 +84,11 @@ class Diff:
         return bool(self.added or self.removed or self.content or self.parts_put or self.menus.put)
 
     @property
+    def parts_gone(self) -> dict[str, frozenset[str]]:
+        """The ids of the parts that are gone, by kind."""
+        return {kind: getattr(self, kind).gone for kind in PART_KINDS}
+
+    @property
     def counts(self) -> dict[str, int]:
         """How many items of each kind of change, and parts that are new or changed."""
         return {
@@ -95,8 +100,7 @@ class Diff:
         }
 
     def __bool__(self) -> bool:
-        gone = any(getattr(self, kind).gone for kind in PART_KINDS)
-        return bool(self.needs_push or self.changed or gone)
+        return bool(self.needs_push or self.changed or any(self.parts_gone.values()))
 
 
 def diff(

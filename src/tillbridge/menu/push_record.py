@@ -155,8 +155,9 @@ class PushRecord:
         def finish(connection: Connection, store: str) -> None:
             menu.acknowledge_items(connection, store, last, at=at)
             menu.acknowledge_parts(connection, store, content.parts, at=at)
-            menu.forget_items(connection, store, content.ids, at=at)
-            menu.clear_refusals(connection, store, content.ids)
+            if content.ids:
+                menu.forget_items(connection, store, content.ids, at=at)
+                menu.clear_refusals(connection, store, content.ids)
             if also is not None:
                 also(connection)
             pushes.end_push(connection, self.id, state, message, at=at)
@@ -241,27 +242,25 @@ async def _by_sync_status(ctx: MenuContext, store_id: str, job_id: str, began: i
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The storefront that the store is connected to; None while it is to none.
+    """The storefront that the store is connected to, and its id there; None while it is to none.
 
     `whole_due`: only a full push brings ledger and storefront in line. `open_pushes` are those of
     which nobody knows the end.
     """
 
     now: Storefront | None
+    store_id: str | None
     known: Storefront | None = None
     whole_due: bool = False
     open_pushes: Sequence[Push] = ()
 
-    @property
-    def store_id(self) -> str | None:
-        """The store's id at the service."""
-        return None if self.now is None else self.now.store_id
-
 
 def read_connected(connection: Connection, store: str, base_url: str) -> Connected:
     """Return what is to be settled."""
+    now = storefront.current_storefront(connection, store, base_url)
     return Connected(
-        storefront.current_storefront(connection, store, base_url),
+        now,
+        None if now is None else now.store_id,
         storefront.remembered_storefront(connection, store, storefront.MENU),
         storefront.is_whole_due(connection, store),
         pushes.running_pushes(connection, store),

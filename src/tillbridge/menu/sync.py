@@ -15,9 +15,8 @@ from tillbridge.ledger import menu, pushes
 from tillbridge.ledger.facts import get_fact, put_fact
 from tillbridge.ledger.menu import Refusal
 from tillbridge.ledger.storefront import whole_is_done, whole_is_due
-from tillbridge.menu.compare import SOURCE, Comparison, accepted_source, compare, compare_variants
+from tillbridge.menu.compare import SOURCE, Comparison, compare, compare_variants
 from tillbridge.menu.describe import summary_lines
-from tillbridge.menu.diff import PART_KINDS
 from tillbridge.menu.guard import Source
 from tillbridge.menu.lane import (
     PUSH_NOT_ALLOWED,
@@ -359,15 +358,17 @@ def record_push(
     connection: Connection, store: str, result: PushResult, *, assessment: Assessment, clock: Clock
 ) -> None:
     """Record that the service has what was planned, apart from what it refused item by item."""
-    at = clock.now_ms()
+    comparison, at = assessment.comparison, clock.now_ms()
     put_fact(connection, store, "last_synced_at", at, at=at)
     if assessment.plan.kind == "full":
         whole_is_done(connection, store)
     if not assessment.reasons:
         put_fact(connection, store, PENDING, len(result.refused), at=at)
-        menu.forget_parts(connection, store, _parts_gone(assessment.comparison))
-        pushes.drop_hold(connection, store)
-        _record_source(connection, store, assessment.comparison.source, at=at)
+        if comparison.hold is not None:
+            pushes.drop_hold(connection, store)
+        if any(comparison.changes.parts_gone.values()):
+            menu.forget_parts(connection, store, comparison.changes.parts_gone)
+        _record_source(connection, store, comparison.source, comparison, at=at)
     result.refusals = menu.refused_items(connection, store)
 
 
@@ -375,20 +376,18 @@ async def record_nothing_to_push(ctx: MenuContext, assessment: Assessment) -> No
     """Record that the service has all of it; a line end that is missing is no news to rely on."""
     comparison, at = assessment.comparison, ctx.clock.now_ms()
     full = assessment.plan.kind == "full"  # of a menu without items: nothing is on either side
-    gone = {} if comparison.changes.needs_push else _parts_gone(comparison)
+    gone = {} if comparison.changes.needs_push else comparison.changes.parts_gone
     source, accepted = comparison.source, comparison.totals.accepted_from
     if assessment.reasons or source.ends_with_newline is False:
         source = accepted
-    new_source = source.after(accepted) != accepted
 
     def record(connection: Connection, store: str) -> None:
         if full:
             whole_is_done(connection, store)
         menu.forget_parts(connection, store, gone)
-        if new_source:
-            _record_source(connection, store, source, at=at)
+        _record_source(connection, store, source, comparison, at=at)
 
-    if full or new_source or any(gone.values()):
+    if full or any(gone.values()) or source.after(accepted) != accepted:
         await ctx.write(record)
 
 
@@ -422,11 +421,10 @@ def _clear_refusals(connection: Connection, store: str) -> None:
     menu.clear_refusals(connection, store, menu.refused_items(connection, store).keys())
 
 
-def _record_source(connection: Connection, store: str, source: Source, *, at: int) -> None:
-    """Record what the accepted menu was read from."""
-    remembered = source.after(accepted_source(connection, store))
-    put_fact(connection, store, SOURCE, asdict(remembered), at=at)
-
-
-def _parts_gone(comparison: Comparison) -> dict[str, frozenset[str]]:
-    return {kind: getattr(comparison.changes, kind).gone for kind in PART_KINDS}
+def _record_source(
+    connection: Connection, store: str, source: Source, comparison: Comparison, *, at: int
+) -> None:
+    """Record what the accepted menu was read from, if that is news."""
+    accepted = comparison.totals.accepted_from
+    if source.after(accepted) != accepted:
+        put_fact(connection, store, SOURCE, asdict(source.after(accepted)), at=at)
