@@ -300,9 +300,12 @@ def _losses(changes: Diff, totals: Totals, rules: Rules) -> Iterator[Finding]:
 # -- what the text of the export gives away, whatever it says
 
 
-def _cut_off(changes: Diff, totals: Totals, _rules: Rules) -> Iterator[Finding]:
-    ended, ends = totals.accepted_from.ends_with_newline, totals.read_from.ends_with_newline
-    if totals.items and changes.needs_push and ended and ends is False:
+def _source(changes: Diff, totals: Totals, _rules: Rules) -> Iterator[Finding]:
+    """Yield that it was cut off, or that some program saved it anew and garbled it."""
+    before, now = totals.accepted_from, totals.read_from
+    if not totals.items or not changes.needs_push:
+        return
+    if before.ends_with_newline and now.ends_with_newline is False:
         lost = [*changes.removed.values(), *(each.after for each in changes.content.values())]
         yield Finding(
             "cut_off",
@@ -311,33 +314,21 @@ def _cut_off(changes: Diff, totals: Totals, _rules: Rules) -> Iterator[Finding]:
             ),
             tuple(each.external_id for each in lost),
         )
-
-
-def _other_encoding(changes: Diff, totals: Totals, _rules: Rules) -> Iterator[Finding]:
-    """Yield that a file which was Unicode is not, or is garbled: some program saved it anew."""
-    if not totals.items or not changes.needs_push:
-        return
-    for name, now in totals.read_from.encodings.items():
-        was = totals.accepted_from.encodings.get(name)
-        if was is None or not was.encoding.startswith(_UTF) or now.chosen:
+    for name, how in now.encodings.items():
+        was = before.encodings.get(name)
+        if was is None or not was.encoding.startswith(_UTF) or how.chosen:
             continue
-        if now.encoded_twice and not was.encoded_twice:
+        if how.encoded_twice and not was.encoded_twice:
             text = _("{file} was in {was}, and was encoded a second time since")
-        elif now.encoding != _ASCII and not now.encoding.startswith(_UTF):
+        elif how.encoding != _ASCII and not how.encoding.startswith(_UTF):
             text = _(
                 "{file} was in {was}, and is read as {encoding} now: line {line}, byte {byte} "
                 "does not fit"
             )
         else:
             continue
-        text = text.format(
-            file=name,
-            was=was.encoding.upper(),
-            encoding=now.encoding,
-            line=now.bad_line,
-            byte=now.bad_byte,
-        )
-        yield Finding("encoding", text)
+        found = {"encoding": how.encoding, "line": how.bad_line, "byte": how.bad_byte}
+        yield Finding("encoding", text.format(file=name, was=was.encoding.upper(), **found))
 
 
 # -- items that come and go
@@ -518,8 +509,7 @@ def _listed(names: Sequence[str]) -> str:
 
 _CHECKS: tuple[Callable[[Diff, Totals, Rules], Iterator[Finding]], ...] = (
     _first,
-    _cut_off,
-    _other_encoding,
+    _source,
     _removals,
     _made_free,
     _slips,
