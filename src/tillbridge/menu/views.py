@@ -1,6 +1,6 @@
 """A store's menu as pages and commands show it: its state, items now and then, what is off sale."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from sqlalchemy import Connection
 
@@ -30,6 +30,7 @@ from tillbridge.model.money import to_major
 _PER_PAGE = 50
 _PUSHES = 30
 _REFUSED_SHOWN = 50
+_LISTED = ("external_id", "name", "variant", "price", "on_sale", "pos_on_sale")
 
 
 def menu_standing(connection: Connection, store: str) -> Answer:
@@ -66,7 +67,10 @@ def items_page(
     offset = (page - 1) * _PER_PAGE
     if at_ms is None:
         found = find_items(connection, store, text, limit=_PER_PAGE, offset=offset)
-        rows = [_found(each, currency) for each in found.items]
+        rows = [
+            {key: value for key, value in _found(each, currency, ()).items() if key in _LISTED}
+            for each in found.items
+        ]
         count, items_count = found.count, found.items_count
     else:
         then = _then(connection, store, text, at_ms)
@@ -190,15 +194,7 @@ def items_found(
     """Return items and variants that fit the letters, best first."""
     found = find_items(connection, store, text, limit=limit, offset=0)
     stopped = get_overrides(connection, store)
-    items = [
-        {
-            **_found(each, currency),
-            "item_id": each.item_id,
-            "currency": currency,
-            "stopped": each.external_id in stopped,
-        }
-        for each in found.items
-    ]
+    items = [_found(each, currency, stopped) for each in found.items]
     return {"items": items, "count": found.count}
 
 
@@ -219,14 +215,17 @@ def is_item(connection: Connection, store: str, external_id: str) -> bool:
     )
 
 
-def _found(item: FoundItem, currency: str) -> Answer:
+def _found(item: FoundItem, currency: str, stopped: Container[str]) -> Answer:
     return {
         "external_id": item.external_id,
+        "item_id": item.item_id,
         "name": item.name,
         "variant": item.variant,
         "price": to_major(item.price, currency),
+        "currency": currency,
         "on_sale": item.on_sale,
         "pos_on_sale": item.pos_on_sale,
+        "stopped": item.external_id in stopped,
     }
 
 
