@@ -27,7 +27,7 @@ def filled(*ids: str, deadline: float = 100) -> WriteQueue:
 
 
 def next_id(waiting: WriteQueue, now: float = 0, *, pos_there: bool = True) -> str | None:
-    entry = waiting.next(now, pos_there=pos_there)
+    entry, _due = waiting.next(now, pos_there=pos_there)
     return None if entry is None else entry.row.order_id
 
 
@@ -47,7 +47,7 @@ def test_an_order_in_trouble_lets_those_behind_it_pass() -> None:
 def test_nothing_is_tried_while_the_pos_is_offline_but_deadlines_hold() -> None:
     waiting = filled("a")
     assert next_id(waiting, now=99, pos_there=False) is None
-    assert waiting.next_at(pos_there=False) == 100
+    assert waiting.next(99, pos_there=False)[1] == 100
     assert next_id(waiting, now=100, pos_there=False) == "a"
 
 
@@ -74,7 +74,7 @@ def test_an_order_that_waits_to_be_confirmed_needs_no_pos() -> None:
 
 
 def test_nobody_waits_for_ever_for_nothing() -> None:
-    assert math.isinf(WriteQueue().next_at(pos_there=True))
+    assert WriteQueue().next(0, pos_there=True) == (None, math.inf)
 
 
 @pytest.mark.parametrize(

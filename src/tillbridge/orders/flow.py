@@ -157,7 +157,8 @@ class OrdersFlow:
             self._aside.failed(order_id, failure, order=order_id)
             self._redispatching.wake()
         else:
-            self._aside.works(change.after.order_id)
+            if change.after.order_id in self._aside.waiting:
+                self._aside.works(change.after.order_id)
 
     async def _dispatch_again(self) -> float | None:
         for order_id in self._aside.due():

@@ -513,7 +513,8 @@ class Intake:
         except Exception:  # noqa: BLE001 -- one of them cannot be taken in, whatever the cause
             taken = await self._take_singly(now_ms, skip)
             return taken, bool(taken)
-        self._aside.all_work(skip)
+        for key in self._aside.waiting.keys() - skip:
+            self._aside.works(key)
         return taken, len(taken) >= BATCH
 
     async def _take_singly(self, now_ms: int, skip: AbstractSet[int]) -> list[TakenIn]:
@@ -533,5 +534,6 @@ class Intake:
             except Exception as failure:  # noqa: BLE001 -- (as above)
                 self._aside.failed(each.id, failure, order=each.event_id)
             else:
-                self._aside.works(each.id)
+                if each.id in self._aside.waiting:
+                    self._aside.works(each.id)
         return taken

@@ -203,7 +203,7 @@ class ServiceNotifier:
             if report is not None:
                 del self._reports[row.order_id]
                 self._due.pop(row.order_id, None)
-                self._no_longer_waiting(report)
+                self._end_wait(report)
             return
         if report is None:
             auto = self._auto_accepted
@@ -218,7 +218,7 @@ class ServiceNotifier:
         report.row = row
         if report.call is None:
             self._due.pop(row.order_id, None)
-            self._no_longer_waiting(report)
+            self._end_wait(report)
             return
         if isinstance(change.event, Retried):
             report.due = -math.inf
@@ -311,7 +311,7 @@ class ServiceNotifier:
     ) -> None:
         """Commit where the service has the order: `already`, or since the call that took `ms`."""
         report.estimate, report.due = estimate, -math.inf
-        self._no_longer_waiting(report)
+        self._end_wait(report)
         if call is Call.CANCEL:
             detail = {"code": row.reason_code, **detail}
         now_ms = self._orders.clock.now_ms()
@@ -387,7 +387,7 @@ class ServiceNotifier:
             pause = max(pause, failure.retry_after_s)
         report.due = self._orders.clock.monotonic() + pause
 
-    def _no_longer_waiting(self, report: _Report) -> None:
+    def _end_wait(self, report: _Report) -> None:
         if report.waiting_since is not None:
             report.waiting_since, report.failures, report.answer = None, 0, ""
             self._report_waiting()

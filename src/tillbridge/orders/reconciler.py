@@ -277,7 +277,8 @@ class UpdateReader:
         except Exception as failure:  # noqa: BLE001 -- one piece of news must not stop the others
             self._aside.failed(update.key, failure, order=update.order_id)
             return False
-        self._aside.works(update.key)
+        if update.key in self._aside.waiting:
+            self._aside.works(update.key)
         return True
 
     async def take(self, update: TicketUpdate) -> None:

@@ -10,7 +10,6 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -363,34 +362,29 @@ class SetAside:
         self._step = step
         self._supervisor = repository.supervisor
         self._clock = repository.clock
-        self._waiting: dict[Any, tuple[str, int, float]] = {}  # order, failures, next try
+        self.waiting: dict[Any, tuple[str, int, float]] = {}  # order, failures, next try
 
     def failed(self, key: object, failure: Exception, *, order: str) -> None:
         """Let it wait, each time longer, and report it; `order` names whose work it is."""
-        failures = self._waiting[key][1] + 1 if key in self._waiting else 1
-        self._waiting[key] = order, failures, self._clock.monotonic() + backoff_s(failures)
+        failures = self.waiting[key][1] + 1 if key in self.waiting else 1
+        self.waiting[key] = order, failures, self._clock.monotonic() + backoff_s(failures)
         self._supervisor.failed(self._step, failure, order=order)
 
     def works(self, key: object) -> None:
-        """Take note that it has worked, if it had failed before."""
-        if (known := self._waiting.pop(key, None)) is not None:
-            self._supervisor.works(self._step, order=known[0])
-
-    def all_work(self, but: AbstractSet[Any]) -> None:
-        """Take note that all of them have worked, but for these keys."""
-        for key in self._waiting.keys() - but:
-            self.works(key)
+        """Take note that what had failed has worked."""
+        order, _failures, _at = self.waiting.pop(key)
+        self._supervisor.works(self._step, order=order)
 
     def due(self) -> frozenset[Any]:
         """Return the keys that are to be tried again now."""
-        return frozenset(self._waiting.keys() - self.not_due())
+        return frozenset(self.waiting.keys() - self.not_due())
 
     def not_due(self) -> frozenset[Any]:
         """Return the keys whose next try is still to come."""
         now = self._clock.monotonic()
-        return frozenset(key for key, (_o, _f, at) in self._waiting.items() if at > now)
+        return frozenset(key for key, (_o, _f, at) in self.waiting.items() if at > now)
 
     def due_in(self) -> float | None:
         """Return in how many seconds the first of them is due; None where there is none."""
-        first = min((at for _order, _failures, at in self._waiting.values()), default=None)
+        first = min((at for _order, _failures, at in self.waiting.values()), default=None)
         return None if first is None else max(0.0, first - self._clock.monotonic())

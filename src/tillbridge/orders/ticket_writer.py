@@ -94,7 +94,7 @@ class TicketWriter:
         row, clock = change.after, self._orders.clock
         phase = phase_of(row, self._settings.accept)
         if phase is None:
-            self._queue.drop(row.order_id)
+            self._queue.pop(row.order_id, None)
             return
         known = self._queue.get(row.order_id)
         now, retried = clock.monotonic(), isinstance(change.event, Retried)
@@ -138,9 +138,8 @@ class TicketWriter:
         while not self._draining:
             there = self._presence.probe_ok
             now = self._orders.clock.monotonic()
-            entry = self._queue.next(now, pos_there=there)
+            entry, next_at = self._queue.next(now, pos_there=there)
             if entry is None:
-                next_at = self._queue.next_at(pos_there=there)
                 return None if math.isinf(next_at) else max(0.0, next_at - now)
             self._idle.clear()
             try:

@@ -13,7 +13,6 @@ an order at once).
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tillbridge.ledger.models import OrderRow
@@ -72,40 +71,29 @@ class QueuedOrder:
         return max(due, self.set_aside_until)
 
 
-class WriteQueue:
+class WriteQueue(dict[str, QueuedOrder]):
     """The orders of one store that wait, by id."""
 
     def __init__(self) -> None:
-        self._queued: dict[str, QueuedOrder] = {}
+        super().__init__()
         self._places = 0
         self._pos_from = -math.inf
         self.pos_failures = 0  # how often in a row the POS was found to be offline
 
-    def __iter__(self) -> Iterator[QueuedOrder]:
-        return iter(self._queued.values())
-
-    def get(self, order_id: str) -> QueuedOrder | None:
-        """Return the order's entry, None where it does not wait."""
-        return self._queued.get(order_id)
-
     def add(self, row: OrderRow, phase: Phase, deadline: float) -> QueuedOrder:
         """Add an order, behind all others; one that waits already gets the row and the phase."""
-        known = self._queued.get(row.order_id)
+        known = self.get(row.order_id)
         if known is not None:
             known.row, known.phase, known.deadline = row, phase, deadline
             known.next_try, known.held = -math.inf, False
             return known
         self._places += 1
-        entry = self._queued[row.order_id] = QueuedOrder(row, self._places, phase, deadline)
+        entry = self[row.order_id] = QueuedOrder(row, self._places, phase, deadline)
         return entry
-
-    def drop(self, order_id: str) -> None:
-        """Forget the order: it waits for nothing any more."""
-        self._queued.pop(order_id, None)
 
     def any_for_pos(self) -> bool:
         """Return whether any order waits to be written or withdrawn."""
-        return any(each.phase is not Phase.CONFIRM and not each.held for each in self)
+        return any(each.phase is not Phase.CONFIRM and not each.held for each in self.values())
 
     def hold_all(self, until: float) -> None:
         """Try nothing before `until`: the POS is offline."""
@@ -117,26 +105,27 @@ class WriteQueue:
         if self.pos_failures:
             self.try_again()
             self.pos_failures = 0
-            for each in self:
+            for each in self.values():
                 if each.offline:
                     each.failures, each.offline = 0, False
 
     def try_again(self) -> None:
         """Let what failed because the POS was offline be tried at once, the least tried first."""
         self._pos_from = -math.inf
-        for each in self:
+        for each in self.values():
             if each.offline:
                 each.next_try = -math.inf
 
-    def next(self, now: float, *, pos_there: bool) -> QueuedOrder | None:
-        """Return the order of which something is to be done now."""
-        pos_from = self._pos_from if pos_there else math.inf
-        due = [each for each in self if each.due(pos_from) <= now]
-        if self.pos_failures:
-            return min(due, key=lambda each: (each.failures, each.place), default=None)
-        return min(due, key=lambda each: each.place, default=None)
+    def next(self, now: float, *, pos_there: bool) -> tuple[QueuedOrder | None, float]:
+        """Return the order of which something is to be done now, and when the first is due.
 
-    def next_at(self, *, pos_there: bool) -> float:
-        """Return when something is to be done next (monotonic seconds, or infinity)."""
+        In monotonic seconds, infinity where nothing waits.
+        """
         pos_from = self._pos_from if pos_there else math.inf
-        return min((each.due(pos_from) for each in self), default=math.inf)
+        dues = [(each.due(pos_from), each) for each in self.values()]
+        ready = [each for due, each in dues if due <= now]
+        least_tried = bool(self.pos_failures)
+        chosen = min(
+            ready, key=lambda each: (each.failures if least_tried else 0, each.place), default=None
+        )
+        return chosen, min((due for due, _each in dues), default=math.inf)

@@ -166,7 +166,7 @@ class Refusals:
         bad.real += looks_real
         bad.last_ms = self._clock.now_ms()
         several = len(bad.times) == _SEVERAL and now - bad.times[0] <= _WITHIN_S
-        if not several and bad.real < _SEVERAL and not self._is_open(store):
+        if not several and bad.real < _SEVERAL and not self._is_reported(store):
             return
         recent = bad.reported_at is not None and now - bad.reported_at < _REPORT_EVERY_S
         if not recent or bad.real == _SEVERAL:
@@ -175,7 +175,7 @@ class Refusals:
 
     def good_signature(self, store: str) -> None:
         """Note a signature that matches: the secret is right after all."""
-        if self._bad.pop(store, None) is not None or self._is_open(store):
+        if self._bad.pop(store, None) is not None or self._is_reported(store):
             self._tracker.report(Scope(store, _codes(store)), ())
 
     async def let_go(self) -> None:
@@ -191,7 +191,7 @@ class Refusals:
                 self._bad.pop(each.store)
                 self._tracker.close(each.code, each.store)
 
-    def _is_open(self, store: str) -> bool:
+    def _is_reported(self, store: str) -> bool:
         return any(self._tracker.is_open(code, store) for code in _codes(store))
 
     def _report(self, store: str, bad: _Bad) -> None:
