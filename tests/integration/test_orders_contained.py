@@ -1,5 +1,6 @@
 """One order, one piece of news or one step that fails unexpectedly does not stop the others."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 from tests.support.order_house import STORE, House, Life
 from tillbridge.core import supervision
 from tillbridge.core.problems import OpenProblem
-from tillbridge.model.order import Order
+from tillbridge.model.order import Order, ReasonCode
 from tillbridge.orders import intake, reconciler
 
 
@@ -96,6 +97,42 @@ async def test_an_order_the_service_cannot_be_told_of_does_not_silence_the_other
         await life.until_told("ord_2", "accepted")
         await life.until_told("ord_1", "accepted")
         await life.until(lambda: not set_aside(life))
+
+
+async def test_what_is_new_of_an_order_is_reported_at_once_after_a_failure_nobody_foresaw(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervision, "FIRST_PAUSE_S", 300)
+    async with house.life() as life:
+        house.service.fails = KeyError("a defect of ours")
+        await life.order("ord_1")
+        await life.until(lambda: set_aside(life))
+        house.service.fails = None
+        await life.flow.cancel("ord_1", ReasonCode.OTHER)
+        await life.until_told("ord_1", "cancelled")
+
+
+async def test_an_order_that_is_reopened_during_a_call_gets_no_second_one_beside_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called, answered = [], asyncio.Event()
+
+    async def slow(order_id: str) -> None:
+        called.append(order_id)
+        await answered.wait()
+        house.service.states[order_id] = "accepted"
+
+    async with house.life() as life:
+        monkeypatch.setattr(house.service, "accept", slow)
+        await life.order("ord_1")
+        await life.until(lambda: called)
+        await life.flow.done("ord_1", "settled")
+        await life.flow.retry("ord_1")
+        for _ in range(20):  # what would begin a second call has had its turn
+            await asyncio.sleep(0)
+        answered.set()
+        await life.until_told("ord_1", "accepted")
+    assert called == ["ord_1"]
 
 
 async def test_news_that_cannot_be_kept_does_not_stop_other_news(

@@ -201,9 +201,11 @@ class ServiceNotifier:
         report = self._reports.get(row.order_id)
         if row.closed_at is not None:
             if report is not None:
-                del self._reports[row.order_id]
+                report.row = row
                 self._due.pop(row.order_id, None)
                 self._end_wait(report)
+                if not report.busy:  # else no second call is begun beside this one
+                    del self._reports[row.order_id]
             return
         if report is None:
             auto = self._auto_accepted
@@ -220,7 +222,7 @@ class ServiceNotifier:
             self._due.pop(row.order_id, None)
             self._end_wait(report)
             return
-        if isinstance(change.event, Retried):
+        if report.waiting_since is None or isinstance(change.event, Retried):
             report.due = -math.inf
         self._due[row.order_id] = report
         self._wake()
@@ -268,6 +270,8 @@ class ServiceNotifier:
                     report.due = self._orders.clock.monotonic() + pause
             finally:
                 report.busy = False
+                if report.row.closed_at is not None:
+                    self._reports.pop(order_id, None)
                 self._busy -= 1
                 if not self._busy:
                     self._idle.set()
