@@ -290,7 +290,7 @@ def test_a_command_that_takes_long_says_so_once_in_a_pipe(monkeypatch: pytest.Mo
     monkeypatch.setattr("tillbridge.cli.say.AFTER_S", 0.01)
     told = io.StringIO()
     monkeypatch.setattr(sys, "stderr", told)
-    with progress("Pushing"):
+    with progress(lambda: "Pushing"):
         deadline = time.monotonic() + 10
         while not told.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -300,7 +300,7 @@ def test_a_command_that_takes_long_says_so_once_in_a_pipe(monkeypatch: pytest.Mo
 def test_a_command_that_is_quick_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     told = io.StringIO()
     monkeypatch.setattr(sys, "stderr", told)
-    with progress("Pushing"):
+    with progress(lambda: "Pushing"):
         pass
     assert told.getvalue() == ""
 
@@ -315,7 +315,7 @@ def test_on_a_terminal_progress_counts_and_wipes_itself_out(
     monkeypatch.setattr("tillbridge.cli.say.AFTER_S", 0.01)
     told = Terminal()
     monkeypatch.setattr(sys, "stderr", told)
-    with progress("Pushing"):
+    with progress(lambda: "Pushing"):
         deadline = time.monotonic() + 10
         while not told.getvalue() and time.monotonic() < deadline:
             time.sleep(0.01)

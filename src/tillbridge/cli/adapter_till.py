@@ -8,7 +8,7 @@ import typer
 
 from tillbridge.cli import complete, say
 from tillbridge.cli.commands import Json, argument, option
-from tillbridge.cli.settings import load_settings
+from tillbridge.cli.settings import load_settings, store_of
 from tillbridge.core.errors import ConfigError
 from tillbridge.core.i18n import _
 
@@ -185,18 +185,13 @@ def _tell(trial: "Trial", currency: str) -> None:
         say.line(say.clean(menu.get("fix", "")))
     elif "catalogue" in said:
         items = menu.get("items", [])
-        say.table(
-            (_("ID"), _("NAME"), _("PRICE"), ""),
-            (
-                (
-                    each["external_id"],
-                    each["name"],
-                    to_major(each["price"], currency),
-                    "" if each.get("available", True) else _("sold out"),
-                )
-                for each in items[:_SHOWN]
-            ),
-        )
+        columns: list[say.Column] = [
+            (_("ID"), "external_id"),
+            (_("NAME"), "name"),
+            (_("PRICE"), lambda each: to_major(each["price"], currency)),
+            ("", lambda each: "" if each.get("available", True) else _("sold out")),
+        ]
+        say.rows(columns, items[:_SHOWN])
         if len(items) > _SHOWN:
             say.line(_("... and {count} more (all with --json)").format(count=len(items) - _SHOWN))
     off = [
@@ -308,12 +303,7 @@ def _missing_of(context: typer.Context, store: str) -> tuple[dict[str, Any], Pat
     from tillbridge.pos.kit import find_kit, opened
 
     loaded = load_settings(context)
-    settings = loaded.settings.stores.get(store)
-    if settings is None:
-        raise ConfigError(
-            _("There is no store {store} in the configuration.").format(store=store),
-            fix=_("It has: {names}.").format(names=", ".join(loaded.settings.stores)),
-        )
+    settings = store_of(loaded, store)
     used, options = next((name, dict(said)) for table, name, said in settings.adapters)
     adapter = find_kit(used).adapter
     field = adapter.options.model_fields.get("modifiers")

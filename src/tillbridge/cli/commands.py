@@ -24,7 +24,7 @@ def option(
     metavar: str = "",
     *,
     short: str = "",
-    **more: Any,  # noqa: ANN401 -- typer's
+    **more: Any,  # noqa: ANN401 -- whatever typer takes
 ) -> Any:  # noqa: ANN401 -- typer has no name for it
     """Return an option with its help; it is a flag without a `metavar`."""
     names = (name, short) if short else (name,)

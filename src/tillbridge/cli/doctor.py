@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _ANSWER_S = 5.0
+_WIDEST = 60
 _MARKS = {"ok": "ok", "warning": "look", "failed": "BROKEN", "skipped": "-"}
 
 
@@ -39,7 +40,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     Example: tillbridge doctor
     """
     loaded = load_settings(context)
-    told = examined(loaded, DoctorProgress().tell)
+    told = examined(loaded)
     if as_json:
         say.document({name: value for name, value in told.items() if name != "running"})
     else:
@@ -47,57 +48,42 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     raise typer.Exit(0 if told["ok"] else 1)
 
 
-def examined(loaded: "LoadedSettings", told: Callable[[Answer], None]) -> Answer:
+def examined(loaded: "LoadedSettings") -> Answer:
     """Return the report: of the running bridge, or of what can be seen without one."""
-    hung = False
-    try:
-        running = find_running(loaded.data_dir)
-        if running is not None:
-            return _inside(running, told)
-    except NotRunning:
-        pass  # it ended this very moment
-    except CommandFailed:
-        hung = True
-    from tillbridge import daemon
+    running: list[str] = []  # the titles of what is looked at now
 
-    return daemon.examine_alone(loaded, hung=hung, on_progress=told)
-
-
-def _inside(running: RunningBridge, told: Callable[[Answer], None]) -> Answer:
-    run = running.ask("diagnostics.begin", {}, timeout_s=_ANSWER_S)["run"]
-    while True:
-        answer = running.ask("diagnostics.result", {"run": run}, timeout_s=_ANSWER_S)
-        told(answer)
-        if answer["done"]:
-            return answer
-        time.sleep(0.2)
-
-
-class DoctorProgress:
-    """Tells what is still looked at, once it takes more than a second."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._width = 0
-        self._told = False
-
-    def tell(self, answer: Answer) -> None:
-        """Take note of how far it is."""
-        titles = [
+    def note(answer: Answer) -> None:
+        running[:] = [
             f"{each['title']} ({each['store']})" if each["store"] else each["title"]
             for each in answer["running"]
         ]
-        if sys.stderr.isatty():
-            self._line(", ".join(titles) if time.monotonic() - self._began > 1 else "")
-        elif titles and not self._told and time.monotonic() - self._began > 1:
-            self._told = True
-            typer.echo(_("Still looking at: {what}").format(what=", ".join(titles)), err=True)
 
-    def _line(self, text: str) -> None:
-        shown = (_("Looking at: {what}").format(what=text)[:78]) if text else ""
-        if shown or self._width:
-            typer.echo("\r" + shown.ljust(self._width) + "\r", nl=False, err=True)
-            self._width = len(shown)
+    def what() -> str:
+        return _("Still looking at: {what}").format(what=", ".join(running))[:_WIDEST]
+
+    with say.progress(what):
+        hung = False
+        try:
+            bridge = find_running(loaded.data_dir)
+            if bridge is not None:
+                return _inside(bridge, note)
+        except NotRunning:
+            pass  # it ended this very moment
+        except CommandFailed:
+            hung = True
+        from tillbridge import daemon
+
+        return daemon.examine_alone(loaded, hung=hung, on_progress=note)
+
+
+def _inside(running: RunningBridge, on_progress: Callable[[Answer], None]) -> Answer:
+    run = running.ask("diagnostics.begin", {}, timeout_s=_ANSWER_S)["run"]
+    while True:
+        answer = running.ask("diagnostics.result", {"run": run}, timeout_s=_ANSWER_S)
+        on_progress(answer)
+        if answer["done"]:
+            return answer
+        time.sleep(0.2)
 
 
 def _show(told: Answer) -> None:
@@ -168,7 +154,7 @@ def support_bundle(
 def _gathered(loaded: "LoadedSettings") -> "Bundle":
     from tillbridge.diagnostics.bundle import gather
 
-    doctor = examined(loaded, DoctorProgress().tell)
+    doctor = examined(loaded)
     return gather(loaded, _status(loaded), doctor, now_ms=Clock().now_ms())
 
 

@@ -134,7 +134,9 @@ def _speaks_unicode() -> bool:
 Yes = Annotated[bool, typer.Option("--yes", help=_("Do it without asking."))]
 
 
-def confirm(effects: Iterable[str], *, yes: bool) -> None:
+def confirm(
+    effects: Iterable[str], *, yes: bool, question: str = _("Do it?"), mark: str = "- "
+) -> None:
     """Let a person agree to effects; ends with 1 where they do not.
 
     Without effects nobody is asked. Raises ConfigError without a terminal.
@@ -143,13 +145,13 @@ def confirm(effects: Iterable[str], *, yes: bool) -> None:
     if yes or not effects:
         return
     for effect in effects:
-        typer.echo("- " + clean(effect), err=True)
+        typer.echo(mark + clean(effect), err=True)
     if not sys.stdin.isatty():
         raise ConfigError(
             _("This asks for a person's word, and there is no terminal to ask on."),
             fix=_("Add --yes to do it without asking."),
         )
-    if not typer.confirm(_("Do it?"), err=True):
+    if not typer.confirm(question, err=True):
         raise typer.Exit(1)
 
 
@@ -157,14 +159,13 @@ AFTER_S = 1.0
 
 
 @contextmanager
-def progress(what: str = "") -> Iterator[None]:
-    """Say on stderr that it takes more than a second.
+def progress(what: Callable[[], str] = lambda: _("Still working")) -> Iterator[None]:
+    """Say on stderr that it takes more than a second, and what is under way.
 
     On a terminal every second how long it has taken; elsewhere one line, once.
     """
     over = threading.Event()
-    text = what or _("Still working")
-    ticking = threading.Thread(target=_tick, args=(text, over), name="progress", daemon=True)
+    ticking = threading.Thread(target=_tick, args=(what, over), name="progress", daemon=True)
     ticking.start()
     try:
         yield
@@ -173,18 +174,17 @@ def progress(what: str = "") -> Iterator[None]:
         ticking.join()
 
 
-def _tick(text: str, over: threading.Event) -> None:
+def _tick(what: Callable[[], str], over: threading.Event) -> None:
     began = time.monotonic()
     if over.wait(AFTER_S):
         return
     if not sys.stderr.isatty():
-        _write(f"{text} ...\n")
+        _write(f"{what()} ...\n")
         return
     width = 0
     while True:
-        shown = _("{text}, {seconds} s ...").format(
-            text=text, seconds=int(time.monotonic() - began)
-        )
+        seconds = int(time.monotonic() - began)
+        shown = _("{text}, {seconds} s ...").format(text=what(), seconds=seconds)
         width = max(width, len(shown))
         _write("\r" + shown.ljust(width))
         if over.wait(1.0):

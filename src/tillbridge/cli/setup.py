@@ -1,8 +1,5 @@
 """`tillbridge setup ...`: how far the bridge is set up, and writing what the page may not write."""
 
-import sys
-from typing import Annotated, Any
-
 import typer
 
 from tillbridge.cli import say
@@ -43,7 +40,7 @@ def show(context: typer.Context, as_json: Json = False) -> None:
 @app.command()
 def write(
     context: typer.Context,
-    yes: Annotated[bool, typer.Option("--yes", help=_("Do it without asking."))] = False,
+    yes: say.Yes = False,
     as_json: Json = False,
 ) -> None:
     """Write what was set up on the page into the file, as a user who may; the bridge begins anew.
@@ -64,8 +61,7 @@ def write(
         raise CommandFailed(
             _("There is nothing to write."), fix=_("Take the steps on the page, under Set-up.")
         )
-    if not yes:
-        _confirm(told)
+    say.confirm(told["lines"], yes=yes, question=_("Write it?"), mark="")
     path = Path(told["file"])
     copy = replace_file(path, told["text"])
     try:
@@ -75,18 +71,6 @@ def write(
             put_back(path, copy)
         raise
     say.answered(answer, as_json=as_json)
-
-
-def _confirm(told: dict[str, Any]) -> None:
-    for line in told["lines"]:
-        typer.echo(say.clean(line), err=True)
-    if not sys.stdin.isatty():
-        raise ConfigError(
-            _("This asks for a person's word, and there is no terminal to ask on."),
-            fix=_("Add --yes to do it without asking."),
-        )
-    if not typer.confirm(_("Write it?"), err=True):
-        raise typer.Exit(1)
 
 
 def _running(context: typer.Context) -> RunningBridge:
