@@ -16,6 +16,7 @@ from tillbridge.cli import (
     ledger,
     logs,
     orders,
+    reach,
     run,
     service,
     setup,
@@ -23,7 +24,6 @@ from tillbridge.cli import (
     status,
     tables,
     version,
-    way_in,
 )
 from tillbridge.cli.commands import group
 from tillbridge.core.i18n import _
@@ -76,7 +76,7 @@ app.command("connect")(connect.connect)
 app.add_typer(group("integration", _("The integration of a store: show, change, renew, remove.")))
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
-app.command("reach")(way_in.reach)
+app.command("reach")(reach.reach)
 app.command("logs")(logs.logs)
 app.command("support-bundle")(doctor.support_bundle)
 app.add_typer(group("problems", _("What is wrong, and what to do; stop alerts about it.")))
