@@ -20,7 +20,6 @@ from tillbridge.cli import (
     run,
     service,
     setup,
-    signup,
     status,
     tables,
     version,
@@ -71,7 +70,7 @@ def begin(
 
 app.command("run")(run.run)
 app.add_typer(setup.app, name="setup")
-app.command("signup")(signup.signup)
+app.command("signup")(connect.signup)
 app.command("connect")(connect.connect)
 app.add_typer(group("integration", _("The integration of a store: show, change, renew, remove.")))
 app.command("status")(status.status)

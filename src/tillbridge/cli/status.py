@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from tillbridge.cli import say
+from tillbridge.cli.commands import option
 from tillbridge.cli.control import NotRunning, find_running
 from tillbridge.cli.settings import config_path
 from tillbridge.core.errors import LedgerError
@@ -20,7 +21,7 @@ _ANSWER_S = 5.0
 def status(
     context: typer.Context,
     as_json: Annotated[
-        bool, typer.Option("--json", help=_("The whole status as JSON, as at /api/status."))
+        bool, option("--json", _("The whole status as JSON, as at /api/status."))
     ] = False,
 ) -> None:
     """Show how the bridge is, and what to do about what is wrong.
