@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.fork_server import run
 from tests.support.pretend_control import PretendControl
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, Unreachable
@@ -59,19 +60,8 @@ class Program:
 
     async def __call__(self, *arguments: str, config: bool = True) -> Ran:
         named = ["--config", str(self.config)] if config else []
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tillbridge",
-            *named,
-            *arguments,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.folder,
-        )
-        out, err = await asyncio.wait_for(process.communicate(), 60)
-        assert process.returncode is not None
-        return Ran(process.returncode, out.decode(), err.decode())
+        done = await asyncio.to_thread(run, *named, *arguments, cwd=self.folder, within_s=60)
+        return Ran(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, insert
 
+from tests.support import fork_server
 from tests.support.bridge_process import free_port
 from tests.support.ledger_house import opened
 from tillbridge.cli.say import progress
@@ -107,14 +108,8 @@ async def shop(config: Path) -> Path:
 
 
 def run(config: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tillbridge", "--config", str(config), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **env},
-        check=False,
-    )
+    command = ("--config", str(config), *arguments)
+    return fork_server.run(*command, env={**os.environ, **env}, within_s=60)
 
 
 def on_terminal(config: Path, *arguments: str, **env: str) -> str:

@@ -1,14 +1,12 @@
 """What `config check` finds beyond the file: addresses, and what adapters cannot do."""
 
-import os
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.bridge_process import free_port
+from tests.support.fork_server import run
 from tillbridge.core.errors import ConfigError
 from tillbridge.setup.checking import check_address
 
@@ -44,14 +42,7 @@ def checked(
 ) -> tuple[int, str]:
     path = folder / "bridge.toml"
     path.write_text(STORE.format(receiver=receiver, page=page, adapter=adapter, more=more))
-    ran = subprocess.run(
-        [sys.executable, "-m", "tillbridge", "--config", str(path), "config", "check"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ},
-    )
+    ran = run("--config", str(path), "config", "check", within_s=60)
     return ran.returncode, ran.stdout + ran.stderr
 
 

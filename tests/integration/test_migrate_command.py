@@ -2,12 +2,12 @@
 
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.support.fork_server import run
 from tillbridge.core.compatibility import ledger_schemas
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,13 +24,7 @@ def content_of(path: Path) -> list[str]:
 
 
 def migrate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tillbridge", "migrate", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run("migrate", *arguments, cwd=folder, within_s=110)
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection
 
+from tests.support import fork_server
 from tests.support.bridge_process import free_port
 from tests.support.ledger_house import opened
 from tillbridge.ledger.models import OrderRow
@@ -75,14 +75,8 @@ def fill(connection: Connection) -> None:
 
 
 def run(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "tillbridge", "--config", str(config), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "TZ": "UTC"},
-        check=False,
-    )
+    command = ("--config", str(config), *arguments)
+    return fork_server.run(*command, env={**os.environ, "TZ": "UTC"}, within_s=60)
 
 
 def test_an_order_is_shown_by_its_number(shop: Path) -> None:

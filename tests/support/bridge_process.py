@@ -14,6 +14,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
+from tests.support.fork_server import run
+
 T = TypeVar("T")
 
 
@@ -80,15 +82,9 @@ class BridgeProcess:
 
     async def run(self, *arguments: str, within_s: float = 60) -> tuple[int, str, str]:
         """Run another command of the program; return its exit code, output and error output."""
-        process = await asyncio.create_subprocess_exec(
-            *self.command(*arguments),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=self.env,
-        )
-        out, err = await asyncio.wait_for(process.communicate(), within_s)
-        assert process.returncode is not None
-        return process.returncode, out.decode(), err.decode()
+        config = ("--config", str(self.config))
+        done = await asyncio.to_thread(run, *config, *arguments, env=self.env, within_s=within_s)
+        return done.returncode, done.stdout, done.stderr
 
     def events(self, name: str | None = None, **fields: object) -> list[dict[str, Any]]:
         """Return the log events since the last start, by name and fields."""

@@ -3,6 +3,7 @@
 import asyncio
 import csv
 import json
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 import aiohttp
 
 from tests.support.bridge_process import BridgeProcess, free_port, until
+from tests.support.fork_server import started
 from tillbridge.sandbox import SandboxSettings, start
 
 SECRET = "sandbox-secret"
+OPEN = re.compile(r"^Open: (.+)\n", re.MULTILINE)
 
 
 class Till:
@@ -130,24 +133,18 @@ retry_s = 0.2
 
     async def connect(self) -> tuple[int, str, str]:
         """Run `tillbridge connect` and be the merchant who allows it."""
-        process = await asyncio.create_subprocess_exec(
-            *self.bridge.command("connect", "main", "--no-browser"),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            env=self.bridge.env,
-        )
-        assert process.stdout is not None
-        head = []
-        async with asyncio.timeout(30):
-            while line := (await process.stdout.readline()).decode():
-                head.append(line)
-                if line.startswith("Open: "):
-                    async with self.http.get(line.removeprefix("Open: ").strip()) as page:
-                        head.append(await page.text())
-                    break
-        out, err = await asyncio.wait_for(process.communicate(), 30)
-        assert process.returncode is not None
-        return process.returncode, "".join(head) + out.decode(), err.decode()
+        config = ("--config", str(self.bridge.config))
+        arguments = (*config, "connect", "main", "--no-browser")
+        seen = ""
+        with started(*arguments, env=self.bridge.env) as command:
+            ended = asyncio.create_task(asyncio.to_thread(command.wait, 30))
+            while not (ended.done() or (told := OPEN.search(command.output()))):
+                await asyncio.sleep(0.02)
+            if told := OPEN.search(command.output()):
+                async with self.http.get(told[1]) as page:
+                    seen = await page.text()
+            done = await ended
+        return done.returncode, done.stdout + seen, done.stderr
 
     async def control(self, path: str, body: object = None, *, method: str = "POST") -> Any:  # noqa: ANN401 -- any JSON value
         """Ask the sandbox's control API."""

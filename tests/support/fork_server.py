@@ -1,0 +1,263 @@
+"""Commands of the program as processes that start at once: forked from one that has imported it.
+
+`python -m tillbridge` spends half a second of a processor on imports, and the tests start it many
+hundred times. What `run` starts is a process too, with its arguments, environment, folder, output
+and exit code; only its imports are done already. What is about the start itself (what is imported,
+how long it takes, a terminal, a signal) starts the real program, and so do the daemons.
+"""
+
+import atexit
+import functools
+import importlib
+import json
+import os
+import pkgutil
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+# What the interpreter and the loader read before any code of the program runs.
+_READ_AT_START = ("PYTHON", "LD_", "LANG", "LC_")
+_starting = threading.Lock()
+
+
+def run(
+    *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, within_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Run `tillbridge` with these arguments; TimeoutError where it has not ended in time."""
+    with started(*arguments, cwd=cwd, env=env) as command:
+        return command.wait(within_s)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that was started, and what it has written."""
+
+    arguments: tuple[str, ...]
+    _ended: Callable[[float], int]
+    _out: IO[bytes]
+    _err: IO[bytes]
+
+    def output(self) -> str:
+        """Return what it has written to standard output by now."""
+        return _written(self._out)
+
+    def wait(self, within_s: float) -> subprocess.CompletedProcess[str]:
+        """Wait for its end; TimeoutError where it has not ended in time, and is ended."""
+        code = self._ended(within_s)
+        command = ["tillbridge", *self.arguments]
+        return subprocess.CompletedProcess(command, code, self.output(), _written(self._err))
+
+
+def _written(stream: IO[bytes]) -> str:
+    return os.pread(stream.fileno(), os.fstat(stream.fileno()).st_size, 0).decode("utf-8")
+
+
+@contextmanager
+def started(
+    *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> Iterator[Command]:
+    """Start `tillbridge` with these arguments; the caller waits for its end."""
+    wanted = dict(os.environ if env is None else env)
+    with (
+        Path(os.devnull).open("rb") as nothing,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+        ExitStack() as stack,
+    ):
+        streams = [nothing.fileno(), out.fileno(), err.fileno()]
+        if hasattr(os, "fork") and _start_of(wanted) == _start_of(os.environ):
+            ended = stack.enter_context(_forked(arguments, cwd or Path.cwd(), wanted, streams))
+        else:
+            ended = stack.enter_context(_spawned(arguments, cwd, wanted, streams))
+        yield Command(arguments, ended, out, err)
+
+
+@contextmanager
+def _forked(
+    arguments: Sequence[str], cwd: Path, env: Mapping[str, str], streams: Sequence[int]
+) -> Iterator[Callable[[float], int]]:
+    request = json.dumps({"arguments": arguments, "cwd": str(cwd), "env": env}).encode()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(_server())
+        size = len(request).to_bytes(4, "big")
+        socket.send_fds(connection, [size], list(streams))
+        connection.sendall(request)
+        connection.settimeout(60)
+        pid = int.from_bytes(connection.recv(4), "big")
+
+        def ended(within_s: float) -> int:
+            connection.settimeout(within_s)
+            try:
+                return int(connection.recv(64))
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                raise
+
+        yield ended
+
+
+@contextmanager
+def _spawned(
+    arguments: Sequence[str],
+    cwd: Path | None,
+    env: Mapping[str, str],
+    streams: Sequence[int],
+) -> Iterator[Callable[[float], int]]:
+    command = [sys.executable, "-m", "tillbridge", *arguments]
+    nothing, out, err = streams
+    with subprocess.Popen(
+        command, cwd=cwd, env=env, stdin=nothing, stdout=out, stderr=err
+    ) as process:
+
+        def ended(within_s: float) -> int:
+            try:
+                return process.wait(within_s)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise TimeoutError from None
+
+        yield ended
+
+
+def _start_of(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if name.startswith(_READ_AT_START)}
+
+
+def _server() -> str:
+    """Return where the server listens; the first who asks starts it, and it ends with us."""
+    with _starting:
+        return _started()
+
+
+@functools.cache
+def _started() -> str:
+    folder = tempfile.mkdtemp(prefix="tillbridge-fork-")
+    address = str(Path(folder) / "socket")
+    process = subprocess.Popen(
+        [sys.executable, __file__, address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+
+    atexit.register(process.communicate)  # the end of its input ends it
+    return address
+
+
+# -- the server
+
+
+_NOT_FOR_COMMANDS = (
+    "tillbridge.__main__",
+    "tillbridge.adapter.conformance",
+    "tillbridge.ledger.migrations",
+    "tillbridge.pytest_plugin",
+    "tillbridge.windows",
+)
+
+
+class _Command(Exception):
+    """The process is to become this command."""
+
+
+def _serve(address: str) -> None:
+    """Fork a child for each request, and answer with its exit code; end with standard input."""
+    running: dict[int, socket.socket] = {}
+    woken, wake = socket.socketpair()
+    for end in (woken, wake):
+        end.setblocking(False)
+    signal.set_wakeup_fd(wake.fileno())
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    with selectors.DefaultSelector() as selector, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        for each in (listener, woken, sys.stdin):
+            selector.register(each, selectors.EVENT_READ)
+        print("ready", flush=True)  # noqa: T201 -- to whoever started the server
+        while True:
+            for key, _events in selector.select():
+                if key.fileobj is sys.stdin:
+                    return
+                if key.fileobj is woken:
+                    woken.recv(4096)
+                    _report_ended(running)
+                else:
+                    _fork(listener.accept()[0], running)
+
+
+def _report_ended(running: dict[int, socket.socket]) -> None:
+    with suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            with running.pop(ended[0]) as connection, suppress(OSError):
+                connection.sendall(str(os.waitstatus_to_exitcode(ended[1])).encode())
+
+
+def _fork(connection: socket.socket, running: dict[int, socket.socket]) -> None:
+    size, streams, _flags, _address = socket.recv_fds(connection, 4, 3)
+    request = b""
+    while len(request) < int.from_bytes(size, "big"):
+        request += connection.recv(65536)
+    pid = os.fork()
+    if pid == 0:
+        for target, stream in enumerate(streams):
+            os.dup2(stream, target)
+        raise _Command(json.loads(request))
+    for stream in streams:
+        os.close(stream)
+    running[pid] = connection
+    connection.sendall(pid.to_bytes(4, "big"))
+
+
+def _become(request: dict) -> None:
+    """Be `python -m tillbridge` from here on."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115 -- lives as long as the process
+    sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115 -- (as above)
+    sys.stderr = open(  # noqa: SIM115 -- (as above)
+        2, "w", buffering=1, encoding="utf-8", errors="backslashreplace"
+    )
+    os.environ.clear()
+    os.environ.update(request["env"])
+    time.tzset()
+    os.chdir(request["cwd"])
+    sys.path[0] = request["cwd"]
+    sys.argv = [str(Path(importlib.import_module("tillbridge").__path__[0]) / "__main__.py")]
+    sys.argv += request["arguments"]
+    importlib.invalidate_caches()
+
+
+def _import_everything() -> None:
+    package = importlib.import_module("tillbridge")
+    for module in pkgutil.walk_packages(package.__path__, "tillbridge."):
+        if not module.name.startswith(_NOT_FOR_COMMANDS):
+            importlib.import_module(module.name)
+
+
+def main(address: str) -> None:
+    _import_everything()
+    try:
+        _serve(address)
+    except _Command as command:
+        request = command.args[0]
+    else:
+        Path(address).unlink()
+        Path(address).parent.rmdir()
+        return
+    _become(request)
+    importlib.import_module("tillbridge.cli").main()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
