@@ -5,7 +5,9 @@
 PYTHON ?= python3
 ARGS ?=
 TILL ?=
-PYTEST_ARGS ?= -n auto --maxprocesses=4
+# One worker more than processors: many tests wait for a process, and leave theirs idle.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST_ARGS ?= -n $(WORKERS) --maxprocesses=5
 UPGRADE ?=
 ARCH ?= amd64
 
@@ -28,6 +30,7 @@ demo: setup ## the whole thing on this machine (ARGS=--once plays it once and en
 	$(BIN)/tillbridge demo $(if $(TILL),--till $(TILL)) $(ARGS)
 
 test: setup ## all tests (PYTEST_ARGS="tests/unit -x" for some)
+	@$(BIN)/python -m compileall -q src adapters/*/src  # tests start hundreds of processes of it
 	$(BIN)/pytest $(PYTEST_ARGS)
 
 check: setup ## format, lint, types, import layers

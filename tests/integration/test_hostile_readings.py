@@ -324,7 +324,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     structlog.reset_defaults()
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(menu=CATALOGUES, words=WORDS, plan=TABLES)
 def test_whatever_is_read_is_compared_judged_sent_and_stored_without_an_error(
     bench: Bench, menu: object, words: object, plan: object
@@ -421,7 +421,7 @@ def _all_storable(value: object) -> None:
         assert value is None
 
 
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(said=ANSWERS)
 def test_an_adapter_can_only_fail_as_an_adapter_may(bench: Bench, said: object) -> None:
     till = Till()

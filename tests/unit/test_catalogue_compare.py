@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
@@ -57,7 +57,6 @@ def read(connection: Connection, export: Catalogue) -> CatalogueChanges:
     return changes_from(export, KnownFingerprints(menu.known_fingerprints(connection, "main")))
 
 
-@settings(max_examples=150)
 @given(
     before=catalogues(),
     after=catalogues(),

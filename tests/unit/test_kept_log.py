@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tillbridge.core.log import FILES, LogFiles, backwards, log_files
@@ -90,7 +90,6 @@ def test_a_disk_that_refuses_stops_nothing(folder: Path) -> None:
 
 
 @given(st.lists(st.binary(max_size=40).map(lambda b: b.replace(b"\n", b""))), st.integers(1, 9))
-@settings(max_examples=60)
 def test_reading_backwards_is_reading_forwards_turned_round(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes], block: int
 ) -> None:
