@@ -19,7 +19,7 @@ from tests.support.bridge_process import free_port
 from tillbridge.adapter.sharing import SHARE_ALL, open_shared, read_shared, sharing_opener
 from tillbridge.config import load
 from tillbridge.ledger.vault import Sealing, machine_sealing, seal, unseal
-from tillbridge.windows.body import EventLogStream, Kind, ServiceBody
+from tillbridge.windows import EventLogStream, Kind, ServiceBody
 
 LONGEST_S = 60  # on a machine with much else to do
 CONFIG = """
@@ -167,12 +167,11 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     cast("Any", utility).ServiceFramework = FakeFramework
     monkeypatch.setitem(sys.modules, "servicemanager", manager)
     monkeypatch.setitem(sys.modules, "win32serviceutil", utility)
-    monkeypatch.delitem(sys.modules, "tillbridge.windows.service", raising=False)
     return seen
 
 
 def test_the_class_runs_the_body_and_stops_it(windows: dict[str, Any], config: Path) -> None:
-    from tillbridge.windows.service import host
+    from tillbridge.windows.__main__ import host
 
     host("tillbridge", config)
     assert windows["started"]
@@ -194,7 +193,7 @@ def test_the_class_runs_the_body_and_stops_it(windows: dict[str, Any], config: P
 def test_a_run_that_failed_is_told_to_windows_which_starts_it_again(
     windows: dict[str, Any], tmp_path: Path
 ) -> None:
-    from tillbridge.windows.service import host
+    from tillbridge.windows.__main__ import host
 
     host("tillbridge", tmp_path / "gone.toml")
     service = windows["hosted"](["tillbridge"])

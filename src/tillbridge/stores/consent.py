@@ -4,15 +4,11 @@ Specification: Authentication, rules 2 and 4. One consent is in flight per store
 once and for ten minutes, and compared in constant time.
 """
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
-
-from aiohttp import web
 
 from tillbridge.core.clock import Clock
 from tillbridge.core.errors import BridgeError, LedgerError
@@ -126,10 +122,6 @@ class ConsentFlow:
             text, fix=_("Begin again: tillbridge connect {store}").format(store=store)
         )
 
-    def awaits(self, state: str) -> bool:
-        """Whether a consent with this state is under way."""
-        return self._store_of(state) is not None
-
     def _store_of(self, state: str) -> str | None:
         found = None
         for store, pending in self._pending.items():
@@ -163,14 +155,6 @@ async def note_consent(ledger: Ledger, store: str, tokens: Tokens, *, at_ms: int
         log.warning("consent.not_noted", store=store)
 
 
-HEADERS: Mapping[str, str] = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
-    "Referrer-Policy": "no-referrer",  # the address of this page holds the code
-    "X-Content-Type-Options": "nosniff",
-}
-
-
 @dataclass(frozen=True, slots=True)
 class CallbackAnswer:
     """What the merchant's browser shows after consent: whether it worked, and one sentence."""
@@ -181,42 +165,22 @@ class CallbackAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class CallbackPage:
-    """What the browser gets, and what came of it: a store that consented, or the failure."""
+class CallbackResult:
+    """What came of the merchant's return: the store that consented, or the failure."""
 
-    status: int
-    page: str
     store: str | None = None
     failure: BridgeError | None = None
 
 
-async def answer_callback(flow: ConsentFlow, query: Mapping[str, str]) -> CallbackPage:
+async def answer_callback(flow: ConsentFlow, query: Mapping[str, str]) -> CallbackResult:
     """Finish a consent with the query of the redirect. Never raises for what a stranger sent."""
     state, code, error = query.get("state", ""), query.get("code", ""), query.get("error", "")
     try:
         if code:
-            store = await flow.finish(code=code, state=state)
-            return CallbackPage(
-                200,
-                _page(_("Thank you!"), _("The store is connected. You can close this page.")),
-                store=store,
-            )
+            return CallbackResult(store=await flow.finish(code=code, state=state))
         raise flow.decline(error=error, state=state)
     except BridgeError as failure:
-        page = _page(_("That did not work"), str(failure))
-        return CallbackPage(400, page, failure=failure)
-
-
-def _page(title: str, text: str) -> str:
-    # Once in a store's life: its table of entities need not weigh on every start.
-    import html  # noqa: PLC0415 -- (as above)
-
-    return (
-        "<!doctype html><html><head><meta charset='utf-8'><title>tillbridge</title>"
-        "<style>body{font:18px/1.5 system-ui,sans-serif;max-width:36em;margin:4em auto;"
-        "padding:0 1em}</style></head>"
-        f"<body><h1>{html.escape(title)}</h1><p>{html.escape(text)}</p></body></html>"
-    )
+        return CallbackResult(failure=failure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,53 +209,6 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-@asynccontextmanager
-async def listening(redirect_uri: str, flow: ConsentFlow) -> AsyncIterator[asyncio.Future[str]]:
-    """Listen on the redirect's address; the future holds the store, or the BridgeError.
-
-    An answer with a foreign state gets a page that says so, and the listener goes on waiting.
-    Raises BridgeError where the address is not loopback or already in use.
-    """
-    place = callback_place(redirect_uri)
-    finished: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    async def handle(request: web.Request) -> web.Response:
-        ours = flow.awaits(request.query.get("state", ""))
-        answer = await answer_callback(flow, request.query)
-        if ours and not finished.done():
-            if answer.store is not None:
-                finished.set_result(answer.store)
-            elif answer.failure is not None:
-                finished.set_exception(answer.failure)
-        return web.Response(
-            status=answer.status, text=answer.page, content_type="text/html", headers=HEADERS
-        )
-
-    app = web.Application()
-    app.router.add_get(place.path, handle, allow_head=False)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
-    try:
-        await _bind(runner, place)
-        yield finished
-    finally:
-        if not finished.cancel() and not finished.cancelled():
-            finished.exception()  # asked for, so that nobody hears of it twice
-        await runner.cleanup()
-
-
-async def _bind(runner: web.AppRunner, place: CallbackPlace) -> None:
-    try:
-        await web.TCPSite(runner, place.host, place.port).start()
-    except OSError as trouble:
-        raise BridgeError(
-            _("Nothing can listen on {host}:{port}: {detail}").format(
-                host=place.host, port=place.port, detail=trouble.strerror or trouble
-            ),
-            fix=_("End what uses the port, or change redirect_uri."),
-        ) from None
 
 
 # -- what a person says to sign up, checked before anything is sent: each field has the name of its
