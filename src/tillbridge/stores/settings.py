@@ -130,7 +130,7 @@ def _add(body: Body, more: Mapping[str, Any], path: str) -> None:
             _add(body[key], value, place)
         else:
             raise ConfigError(
-                _("{place} says again what the file says in details of its own.").format(
+                _("{place} says again what the file says in words of its own.").format(
                     place=place
                 ),
                 fix=_("Remove one of the two."),
